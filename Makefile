@@ -1,0 +1,38 @@
+# Every target does its own set-up: a virtual environment in .venv and an editable install.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test quick lint format bench clean
+
+demo: $(VENV)/installed  ## Fit glyphs from a few labels, print a table, write a picture page
+	$(BIN)/linkspread demo
+
+test: $(VENV)/installed  ## Run every test
+	$(BIN)/python -m pytest src tests
+
+quick: $(VENV)/installed  ## Run the tests that take less than a minute together
+	$(BIN)/python -m pytest src tests -m "not slow" -q
+
+lint: $(VENV)/installed  ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/installed  ## Rewrite the sources in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed  ## Measure time and memory; LINKSPREAD_DATA names the folder of data sets
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+
+# Some systems ship Python without ensurepip; the virtualenv package fills in.
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "linkspread needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV); }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,140 @@
+"""Run benchmarks, save their results, and write the tables of both READMEs.
+
+::
+
+    python benchmarks/run.py                 every benchmark
+    python benchmarks/run.py graphs metrics  only bench_graphs.py and bench_metrics.py
+    python benchmarks/run.py --tables        only the tables, from results/*.json
+"""
+
+import argparse
+import importlib
+import json
+import sys
+import traceback
+
+import harness
+
+README = harness.FOLDER / "README.md"
+FRONT_PAGE = harness.FOLDER.parent / "README.md"
+RESULTS = ("<!-- results: written by run.py -->", "<!-- end of results -->")
+HEADLINE = (
+    "<!-- headline: written by benchmarks/run.py -->",
+    "<!-- end of headline -->",
+)
+
+
+def main(arguments=None):
+    """Run what the command line names; return the exit status."""
+    parser = argparse.ArgumentParser(description="Run benchmarks.")
+    parser.add_argument("names", nargs="*", help="such as `graphs` for bench_graphs.py")
+    parser.add_argument("--tables", action="store_true", help="only write the tables")
+    options = parser.parse_args(arguments)
+    known = sorted(
+        p.stem.removeprefix("bench_") for p in harness.FOLDER.glob("bench_*.py")
+    )
+    unknown = sorted(set(options.names) - set(known))
+    if unknown:
+        parser.error(f"no benchmark named {unknown[0]}; there are: {', '.join(known)}")
+    names = [] if options.tables else options.names or known
+    is_done = [run(name) for name in names]
+    write_tables()
+    return 0 if all(is_done) else 1
+
+
+def run(name):
+    """Run one benchmark and save its result; tell whether it did not break."""
+    print(f"== {name}", flush=True)
+    module = load(name)
+    try:
+        result = module.main()
+    except harness.DataMissingError as error:
+        print(f"left out: {name} {error}")
+        return True
+    except Exception:
+        # One broken benchmark must not cost the hours of the others.
+        traceback.print_exc()
+        return False
+    path = harness.save(name, result)
+    print(f"{table(module, result)}\nsaved {path.relative_to(harness.FOLDER.parent)}")
+    return True
+
+
+def load(name):
+    """Import ``bench_NAME.py``; the folder of this script is on the path."""
+    return importlib.import_module(f"bench_{name}")
+
+
+def table(module, result):
+    """Return the table of a result as Markdown."""
+    if hasattr(module, "table"):
+        return module.table(result)
+    return markdown(module.rows(result))
+
+
+def markdown(rows):
+    """Return rows as a Markdown table; the first row's keys are the head."""
+    if not rows:
+        return "(no rows)"
+    head = list(rows[0])
+    lines = [head, ["---"] * len(head)]
+    lines += [[cell(row.get(column, "")) for column in head] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cell(value):
+    """Return a value for a table, numbers with three significant digits."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def write_tables():
+    """Write a section per stored result here, and their headlines on the front page."""
+    paths = sorted(harness.RESULTS.glob("*.json"))
+    write_between(README, RESULTS, "\n\n".join(section(path) for path in paths))
+    lines = [line for path in paths for line in headline(path)]
+    write_between(FRONT_PAGE, HEADLINE, "\n".join(f"- {line}" for line in lines))
+
+
+def write_between(path, marks, body):
+    """Replace what stands between two marks of a file."""
+    start, end = marks
+    before, _, rest = path.read_text(encoding="utf-8").partition(start)
+    _, _, after = rest.partition(end)
+    text = f"{before}{start}\n\n{body}\n\n{end}{after}"
+    path.write_text(text, encoding="utf-8")
+
+
+def headline(path):
+    """Return the sentences of a stored result for the front page."""
+    module = load(path.stem)
+    if not hasattr(module, "headline"):
+        return []
+    return module.headline(json.loads(path.read_text(encoding="utf-8"))["result"])
+
+
+def section(path):
+    """Return heading, machine and table of one stored result."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    module = load(path.stem)
+    title = (module.__doc__ or path.stem).splitlines()[0].rstrip(".")
+    parts = [f"## {title}", machine(stored["environment"])]
+    parts += [
+        f"`python benchmarks/run.py {path.stem}`",
+        table(module, stored["result"]),
+    ]
+    return "\n\n".join(parts)
+
+
+def machine(facts):
+    """Return one sentence about where and with what a result was measured."""
+    modified = " with changes" if facts["modified"] else ""
+    return (
+        f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gigabytes']} GB; "
+        f"Python {facts['python']}, NumPy {facts['numpy']}, SciPy {facts['scipy']}, "
+        f"scikit-learn {facts['scikit-learn']}, Numba {facts['numba']}; "
+        f"commit {facts['commit'] or 'none'}{modified}, {facts['date']}."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

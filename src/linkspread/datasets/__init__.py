@@ -1,0 +1,19 @@
+"""Collections to try linkspread on: real, from a benchmark, or made to measure."""
+
+from linkspread.datasets.collection import Collection
+from linkspread.datasets.glyphs import Glyphs, load_glyphs, make_glyph_image
+from linkspread.datasets.neighborhoods import make_neighbor_graph
+from linkspread.datasets.synthetic import SyntheticViews, make_views
+from linkspread.datasets.wikipedia import Wikipedia, load_wikipedia
+
+__all__ = [
+    "Collection",
+    "Glyphs",
+    "SyntheticViews",
+    "Wikipedia",
+    "load_glyphs",
+    "load_wikipedia",
+    "make_glyph_image",
+    "make_neighbor_graph",
+    "make_views",
+]

@@ -1,0 +1,88 @@
+"""What a fit did: sizes, degrees, ranks, errors and times."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkspread.progress import format_seconds
+
+__all__ = ["FitReport", "GraphReport", "SpreadReport"]
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """The graph of one view.
+
+    Attributes
+    ----------
+    n_items, n_edges, n_isolated : int
+        Edges join two different items and are counted once; isolated items have none.
+    mean_degree : float
+        Mean number of neighbours.
+    seconds : float
+    """
+
+    n_items: int
+    n_edges: int
+    n_isolated: int
+    mean_degree: float
+    seconds: float
+
+    @classmethod
+    def of(cls, W: Any, seconds: float) -> "GraphReport":
+        """Count the edges of a graph."""
+        degrees = np.diff(W.indptr) - (W.diagonal() != 0)
+        return cls(
+            n_items=W.shape[0],
+            n_edges=int(degrees.sum()) // 2,
+            n_isolated=int(np.sum(degrees == 0)),
+            mean_degree=float(degrees.mean()),
+            seconds=seconds,
+        )
+
+
+@dataclass(frozen=True)
+class SpreadReport:
+    """The propagation between two views.
+
+    Attributes
+    ----------
+    rank : int
+        Length of the vectors.
+    error : float
+        Estimated relative error of all scores in Frobenius norm.
+    seconds : float
+    """
+
+    rank: int
+    error: float
+    seconds: float
+
+
+@dataclass
+class FitReport:
+    """All that a fit did; print it.
+
+    Attributes
+    ----------
+    graphs : dict from str to GraphReport
+    spreads : dict from pairs of str to SpreadReport
+    """
+
+    graphs: dict[str, GraphReport] = field(default_factory=dict)
+    spreads: dict[tuple[str, str], SpreadReport] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{view}: {g.n_items:,} items, {g.n_edges:,} edges, "
+            f"{g.mean_degree:.1f} neighbours each, {g.n_isolated:,} isolated, "
+            f"{format_seconds(g.seconds)}"
+            for view, g in self.graphs.items()
+        ]
+        lines += [
+            f"{a} and {b}: {s.rank} dimensions, error {s.error:.1e}, "
+            f"{format_seconds(s.seconds)}"
+            for (a, b), s in self.spreads.items()
+        ]
+        return "\n".join(lines)

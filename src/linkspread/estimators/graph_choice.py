@@ -1,0 +1,200 @@
+"""The graph of each view, by name, by function or as it is given."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.estimators.fit_report import GraphReport
+from linkspread.estimators.parameters import naming
+from linkspread.exceptions import GraphError
+from linkspread.graphs import NeighborGraph, check_graph, normalize_rows
+from linkspread.graphs.distances import resolve_metric
+from linkspread.graphs.neighbors import check_n_neighbors
+from linkspread.graphs.weights import check_bandwidth, check_weights
+from linkspread.validation import check_table, per_view
+
+__all__ = ["GivenGraph", "build_graph", "build_graphs", "choose_graphs", "similarities"]
+
+GRAPHS = {"knn": NeighborGraph}
+PER_VIEW = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
+
+
+class GivenGraph:
+    """A graph that someone else built.
+
+    Parameters
+    ----------
+    W : sparse or ndarray of shape (n_items, n_items)
+        Symmetric affinities of at least 0.
+    """
+
+    def __init__(self, W: Any) -> None:
+        self.affinity_ = check_graph(W)
+        self.n_features_in_ = self.affinity_.shape[0]
+
+    def extend(self, rows: Any) -> sparse.csr_array:
+        """Return the affinities of new items to the fitted ones, as given.
+
+        Parameters
+        ----------
+        rows : sparse or ndarray of shape (n_queries, n_items)
+
+        Returns
+        -------
+        rows : csr_array of shape (n_queries, n_items)
+        """
+        rows = sparse.csr_array(rows)
+        if rows.shape[1] != self.n_features_in_:
+            raise GraphError(
+                "where the graph is given, new items must be rows of affinities to "
+                f"the {self.n_features_in_:,} fitted items, got {rows.shape[1]:,} "
+                "columns. Compute them as the graph was computed."
+            )
+        if rows.nnz and rows.data.min() < 0:
+            raise GraphError(
+                f"affinities of new items must be at least 0, got {rows.data.min()}. "
+                "Give similarities, not distances."
+            )
+        return rows
+
+
+def choose_graphs(model: Any, tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the parameters of each view's graph, all checked before any is built.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Its parameters are read.
+    tables : mapping from str to ndarray or csr_array of shape (n_items, n_features)
+
+    Returns
+    -------
+    choices : dict from str to dict
+    """
+    values = {name: per_view(getattr(model, name), tables, name=name)
+              for name in PER_VIEW}  # fmt: skip
+    choices = {view: {name: values[name][view] for name in PER_VIEW} for view in tables}
+    for view, chosen in choices.items():
+        with naming(view):
+            _check_choice(n_items=tables[view].shape[0], **chosen)
+    return choices
+
+
+def build_graphs(
+    tables: Mapping[str, Any], choices: Mapping[str, Any], **common: Any
+) -> tuple[dict[str, Any], dict[str, GraphReport]]:
+    """Build the graph of every view, and report on each.
+
+    Parameters
+    ----------
+    tables : mapping from str to ndarray or csr_array of shape (n_items, n_features)
+    choices : mapping from str to dict
+        As from `choose_graphs`.
+    **common : dict
+        Parameters that all views share.
+
+    Returns
+    -------
+    graphs : dict from str to object with `affinity_` and `extend`
+    reports : dict from str to GraphReport
+    """
+    graphs, reports = {}, {}
+    for view, X in tables.items():
+        start = time.perf_counter()
+        graphs[view] = build_graph(X=X, view=view, **choices[view], **common)
+        seconds = time.perf_counter() - start
+        reports[view] = GraphReport.of(graphs[view].affinity_, seconds)
+    return graphs, reports
+
+
+def build_graph(graph: Any, X: Any, *, view: str, **parameters: Any) -> Any:
+    """Build the graph of one view.
+
+    Parameters
+    ----------
+    graph : str, callable, sparse or ndarray
+        "knn"; "precomputed" if the table of the view is the graph; a function from
+        the table to a graph; or the graph itself.
+    X : ndarray or csr_array of shape (n_items, n_features)
+    view : str
+        Name of the view, for messages.
+    **parameters : dict
+        For the graphs known by name.
+
+    Returns
+    -------
+    fitted : object with `affinity_` and `extend`
+    """
+    with naming(view):
+        return _build(graph, X, parameters)
+
+
+def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:
+    """Return the normalised similarities of new items to the fitted ones.
+
+    Parameters
+    ----------
+    fitted : object with `affinity_` and `extend`
+    rows : table of shape (n_queries, n_features)
+        Features of the new items, or their affinities where the graph was given.
+    view : str
+        Name of the view, for messages.
+
+    Returns
+    -------
+    S : csr_array of shape (n_queries, n_items)
+    """
+    given = isinstance(fitted, GivenGraph)
+    n_features = None if given else fitted.n_features_in_
+    rows = check_table(rows, view=view, n_features=n_features)
+    degrees = fitted.affinity_.sum(axis=1, dtype=np.float64)
+    with naming(view):
+        return normalize_rows(fitted.extend(rows), degrees)
+
+
+def _check_choice(
+    graph: Any,
+    n_neighbors: Any,
+    metric: Any,
+    bandwidth: Any,
+    weights: Any,
+    n_items: int,
+) -> None:
+    """Refuse the name of an unknown graph, and wrong parameters of a known one."""
+    if graph is None or (
+        isinstance(graph, str) and graph not in (*GRAPHS, "precomputed")
+    ):
+        raise GraphError(
+            f"`graph` must be one of {[*GRAPHS, 'precomputed']}, a function or a "
+            f"matrix, got {graph!r}. Use 'knn' if in doubt."
+        )
+    if not isinstance(graph, str) or graph == "precomputed":
+        return
+    if n_items == 1:
+        raise GraphError(
+            "neighbours must be other items, and there are none, got 1 sample. "
+            "Add items."
+        )
+    check_n_neighbors(n_neighbors, n_items, include_self=False)
+    resolve_metric(metric)
+    check_bandwidth(bandwidth)
+    check_weights(weights)
+
+
+def _build(graph: Any, X: Any, parameters: dict[str, Any]) -> Any:
+    """Choose by kind: a name, a function, a matrix."""
+    if isinstance(graph, str) and graph in GRAPHS:
+        return GRAPHS[graph](**parameters).fit(X)
+    if isinstance(graph, str):
+        return GivenGraph(X)
+    given = GivenGraph(graph(X) if callable(graph) else graph)
+    n_graph, n_items = given.affinity_.shape[0], np.shape(X)[0]
+    if n_graph != n_items:
+        raise GraphError(
+            f"`graph` must have one row per item, {n_items:,}, got {n_graph:,}. "
+            "Build it from the same table."
+        )
+    return given

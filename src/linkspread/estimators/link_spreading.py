@@ -1,0 +1,366 @@
+"""Cross-view search from a few links, with scikit-learn manners."""
+
+import time
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.estimators.fit_report import FitReport, SpreadReport
+from linkspread.estimators.graph_choice import (
+    build_graphs,
+    choose_graphs,
+    similarities,
+)
+from linkspread.estimators.link_choice import choose_links
+from linkspread.estimators.parameters import (
+    check_alphas,
+    check_count,
+    check_parameters,
+)
+from linkspread.estimators.plan import announce_plan
+from linkspread.estimators.queries import choose_positions, drop_own, read_queries
+from linkspread.exceptions import BlockTooLargeError, LinkError, LinkspreadError
+from linkspread.graphs import normalize
+from linkspread.links import Items, as_link_matrix
+from linkspread.progress import format_bytes
+from linkspread.propagation import Spread, propagate_rows, spread_links
+from linkspread.retrieval import rank
+from linkspread.validation import (
+    as_mapping,
+    check_columns,
+    check_views,
+    column_names,
+)
+
+__all__ = ["LinkSpreading"]
+
+Array = np.ndarray
+# Length of vectors beyond which memory and search cost more than they bring.
+MAX_RANK = 256
+# Rows of exact scores that are propagated at a time, times the items of both views.
+EXACT_ENTRIES = 1 << 21
+
+
+class LinkSpreading(BaseEstimator):
+    """Search each view from every other, learnt from must- and cannot-links.
+
+    Links between items of two views are spread over the neighbourhood graphs of both
+    (inter-view constraint propagation, Inter-CP), exactly and in time linear in the
+    number of items.
+
+    Parameters
+    ----------
+    graph : "knn", "precomputed", callable, matrix, or dict by view, default="knn"
+        How each view's graph is built. "precomputed" takes the view's table as the
+        graph; a callable takes the table and returns the graph.
+    n_neighbors : int or dict by view, default=30
+    metric : str, callable or dict by view, default="euclidean"
+        "euclidean", "cosine", "hellinger", "chi2", or a function of two blocks.
+    bandwidth : "local", float or dict by view, default="local"
+        Width of the Gaussian edge weights; "local" tunes it to each neighbourhood.
+    weights : str or dict by view, default="gaussian"
+        "gaussian", "binary" or "similarity".
+    alpha : float or dict by view, default=0.1
+        How far links spread within a view, in [0, 1).
+    beta : float, default=0.95
+        How much the views' answers must agree, in [0, 1).
+    objective : {"spread"}, default="spread"
+        "spread" is the paper's.
+    balance : {"auto", "literal"} or float, default="auto"
+        Weight of cannot-links against must-links.
+    rank : int, default=None
+        Largest length of the vectors. None keeps what `tol` needs, but at most 256
+        for links that are not labels: thousands of single pairs have no short exact
+        vectors. `report_` tells the error, and ``scores(..., exact=True)`` has none.
+    tol : float, default=1e-6
+        Relative error allowed for the scores.
+    n_jobs : int, default=None
+        Threads for the graphs; None uses all cores.
+    verbose : bool, default=False
+        Show what is expected and how far it is.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+        Ids of each view's items.
+    graphs_ : dict from str to fitted graph
+        Each with `affinity_`.
+    links_ : Links
+        The links by position.
+    spreads_ : dict from pairs of str to Spread
+        The vectors of the items and what joins them.
+    report_ : FitReport
+        Sizes, degrees, ranks, errors and times.
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> data = ls.datasets.make_views(200, n_classes=3, random_state=0)
+    >>> y_text, y_image = data.labels["text"], data.labels["image"]
+    >>> links = ls.Links.from_pairs(
+    ...     [(i, j, 1.0 if y_text[i] == y_image[j] else -1.0)
+    ...      for i in range(12) for j in range(12)], between=("text", "image"))
+    >>> model = ls.LinkSpreading(n_neighbors=10).fit(data.views(), links)
+    >>> ids, scores = model.search(150, source="text", target="image", n_results=3)
+    >>> ids.shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        *,
+        graph: Any = "knn",
+        n_neighbors: Any = 30,
+        metric: Any = "euclidean",
+        bandwidth: Any = "local",
+        weights: Any = "gaussian",
+        alpha: Any = 0.1,
+        beta: float = 0.95,
+        objective: str = "spread",
+        balance: str | float = "auto",
+        rank: int | None = None,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.bandwidth = bandwidth
+        self.weights = weights
+        self.alpha = alpha
+        self.beta = beta
+        self.objective = objective
+        self.balance = balance
+        self.rank = rank
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+    ) -> "LinkSpreading":
+        """Build the graphs of all views and spread the links over them.
+
+        Parameters
+        ----------
+        views : mapping from str to table of shape (n_items, n_features)
+            Arrays, sparse matrices or DataFrames; sizes may differ between views. A
+            bare table is one view named "X".
+        links : Links, or mapping from str to labels
+            Labels are turned into links by :meth:`Links.from_labels`.
+        ids : mapping from str to array-like of shape (n_items,), default=None
+            Ids of the items; where missing, the index of a pandas DataFrame if it
+            was set, else positions.
+
+        Returns
+        -------
+        self : LinkSpreading
+        """
+        check_parameters(self)
+        tables, ids = check_views(views, ids)
+        items = {view: Items(ids[view], view=view) for view in tables}
+        resolved = choose_links(links, tables).resolve(items)
+        choices = choose_graphs(self, tables)
+        alphas = check_alphas(self.alpha, tables)
+        announce_plan(self, tables, choices, resolved, alphas)
+        graphs, reports = build_graphs(
+            tables, choices, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        self.view_names_ = tuple(tables)
+        self.items_, self.links_, self.graphs_ = items, resolved, graphs
+        self.report_ = FitReport(graphs=reports)
+        self._alphas = alphas
+        self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
+        self._normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
+        self.spreads_: dict[tuple[str, str], Spread] = {}
+        for source, target in self._linked_pairs():
+            self._spread(source, target)
+        return self
+
+    def search(
+        self, queries: Any, *, source: str, target: str, n_results: int = 10
+    ) -> tuple[Array, Array]:
+        """Find the items of one view that belong to queries of another.
+
+        Parameters
+        ----------
+        queries : id, array-like of ids, feature row, or table of feature rows
+            Integers and strings are ids of fitted items; floats, tables, sparse
+            matrices and DataFrames are features of new ones.
+        source : str
+            View of the queries.
+        target : str
+            View that is searched; the same as `source` searches within a view, and
+            then leaves out the query itself.
+        n_results : int, default=10
+            More than there are items returns what there is.
+
+        Returns
+        -------
+        ids : ndarray of shape (n_queries, n_results), or (n_results,) for one query
+            Best first; equal scores in the order of the items.
+        scores : ndarray of the same shape
+            Inner products; above 0 speaks for belonging together.
+        """
+        check_is_fitted(self)
+        check_count(n_results, name="n_results", remedy="The default is 10.")
+        spread = self._spread(source, target)
+        wanted = read_queries(queries)
+        if wanted.ids is None:
+            vectors = spread.unseen_queries(self._similarities(wanted.rows, source))
+            found, scores = rank(vectors, spread.right, n_results=n_results)
+        else:
+            own = self.items_[source].positions(wanted.ids, what="`queries`")
+            n_found = n_results + (source == target)
+            found, scores = rank(spread.queries(own), spread.right, n_results=n_found)
+            if source == target:
+                found, scores = drop_own(own, found, scores)
+        ids = self.items_[target].ids[found]
+        return (ids[0], scores[0]) if wanted.single else (ids, scores)
+
+    def scores(
+        self,
+        source: str,
+        target: str,
+        *,
+        rows: Any = None,
+        cols: Any = None,
+        exact: bool = False,
+        max_bytes: float = 2e9,
+    ) -> Array:
+        """Return a block of the scores between two views.
+
+        Parameters
+        ----------
+        source : str
+            View of the rows.
+        target : str
+            View of the columns.
+        rows, cols : array-like of ids, boolean mask or slice, default=None
+            None takes all. Integers are positions where ids are strings.
+        exact : bool, default=False
+            Compute the block without truncation of rank, at the cost of a
+            propagation for every few rows, or columns if those are fewer.
+        max_bytes : float, default=2e9
+            Refuse a block that would be larger.
+
+        Returns
+        -------
+        block : ndarray of shape (n_rows, n_cols)
+        """
+        check_is_fitted(self)
+        spread = self._spread(source, target)
+        i = choose_positions(rows, self.items_[source], name="rows")
+        j = choose_positions(cols, self.items_[target], name="cols")
+        n_bytes = float(len(i)) * len(j) * spread.left.dtype.itemsize
+        if n_bytes > max_bytes:
+            raise BlockTooLargeError(
+                f"a block of scores must be at most {format_bytes(max_bytes)}, and "
+                f"{len(i):,} x {len(j):,} takes {format_bytes(n_bytes)}. Ask for fewer "
+                "`rows` or `cols`, use `search`, or raise `max_bytes`."
+            )
+        if exact:
+            return self._exact_block(source, target, i, j)
+        return spread.queries(i) @ spread.right[j].T
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the table, in the form with a single view."""
+        if len(self.view_names_) > 1:
+            raise AttributeError("each view has its own number of features")
+        return self.graphs_[self.view_names_[0]].n_features_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def _linked_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs of views to spread now; a lone view is its own pair."""
+        views = self.view_names_
+        pairs = [pair for pair in combinations(views, 2) if self.links_.connects(*pair)]
+        if not pairs:
+            pairs = [(view, view) for view in views if self.links_.connects(view, view)]
+        return pairs
+
+    def _spread(self, source: str, target: str) -> Spread:
+        """Return the spread links of two views, made now if not before."""
+        for view in (source, target):
+            if view not in self.view_names_:
+                raise LinkspreadError(
+                    f"`source` and `target` must be views of the fit, "
+                    f"{list(self.view_names_)}, got {view!r}. Correct the name."
+                )
+        if (source, target) in self.spreads_:
+            return self.spreads_[source, target]
+        if (target, source) in self.spreads_:
+            return self.spreads_[target, source].T
+        if not self.links_.connects(source, target):
+            raise LinkError(
+                f"views must be joined by links to be searched, and none join "
+                f"{source!r} and {target!r}. Add links between them."
+            )
+        return self._spread_now(source, target)
+
+    def _spread_now(self, source: str, target: str) -> Spread:
+        """Spread the links of two views, keep the result and report on it."""
+        start = time.perf_counter()
+        Z = self.links_.between(source, target, balance=self.balance)
+        spread = spread_links(
+            self._normalized[source],
+            Z,
+            self._normalized[target],
+            rank=self._largest_rank(Z),
+            **self._filter(source, target),
+        )
+        seconds = time.perf_counter() - start
+        self.spreads_[source, target] = spread
+        n_dimensions = max(spread.core.shape)
+        report = SpreadReport(n_dimensions, spread.error, seconds)
+        self.report_.spreads[source, target] = report
+        return spread
+
+    def _largest_rank(self, Z: Any) -> int | None:
+        """Return the length that vectors may have; labels alone set no limit."""
+        if self.rank is not None:
+            return self.rank
+        return MAX_RANK if as_link_matrix(Z).pairs.nnz else None
+
+    def _filter(self, source: str, target: str) -> dict[str, Any]:
+        """Return the parameters of the propagation between two views."""
+        alpha = (self._alphas[source], self._alphas[target])
+        return {"alpha": alpha, "beta": self.beta, "tol": self.tol}
+
+    def _similarities(self, rows: Any, view: str) -> sparse.csr_array:
+        """Return the normalised similarities of new items to the fitted ones."""
+        if self._alphas[view] == 0:
+            raise LinkspreadError(
+                f"new items of view {view!r} learn from their neighbours, and `alpha` "
+                "is 0 there, so that nothing reaches them. Fit with a larger `alpha`."
+            )
+        check_columns(rows, self._columns[view], view=view)
+        return similarities(self.graphs_[view], rows, view=view)
+
+    def _exact_block(self, source: str, target: str, rows: Array, cols: Array) -> Array:
+        """Return a block of the scores without truncation of rank."""
+        if len(cols) < len(rows):
+            return self._exact_block(target, source, cols, rows).T
+        S_x, S_y = self._normalized[source], self._normalized[target]
+        Z = self.links_.between(source, target, balance=self.balance)
+        step = max(1, EXACT_ENTRIES // sum(Z.shape))
+        blocks = [
+            propagate_rows(
+                S_x, Z, S_y, rows[i : i + step], **self._filter(source, target)
+            )[:, cols]
+            for i in range(0, max(len(rows), 1), step)
+        ]
+        return np.concatenate(blocks)

@@ -1,0 +1,82 @@
+"""The parameters of a fit, checked before anything is computed."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkspreadError
+from linkspread.links.balance import check_balance
+from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_tol
+from linkspread.validation import per_view
+
+__all__ = ["check_alphas", "check_count", "check_parameters", "naming"]
+
+
+@contextmanager
+def naming(view: str) -> Iterator[None]:
+    """Begin the message of any error within with the name of a view."""
+    try:
+        yield
+    except LinkspreadError as error:
+        raise type(error)(f"view {view!r}: {error}") from error
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse wrong values of the parameters that all views share.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    """
+    if not isinstance(model.objective, str) or model.objective != "spread":
+        raise LinkspreadError(
+            f"`objective` must be 'spread', got {model.objective!r}. "
+            "Leave it at its default."
+        )
+    check_beta(model.beta)
+    check_tol(model.tol)
+    check_balance(model.balance)
+    if model.rank is not None:
+        check_count(model.rank, name="rank", remedy="None keeps what `tol` needs.")
+
+
+def check_alphas(alpha: Any, views: Mapping[str, Any]) -> dict[str, float]:
+    """Return how far links spread in each view.
+
+    Parameters
+    ----------
+    alpha : float or dict from str to float
+    views : mapping with the names of the views
+
+    Returns
+    -------
+    alphas : dict from str to float
+    """
+    alphas = {}
+    for view, value in per_view(alpha, views, name="alpha").items():
+        with naming(view):
+            alphas[view] = check_alpha_pair((value, value))[0]
+    return alphas
+
+
+def check_count(value: Any, *, name: str, remedy: str) -> int:
+    """Return a positive integer.
+
+    Parameters
+    ----------
+    value : int
+    name, remedy : str
+        Name of the argument and what to do instead, for the message.
+
+    Returns
+    -------
+    count : int
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < 1:
+        raise LinkspreadError(
+            f"`{name}` must be a positive integer, got {value!r}. {remedy}"
+        )
+    return int(value)

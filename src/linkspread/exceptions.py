@@ -1,0 +1,89 @@
+"""Errors that a caller may want to catch.
+
+::
+
+    LinkspreadError (ValueError)
+    ├── ViewError                 a view's table cannot be used
+    ├── GraphError                a graph, or a parameter of one, cannot be used
+    ├── LinkError                 links are malformed
+    │   └── UnknownItemError      links or queries name items that no view has
+    ├── BlockTooLargeError        the block of scores asked for is larger than allowed
+    └── MissingDependencyError    an optional package is missing (also ImportError)
+
+    ConflictWarning (UserWarning) the same pair is both a must- and a cannot-link
+
+Every message has three parts: the rule, the value received, the remedy.
+"""
+
+import importlib
+from types import ModuleType
+
+__all__ = [
+    "BlockTooLargeError",
+    "ConflictWarning",
+    "GraphError",
+    "LinkError",
+    "LinkspreadError",
+    "MissingDependencyError",
+    "UnknownItemError",
+    "ViewError",
+    "require",
+]
+
+
+class LinkspreadError(ValueError):
+    """Any mistake in the input of linkspread."""
+
+
+class ViewError(LinkspreadError):
+    """A view's table cannot be used."""
+
+
+class GraphError(LinkspreadError):
+    """A graph, or a parameter of one, cannot be used."""
+
+
+class LinkError(LinkspreadError):
+    """Links are malformed."""
+
+
+class UnknownItemError(LinkError):
+    """Links or queries name items that no view has."""
+
+
+class BlockTooLargeError(LinkspreadError):
+    """The block of scores asked for is larger than allowed."""
+
+
+class MissingDependencyError(LinkspreadError, ImportError):
+    """An optional package is not installed."""
+
+
+class ConflictWarning(UserWarning):
+    """The same pair is both a must-link and a cannot-link."""
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional module, or say how to install it.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module to import.
+    extra : str
+        The extra of linkspread that installs it.
+    purpose : str
+        What needs it, as the start of a sentence.
+
+    Returns
+    -------
+    module : ModuleType
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingDependencyError(
+            f"{purpose} needs the package {package}, which is not installed. "
+            f"Install it with `pip install 'linkspread[{extra}]'`."
+        ) from error

@@ -1,0 +1,24 @@
+"""Neighbourhood graphs: a view's table in, a sparse affinity matrix out.
+
+>>> import numpy as np
+>>> from linkspread.graphs import knn_graph, normalize
+>>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
+>>> W = knn_graph(X, n_neighbors=1)
+>>> normalize(W).toarray().round(6).tolist()
+[[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]]
+"""
+
+from linkspread.graphs.knn import NeighborGraph, knn_graph
+from linkspread.graphs.neighbors import nearest_neighbors
+from linkspread.graphs.normalize import check_graph, normalize, normalize_rows
+from linkspread.graphs.weights import mean_distance
+
+__all__ = [
+    "NeighborGraph",
+    "check_graph",
+    "knn_graph",
+    "mean_distance",
+    "nearest_neighbors",
+    "normalize",
+    "normalize_rows",
+]

@@ -1,0 +1,264 @@
+"""The graph of nearest neighbours, and the edges of items that come later.
+
+>>> from linkspread.graphs import NeighborGraph
+>>> graph = NeighborGraph(n_neighbors=1, weights="binary").fit([[0.0], [1.0], [5.0]])
+>>> graph.affinity_.toarray().tolist()
+[[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+>>> graph.extend([[4.0]]).toarray().tolist()
+[[0.0, 0.0, 1.0]]
+"""
+
+import logging
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from linkspread.graphs.cost import knn_cost
+from linkspread.graphs.distances import Pairwise
+from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
+from linkspread.graphs.weights import (
+    WEIGHTS,
+    check_bandwidth,
+    check_weights,
+    exponents,
+    lift_exponents,
+    local_bandwidths,
+)
+from linkspread.progress import format_bytes, format_seconds
+
+__all__ = ["NeighborGraph", "knn_graph"]
+
+logger = logging.getLogger("linkspread")
+
+
+class NeighborGraph(BaseEstimator):
+    """The symmetric graph of each item's nearest neighbours.
+
+    ``W[i, j] = exp(-d_ij^2 / (sigma_i sigma_j))`` where i is among the neighbours of j
+    or j among those of i, else 0.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=30
+        Neighbours per item, the item itself excluded.
+    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
+default="euclidean"
+        A callable takes two blocks of rows and returns all distances between them.
+    bandwidth : "local" or float, default="local"
+        "local" takes as sigma_i the distance of item i to its seventh neighbour; a
+        number is one width for all, as in ``exp(-d^2 / bandwidth^2)``.
+    weights : {"gaussian", "binary", "similarity"}, default="gaussian"
+        "similarity" is the cosine (at least 0) for cosine, ``1 - d^2`` (at least 0) for
+        hellinger and chi2, and ``1 / (1 + d)`` otherwise.
+    n_jobs : int, default=None
+        Threads; None takes every core.
+    verbose : bool, default=False
+        Show the progress.
+
+    Attributes
+    ----------
+    affinity_ : csr_array of shape (n_items, n_items)
+        Symmetric, non-negative, zero diagonal, in the precision of the items. An item
+        all of whose weights underflow to 0 is isolated.
+    bandwidths_ : ndarray of shape (n_items,) or float
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from linkspread.graphs import NeighborGraph
+    >>> graph = NeighborGraph(n_neighbors=1).fit([[0.0], [1.0], [5.0]])
+    >>> graph.bandwidths_.tolist()
+    [1.0, 1.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 30,
+        metric: str | Pairwise = "euclidean",
+        bandwidth: str | float = "local",
+        weights: str = "gaussian",
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.bandwidth = bandwidth
+        self.weights = weights
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> "NeighborGraph":
+        """Build the graph of the items.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_items, n_features)
+            Kept by reference for `extend`: do not change it afterwards.
+        y : None, default=None
+            Ignored; present because scikit-learn passes it.
+
+        Returns
+        -------
+        self : NeighborGraph
+        """
+        index = self._index_items(X)
+        self._log_cost(index.items.shape)
+        ids, distances = index.search(
+            n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        widths = self._widths(distances)
+        exponent = exponents(distances, *_by_pair(widths, widths, ids))
+        weights = WEIGHTS[self.weights](distances, exponent, index.metric)
+        W = _neighbor_matrix(ids, weights, index.items.dtype, len(ids))
+        return self._keep(index, W.maximum(sp.csr_array(W.T)), widths)
+
+    def resume(
+        self, X: Any, affinity: sp.csr_array, bandwidths: np.ndarray | float
+    ) -> "NeighborGraph":
+        """Take up a graph that was fitted before, without a new search.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_items, n_features)
+            The items it was fitted to.
+        affinity : csr_array of shape (n_items, n_items)
+            Its `affinity_`.
+        bandwidths : ndarray of shape (n_items,) or float
+            Its `bandwidths_`.
+
+        Returns
+        -------
+        self : NeighborGraph
+        """
+        return self._keep(self._index_items(X), affinity, bandwidths)
+
+    def extend(self, Q: Any) -> sp.csr_array:
+        """Return the affinities of new items to their nearest fitted items.
+
+        A new item's own width is its distance to its seventh nearest fitted item. A new
+        item so far away that all its Gaussian weights would vanish keeps their ratios.
+
+        Parameters
+        ----------
+        Q : array-like or sparse of shape (n_queries, n_features)
+
+        Returns
+        -------
+        rows : csr_array of shape (n_queries, n_items)
+        """
+        if not hasattr(self, "affinity_"):
+            raise NotFittedError(
+                "This NeighborGraph must be fitted before `extend`, got one that is "
+                "not. Call `fit(X)` first."
+            )
+        ids, distances = self._index.search(
+            Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        fitted, dtype = self.bandwidths_, self._index.items.dtype
+        widths = self._widths(distances, smallest=np.min(fitted))
+        exponent = exponents(distances, *_by_pair(widths, fitted, ids))
+        exponent = lift_exponents(exponent, dtype)
+        weights = WEIGHTS[self.weights](distances, exponent, self._index.metric)
+        return _neighbor_matrix(ids, weights, dtype, self.affinity_.shape[0])
+
+    def _index_items(self, X: Any) -> NeighborIndex:
+        """Check the parameters and return the items ready to be searched."""
+        check_bandwidth(self.bandwidth)
+        check_weights(self.weights)
+        index = NeighborIndex(X, metric=self.metric)
+        check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
+        return index
+
+    def _widths(
+        self, distances: np.ndarray, *, smallest: float = 0.0
+    ) -> np.ndarray | float:
+        """Return the local widths, or the one width for all."""
+        if isinstance(self.bandwidth, str):
+            return local_bandwidths(distances, smallest=smallest)
+        return float(self.bandwidth)
+
+    def _keep(
+        self, index: NeighborIndex, W: sp.csr_array, widths: np.ndarray | float
+    ) -> "NeighborGraph":
+        """Store what was fitted."""
+        self._index = index
+        self.affinity_ = W
+        self.bandwidths_ = widths
+        self.n_features_in_ = index.items.shape[1]
+        return self
+
+    def _log_cost(self, shape: tuple[int, int]) -> None:
+        """Say what the search will take, before it takes it."""
+        seconds, n_bytes = knn_cost(*shape, self.n_neighbors)
+        logger.log(
+            logging.INFO if self.verbose else logging.DEBUG,
+            "neighbours of %d items: about %s and %s",
+            shape[0],
+            format_seconds(seconds),
+            format_bytes(n_bytes),
+        )
+
+
+def _by_pair(
+    left: np.ndarray | float, right: np.ndarray | float, ids: np.ndarray
+) -> tuple[np.ndarray | float, np.ndarray | float]:
+    """Return the widths of both ends of every edge, in shapes that broadcast."""
+    if np.ndim(right) == 0:
+        return left, right
+    return np.asarray(left)[:, None], np.asarray(right)[ids]
+
+
+def _neighbor_matrix(
+    ids: np.ndarray, weights: np.ndarray, dtype: np.dtype, n_items: int
+) -> sp.csr_array:
+    """Return the weights as a csr_array; weights that round to 0 are no edges."""
+    n_rows, n_neighbors = ids.shape
+    small = ids.size <= np.iinfo(np.int32).max
+    indptr = np.arange(n_rows + 1, dtype=np.int32 if small else np.int64) * n_neighbors
+    data = weights.astype(dtype).ravel()
+    W = sp.csr_array((data, ids.ravel(), indptr), shape=(n_rows, n_items))
+    W.sort_indices()
+    W.eliminate_zeros()
+    return W
+
+
+def knn_graph(
+    X: Any,
+    *,
+    n_neighbors: int = 30,
+    metric: str | Pairwise = "euclidean",
+    bandwidth: str | float = "local",
+    weights: str = "gaussian",
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> sp.csr_array:
+    """Return the symmetric graph of each item's nearest neighbours.
+
+    Parameters
+    ----------
+    X : array-like or sparse of shape (n_items, n_features)
+    n_neighbors : int, default=30
+    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
+default="euclidean"
+    bandwidth : "local" or float, default="local"
+    weights : {"gaussian", "binary", "similarity"}, default="gaussian"
+    n_jobs : int, default=None
+    verbose : bool, default=False
+        All as in `NeighborGraph`.
+
+    Returns
+    -------
+    W : csr_array of shape (n_items, n_items)
+        Symmetric, non-negative, zero diagonal.
+
+    Examples
+    --------
+    >>> from linkspread.graphs import knn_graph
+    >>> knn_graph([[0.0], [1.0], [5.0]], n_neighbors=1, weights="binary").nnz
+    4
+    """
+    graph = NeighborGraph(n_neighbors, metric, bandwidth, weights, n_jobs, verbose)
+    return graph.fit(X).affinity_

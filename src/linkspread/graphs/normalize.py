@@ -1,0 +1,191 @@
+"""Checked graphs and their symmetric normalisation.
+
+>>> from linkspread.graphs import check_graph, normalize
+>>> W = check_graph([[0, 2, 0], [2, 0, 0], [0, 0, 0]])
+>>> normalize(W).toarray().tolist()
+[[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from linkspread.exceptions import GraphError
+
+__all__ = ["check_graph", "normalize", "normalize_rows"]
+
+# Asymmetry of so many units in the last place of the largest weight is rounding.
+ROUNDING_UNITS = 100
+
+
+def check_graph(
+    W: Any, *, n_items: int | None = None, name: str = "graph"
+) -> sp.csr_array:
+    """Return a user's graph as a symmetric csr_array, or say why it is none.
+
+    Parameters
+    ----------
+    W : array-like or sparse of shape (n_items, n_items)
+        Symmetric and non-negative; a diagonal is allowed. It is not modified.
+    n_items : int, default=None
+        The number of items it must have; None accepts any.
+    name : str, default="graph"
+        What messages call it.
+
+    Returns
+    -------
+    W : csr_array of shape (n_items, n_items)
+        A copy: float32 stays float32, everything else becomes float64; duplicates are
+        summed, zeros dropped, indices sorted, and rounding made symmetric.
+
+    Examples
+    --------
+    >>> from linkspread.graphs import check_graph
+    >>> check_graph([[0, 1], [1, 0]]).nnz
+    2
+    """
+    graph = _copy_csr(W, name)
+    _check_shape(graph.shape, n_items, name)
+    _check_weights(graph.data, name)
+    return _check_symmetry(graph, name)
+
+
+def _copy_csr(W: Any, name: str) -> sp.csr_array:
+    """Return a canonical copy in float32 or float64."""
+    try:
+        W = W if sp.issparse(W) else np.asarray(W)
+        if np.iscomplexobj(W) or W.ndim != 2:
+            raise TypeError(f"{W.ndim} dimensions of {W.dtype}")
+        dtype = np.float32 if W.dtype == np.float32 else np.float64
+        graph = sp.csr_array(W, dtype=dtype, copy=True)
+    except (TypeError, ValueError) as error:
+        raise GraphError(
+            f"`{name}` must be a square matrix of real numbers, got "
+            f"{type(W).__name__} ({error}). Build one with `knn_graph(X)`."
+        ) from error
+    graph.sum_duplicates()
+    graph.eliminate_zeros()
+    return graph
+
+
+def _check_shape(shape: tuple[int, ...], n_items: int | None, name: str) -> None:
+    """Refuse a graph that is not square or has another number of items."""
+    if shape[0] != shape[1]:
+        raise GraphError(
+            f"`{name}` must be square, got shape {shape}. Build one with "
+            "`knn_graph(X)`."
+        )
+    if n_items is not None and shape[0] != n_items:
+        raise GraphError(
+            f"`{name}` must have one row per item, {n_items} here, got {shape[0]}. "
+            "Build it from the same items in the same order."
+        )
+
+
+def _check_weights(weights: np.ndarray, name: str) -> None:
+    """Refuse weights that are negative, NaN or infinite."""
+    n_bad = weights.size - np.count_nonzero(np.isfinite(weights))
+    if n_bad:
+        raise GraphError(
+            f"`{name}` must have finite weights, got {n_bad} that are NaN or infinite. "
+            "Set them to 0 to remove these edges."
+        )
+    if weights.min(initial=0) < 0:
+        raise GraphError(
+            f"`{name}` must have no negative weights, got {weights.min():.3g}. Set "
+            "them to 0 to remove these edges."
+        )
+
+
+def _check_symmetry(graph: sp.csr_array, name: str) -> sp.csr_array:
+    """Refuse an asymmetric graph, and remove asymmetry that is only rounding."""
+    transposed = sp.csr_array(graph.T)
+    difference = abs(graph - transposed).data.max(initial=0)
+    if difference == 0:
+        return graph
+    allowed = ROUNDING_UNITS * np.finfo(graph.dtype).eps * graph.data.max()
+    if difference > allowed:
+        raise GraphError(
+            f"`{name}` must be symmetric, got weights that differ by {difference:.3g} "
+            "from their mirror images. Use (W + W.T) / 2."
+        )
+    return (graph + transposed) * graph.dtype.type(0.5)
+
+
+def normalize(W: Any) -> sp.csr_array:
+    """Return the symmetrically normalised graph.
+
+    ``S = D^{-1/2} W D^{-1/2}``, D the diagonal matrix of the row sums of W. The rows
+    of isolated items stay zero.
+
+    Parameters
+    ----------
+    W : array-like or sparse of shape (n_items, n_items)
+        As in `check_graph`.
+
+    Returns
+    -------
+    S : csr_array of shape (n_items, n_items)
+        Symmetric, with eigenvalues between -1 and 1.
+
+    Examples
+    --------
+    >>> from linkspread.graphs import normalize
+    >>> normalize([[0, 4], [4, 0]]).toarray().tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    S = check_graph(W)
+    # S does not depend on the scale of W; sums of weights up to 1 cannot overflow.
+    S.data = S.data / S.data.max(initial=np.finfo(S.dtype).tiny)
+    roots = _inverse_roots(_row_sums(S))
+    own = np.repeat(roots, np.diff(S.indptr))
+    S.data = (own * roots[S.indices] * S.data).astype(S.dtype)
+    return S
+
+
+def normalize_rows(rows: Any, degrees: Any) -> sp.csr_array:
+    """Normalise the affinities of new items as `normalize` does fitted ones.
+
+    ``s_qj = w_qj / sqrt(d_q D_j)``, d_q the row sum of the new item; the degrees of the
+    fitted items do not change. Where a degree is 0, so is the result.
+
+    Parameters
+    ----------
+    rows : array-like or sparse of shape (n_queries, n_items)
+        Affinities to the fitted items, as from `NeighborGraph.extend`.
+    degrees : array-like of shape (n_items,)
+        Row sums of the fitted graph, ``W.sum(axis=1)``.
+
+    Returns
+    -------
+    S : csr_array of shape (n_queries, n_items)
+
+    Examples
+    --------
+    >>> from linkspread.graphs import normalize_rows
+    >>> normalize_rows([[1.0, 3.0]], [4.0, 1.0]).toarray().tolist()
+    [[0.25, 1.5]]
+    """
+    S = _copy_csr(rows, "rows")
+    _check_weights(S.data, "rows")
+    degrees = np.asarray(degrees, dtype=np.float64)
+    if degrees.shape != (S.shape[1],):
+        raise GraphError(
+            f"`degrees` must have one entry per column of `rows`, {S.shape[1]} here, "
+            f"got shape {degrees.shape}. Use `W.sum(axis=1)` of the fitted graph."
+        )
+    _check_weights(degrees, "degrees")
+    own = np.repeat(_inverse_roots(_row_sums(S)), np.diff(S.indptr))
+    S.data = (own * S.data * _inverse_roots(degrees)[S.indices]).astype(S.dtype)
+    return S
+
+
+def _row_sums(W: sp.csr_array) -> np.ndarray:
+    """Return the row sums, in float64 whatever the weights are stored in."""
+    return np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
+
+
+def _inverse_roots(values: np.ndarray) -> np.ndarray:
+    """Return ``1 / sqrt(values)``, where 1 / 0 = 0."""
+    return np.divide(1.0, np.sqrt(values), out=np.zeros_like(values), where=values > 0)

@@ -1,0 +1,203 @@
+"""From distances to the weights of edges.
+
+>>> from linkspread.graphs import knn_graph, mean_distance
+>>> X = [[0.0], [1.0], [2.0], [4.0]]
+>>> width = 0.5 * mean_distance(X)
+>>> knn_graph(X, n_neighbors=1, bandwidth=width).toarray()[0].round(3).tolist()
+[0.0, 0.427, 0.0, 0.0]
+"""
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import GraphError, ViewError
+from linkspread.graphs.distances import Metric, Pairwise, pairwise_distances
+from linkspread.graphs.rows import check_rows
+from linkspread.kernels.threads import is_integer
+
+__all__ = [
+    "WEIGHTS",
+    "check_bandwidth",
+    "check_weights",
+    "exponents",
+    "lift_exponents",
+    "local_bandwidths",
+    "mean_distance",
+]
+
+Widths = np.ndarray | float
+
+# The neighbour whose distance is an item's own width; the choice of the authors of
+# self-tuning spectral clustering, who found the seventh to serve in every dimension.
+LOCAL_NEIGHBOR = 7
+
+
+def _gaussian(
+    distances: np.ndarray, exponent: np.ndarray, metric: Metric
+) -> np.ndarray:
+    """Return ``exp(-d^2 / (sigma_i sigma_j))``."""
+    return np.exp(-exponent)
+
+
+def _binary(distances: np.ndarray, exponent: np.ndarray, metric: Metric) -> np.ndarray:
+    """Return 1 for every neighbour."""
+    return np.ones_like(distances)
+
+
+def _similarity(
+    distances: np.ndarray, exponent: np.ndarray, metric: Metric
+) -> np.ndarray:
+    """Return the similarity that belongs to the metric."""
+    return metric.similarity(distances)
+
+
+WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, Metric], np.ndarray]] = {
+    "binary": _binary,
+    "gaussian": _gaussian,
+    "similarity": _similarity,
+}
+
+
+def check_weights(weights: Any) -> None:
+    """Refuse a name of weights that is not known.
+
+    Parameters
+    ----------
+    weights : str
+    """
+    if not isinstance(weights, str) or weights not in WEIGHTS:
+        raise GraphError(
+            f"`weights` must be one of {', '.join(WEIGHTS)}, got {weights!r}. "
+            "Choose one of these names."
+        )
+
+
+def check_bandwidth(bandwidth: Any) -> None:
+    """Refuse a bandwidth that is neither "local" nor a width.
+
+    Parameters
+    ----------
+    bandwidth : "local" or float
+    """
+    if isinstance(bandwidth, str) and bandwidth == "local":
+        return
+    is_width = isinstance(bandwidth, Real) and not isinstance(bandwidth, bool)
+    if not (is_width and 0 < bandwidth < np.inf):
+        raise GraphError(
+            f"`bandwidth` must be 'local' or a positive number, got {bandwidth!r}. "
+            "Use 'local' or a fraction of `mean_distance(X)`."
+        )
+
+
+def local_bandwidths(distances: np.ndarray, *, smallest: float = 0.0) -> np.ndarray:
+    """Return every item's own width: the distance of its seventh neighbour.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_items, n_neighbors)
+        Sorted; the last column serves when there are fewer than seven.
+    smallest : float, default=0.0
+        Stands in for widths of 0, which seven duplicates have. When it is 0, the
+        smallest positive width does, or 1 where there is none.
+
+    Returns
+    -------
+    widths : ndarray of shape (n_items,)
+        Positive.
+    """
+    widths = distances[:, min(LOCAL_NEIGHBOR, distances.shape[1]) - 1].copy()
+    if not smallest:
+        smallest = widths.min(where=widths > 0, initial=np.inf)
+    widths[widths == 0] = smallest if np.isfinite(smallest) else 1.0
+    return widths
+
+
+def exponents(distances: np.ndarray, left: Widths, right: Widths) -> np.ndarray:
+    """Return ``d^2 / (sigma_i sigma_j)``, in an order that does not overflow early.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_queries, n_neighbors)
+    left : ndarray of shape (n_queries, 1) or float
+        Widths of the queries.
+    right : ndarray of shape (n_queries, n_neighbors) or float
+        Widths of their neighbours.
+
+    Returns
+    -------
+    exponents : ndarray of shape (n_queries, n_neighbors)
+    """
+    with np.errstate(over="ignore"):  # an infinite exponent is a weight of 0
+        return (distances / left) * (distances / right)
+
+
+def lift_exponents(exponent: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Shift the exponents of rows whose weights would all underflow.
+
+    Parameters
+    ----------
+    exponent : ndarray of shape (n_queries, n_neighbors)
+    dtype : dtype
+        In which the weights will be stored.
+
+    Returns
+    -------
+    exponent : ndarray of shape (n_queries, n_neighbors)
+        No row's smallest exponent is above ``-log(sqrt(tiny))``.
+    """
+    # A query far from every item has weights that round to 0, and then nothing to say
+    # about which items are nearest. A common factor on its row changes no ranking, so
+    # its largest weight is raised to the root of the smallest normal number: so small
+    # that the query still counts as far, and with half of the range left for the rest.
+    highest = -0.5 * np.log(float(np.finfo(dtype).tiny))
+    exponent = np.minimum(exponent, np.finfo(np.float64).max)
+    smallest = exponent.min(axis=1, keepdims=True)
+    return np.where(smallest > highest, exponent - smallest + highest, exponent)
+
+
+def mean_distance(
+    X: Any,
+    *,
+    metric: str | Pairwise = "euclidean",
+    n_samples: int = 1000,
+    random_state: int | np.random.Generator = 0,
+) -> float:
+    """Return the mean distance between two different items, from a sample.
+
+    Parameters
+    ----------
+    X : array-like or sparse of shape (n_items, n_features)
+    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
+default="euclidean"
+    n_samples : int, default=1000
+        Items drawn, all pairs of which are compared; all items when there are fewer.
+    random_state : int or Generator, default=0
+
+    Returns
+    -------
+    distance : float
+
+    Examples
+    --------
+    >>> from linkspread.graphs import mean_distance
+    >>> mean_distance([[0.0], [1.0], [3.0]])
+    2.0
+    """
+    rows = check_rows(X)
+    if not is_integer(n_samples) or n_samples < 2:
+        raise GraphError(
+            f"`n_samples` must be a whole number of at least 2, got {n_samples!r}. "
+            "Use for instance n_samples=1000."
+        )
+    if rows.shape[0] < 2:
+        raise ViewError(
+            "`X` must have at least 2 items to have a mean distance, got 1. Add items."
+        )
+    if rows.shape[0] > n_samples:
+        rng = np.random.default_rng(random_state)
+        rows = rows[np.sort(rng.choice(rows.shape[0], n_samples, replace=False))]
+    distances = pairwise_distances(rows, rows, metric=metric)
+    return float(distances[np.triu_indices_from(distances, k=1)].mean())

@@ -1,0 +1,22 @@
+"""The hot loops, behind one door: callers import names from here only.
+
+A second backend will offer the same names over its own arrays.
+"""
+
+from linkspread.kernels.cpu import (
+    chebyshev_step,
+    clenshaw_step,
+    difference_sums,
+    keep_nearest,
+    sparse_difference_sums,
+    sparse_products,
+)
+
+__all__ = [
+    "chebyshev_step",
+    "clenshaw_step",
+    "difference_sums",
+    "keep_nearest",
+    "sparse_difference_sums",
+    "sparse_products",
+]

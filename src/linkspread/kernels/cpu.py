@@ -1,0 +1,199 @@
+"""Compiled loops over plain arrays; rows are shared among the cores.
+
+Sparse matrices arrive as their CSR arrays ``data, indices, indptr``. Each kernel
+states its array equation and what it overwrites. Checks belong to the callers.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+__all__ = [
+    "chebyshev_step",
+    "clenshaw_step",
+    "difference_sums",
+    "keep_nearest",
+    "sparse_difference_sums",
+    "sparse_products",
+]
+
+# Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
+FAST = {"reassoc", "contract", "nsz"}
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def chebyshev_step(
+    data, indices, indptr, scale, current, previous, coefficients, totals
+):
+    """Advance the recurrence of ``T_i(S) U`` and add the new block to running sums.
+
+    Write ``previous = scale * S @ current - previous``, then
+    ``totals[:, r] += coefficients[r] * previous`` for every r.
+    """
+    n_columns = current.shape[1]
+    for i in prange(current.shape[0]):
+        row = previous[i]
+        for c in range(n_columns):
+            row[c] = -row[c]
+        for k in range(indptr[i], indptr[i + 1]):
+            weight = scale * data[k]
+            source = current[indices[k]]
+            for c in range(n_columns):
+                row[c] += weight * source[c]
+        for r in range(coefficients.shape[0]):
+            total = totals[i, r]
+            weight = coefficients[r]
+            for c in range(n_columns):
+                total[c] += weight * row[c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def clenshaw_step(
+    data, indices, indptr, scale, current, previous, coefficients, sources
+):
+    """Advance Clenshaw's recurrence for ``sum_i T_i(S) (sum_r c_ri B_r)``.
+
+    Write ``previous = scale * S @ current - previous
+    + sum_r coefficients[r] * sources[:, r]``.
+    """
+    n_columns = current.shape[1]
+    for i in prange(current.shape[0]):
+        row = previous[i]
+        for c in range(n_columns):
+            row[c] = -row[c]
+        for k in range(indptr[i], indptr[i + 1]):
+            weight = scale * data[k]
+            source = current[indices[k]]
+            for c in range(n_columns):
+                row[c] += weight * source[c]
+        for r in range(coefficients.shape[0]):
+            block = sources[i, r]
+            weight = coefficients[r]
+            for c in range(n_columns):
+                row[c] += weight * block[c]
+
+
+# The search kernels below run on one core and release the interpreter lock: their
+# callers give each thread its own block of queries, so that the BLAS product and the
+# selection of one tile share a cache and no two thread pools fight for the cores.
+
+
+@njit(nogil=True, cache=True)
+def keep_nearest(tile, offsets, first, excluded, keys, ids):
+    """Keep in ``keys, ids`` the smallest of ``offsets[j] + tile[i, j]`` met so far.
+
+    Item ``first + j`` is skipped in row i when it equals ``excluded[i]``. Each row of
+    ``keys, ids`` is overwritten as a max-heap ordered by (key, id), root first; fill
+    them with infinity and -1 before the first tile, and give the tiles in order.
+    """
+    n_columns = tile.shape[1]
+    for i in range(tile.shape[0]):
+        row, key, index = tile[i], keys[i], ids[i]
+        hidden = excluded[i] - first
+        for start in range(0, n_columns, 64):
+            stop = min(start + 64, n_columns)
+            # Counting hits is a vector loop; most groups of 64 have none.
+            n_hits = 0
+            for j in range(start, stop):
+                n_hits += offsets[j] + row[j] < key[0]
+            if n_hits == 0:
+                continue
+            for j in range(start, stop):
+                value = offsets[j] + row[j]
+                if value < key[0] and j != hidden:
+                    _replace_root(key, index, value, first + j)
+
+
+@njit(nogil=True, cache=True)
+def _replace_root(key, index, value, item):
+    """Replace the root of the heap ``key, index`` and restore its order."""
+    n_kept, place = key.shape[0], 0
+    while 2 * place + 1 < n_kept:
+        child = 2 * place + 1
+        other = child + 1
+        if other < n_kept and (
+            key[other] > key[child]
+            or (key[other] == key[child] and index[other] > index[child])
+        ):
+            child = other
+        if key[child] < value or (key[child] == value and index[child] < item):
+            break
+        key[place], index[place] = key[child], index[child]
+        place = child
+    key[place], index[place] = value, item
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def difference_sums(Q, X, ids, relative, out):
+    """Write ``sum_f (q - x)^2`` of row i and item ``ids[i, j]`` into ``out[i, j]``.
+
+    With ``relative`` each term is divided by q + x, and 0 / 0 counts as 0. Negative
+    ids give infinity. Sums are taken in float64 whatever the rows are stored in.
+    """
+    for i in range(ids.shape[0]):
+        for j in range(ids.shape[1]):
+            if ids[i, j] < 0:
+                out[i, j] = np.inf
+            elif relative:
+                out[i, j] = _relative_sum(Q[i], X[ids[i, j]])
+            else:
+                out[i, j] = _square_sum(Q[i], X[ids[i, j]])
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _square_sum(q, x):
+    """Return ``sum (q - x)^2``."""
+    total = 0.0
+    for f in range(q.shape[0]):
+        difference = np.float64(q[f]) - np.float64(x[f])
+        total += difference * difference
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+def _relative_sum(q, x):
+    """Return ``sum (q - x)^2 / (q + x)``, where 0 / 0 = 0."""
+    total = 0.0
+    for f in range(q.shape[0]):
+        difference = np.float64(q[f]) - np.float64(x[f])
+        size = np.float64(q[f]) + np.float64(x[f])
+        # A divisor of 1 for the empty terms keeps the loop free of branches.
+        total += difference * difference / (size if size > 0.0 else 1.0)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def sparse_products(q_data, q_indices, q_indptr, data, indices, indptr, out):
+    """Write ``-Q @ X.T`` into ``out``; Q and the *transpose* of X are CSR."""
+    out[:] = 0.0
+    for i in range(out.shape[0]):
+        row = out[i]
+        for entry in range(q_indptr[i], q_indptr[i + 1]):
+            feature, value = q_indices[entry], q_data[entry]
+            for k in range(indptr[feature], indptr[feature + 1]):
+                row[indices[k]] -= value * data[k]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sparse_difference_sums(
+    q_data, q_indices, q_indptr, data, indices, indptr, ids, relative, out
+):
+    """Write what `difference_sums` writes; Q and X are CSR with sorted indices."""
+    end = np.iinfo(np.int64).max
+    for i in range(ids.shape[0]):
+        for j in range(ids.shape[1]):
+            item = ids[i, j]
+            if item < 0:
+                out[i, j] = np.inf
+                continue
+            a, b = q_indptr[i], indptr[item]
+            total = 0.0
+            while a < q_indptr[i + 1] or b < indptr[item + 1]:
+                left = np.int64(q_indices[a]) if a < q_indptr[i + 1] else end
+                right = np.int64(indices[b]) if b < indptr[item + 1] else end
+                q = q_data[a] if left <= right else 0.0
+                x = data[b] if right <= left else 0.0
+                a += left <= right
+                b += right <= left
+                size = q + x if relative else 1.0
+                total += (q - x) * (q - x) / (size if size != 0.0 else 1.0)
+            out[i, j] = total

@@ -1,0 +1,278 @@
+"""Must- and cannot-links among the items of two or more views."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkError
+from linkspread.links.balance import Balance, balance_pairs, check_balance
+from linkspread.links.conflicts import Conflict, find_conflicts, warn_of_conflicts
+from linkspread.links.items import Items
+from linkspread.links.labels import describe_labels, label_factors, memberships_of
+from linkspread.links.matrix import LinkMatrix
+from linkspread.links.pairs import (
+    describe_pairs,
+    matched_pairs,
+    pair_matrix,
+    with_positions,
+)
+from linkspread.links.tables import PairTable, read_pairs
+
+__all__ = ["Links"]
+
+ViewPair = tuple[str, str]
+
+
+class Links:
+    """Hold what is known to belong together, and what is known not to.
+
+    Make one with :meth:`from_labels`, :meth:`from_pairs` or :meth:`from_matched`;
+    ``links + more`` joins two. Links given more than once add up.
+
+    Parameters
+    ----------
+    labels : sequence of dicts from str to memberships of shape (n, c), default=()
+        For each set of classes the memberships of each view's items.
+    pairs : sequence of ((str, str), PairTable), default=()
+        Names of two views and the judged pairs between them.
+    items : mapping from str to Items, default=None
+        Items of the views that are known already.
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> links = ls.Links.from_pairs(
+    ...     [("t1", "i1", 1.0), ("t1", "i2", -1.0)], between=("text", "image"))
+    >>> links
+    Links(1 must and 1 cannot between text and image)
+    """
+
+    def __init__(
+        self,
+        *,
+        labels: Sequence[dict[str, Any]] = (),
+        pairs: Sequence[tuple[ViewPair, PairTable]] = (),
+        items: Mapping[str, Items] | None = None,
+    ) -> None:
+        self._labels = tuple(labels)
+        self._pairs = tuple(pairs)
+        self._items = dict(items or {})
+
+    @classmethod
+    def from_labels(cls, labels: Mapping[str, Any]) -> "Links":
+        """Link items of the same class, and part items of different classes.
+
+        Parameters
+        ----------
+        labels : mapping from str to array-like of shape (n,) or (n, c)
+            For each view its integer labels, -1 for unknown, or memberships of at
+            least 0 in c classes, dense or sparse, a row of zeros for unknown.
+
+        Returns
+        -------
+        links : Links
+            Kept as thin factors, never as pairs.
+        """
+        memberships = memberships_of(labels)
+        items = {v: Items(m.shape[0], view=v) for v, m in memberships.items()}
+        return cls(labels=[memberships], items=items)
+
+    @classmethod
+    def from_pairs(cls, pairs: Any, *, between: ViewPair) -> "Links":
+        """Link single pairs of items.
+
+        Parameters
+        ----------
+        pairs : sequence of tuples, ndarray, DataFrame, str or Path
+            Two ids, or positions, and perhaps a weight for each pair: positive for
+            must-links (the default is 1), negative for cannot-links. Tables have a
+            column named after each view, or the ids in their first two columns, and
+            the weight in ``weight`` or the third. A str or Path names a CSV, TSV or
+            parquet file; CSV and TSV begin with a line of column names.
+        between : tuple of two str
+            The views of the first and of the second id; twice the same name for
+            links within one view.
+
+        Returns
+        -------
+        links : Links
+            Repeated pairs add up. A pair that is both a must- and a cannot-link
+            adds up too, and is reported by a ConflictWarning and :meth:`conflicts`.
+        """
+        between = _check_between(between)
+        table = read_pairs(pairs, between=between)
+        if len(table) == 0:
+            raise LinkError(
+                f"there must be at least one pair between {between[0]!r} and "
+                f"{between[1]!r}, got none. Judge a few pairs first."
+            )
+        links = cls(pairs=[(between, table)])
+        warn_of_conflicts(links.conflicts())
+        return links
+
+    @classmethod
+    def from_matched(cls, views: Sequence[str], n_items: int) -> "Links":
+        """Link row i of each view with row i of every other.
+
+        Parameters
+        ----------
+        views : sequence of str
+            Two views or more with the same items in the same order.
+        n_items : int
+            Number of items matched, from the first on.
+
+        Returns
+        -------
+        links : Links
+        """
+        return cls(pairs=matched_pairs(views, n_items))
+
+    def __add__(self, other: "Links") -> "Links":
+        if not isinstance(other, Links):
+            return NotImplemented
+        for view in self._items.keys() & other._items.keys():
+            _check_same_items(self._items[view], other._items[view])
+        joined = Links(
+            labels=self._labels + other._labels,
+            pairs=self._pairs + other._pairs,
+            items=self._items | other._items,
+        )
+        warn_of_conflicts(joined.conflicts())
+        return joined
+
+    def __repr__(self) -> str:
+        parts = [describe_labels(labels) for labels in self._labels]
+        parts += [describe_pairs(between, table) for between, table in self._pairs]
+        return f"Links({', '.join(parts)})"
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Names of the views that have links, in order of appearance."""
+        names = [view for labels in self._labels for view in labels]
+        names += [view for between, _ in self._pairs for view in between]
+        return tuple(dict.fromkeys(names))
+
+    def connects(self, left: str, right: str) -> bool:
+        """Tell whether any link joins these two views.
+
+        Parameters
+        ----------
+        left, right : str
+            Names of the views; the same name asks for links within it.
+
+        Returns
+        -------
+        connected : bool
+        """
+        by_label = any(left in labels and right in labels for labels in self._labels)
+        return by_label or any({left, right} == set(b) for b, _ in self._pairs)
+
+    def resolve(self, items: Mapping[str, Any]) -> "Links":
+        """Turn ids into positions, given the items of each view.
+
+        Parameters
+        ----------
+        items : mapping from str to int or array-like of shape (n,)
+            For each view its number of items or their ids.
+
+        Returns
+        -------
+        links : Links
+            The same links, ready for :meth:`between`.
+        """
+        known = {v: i if isinstance(i, Items) else Items(i, view=v)
+                 for v, i in items.items()}  # fmt: skip
+        for view in self.views:
+            if view not in known:
+                raise LinkError(
+                    f"links must be among the views at hand, {list(known)}, but some "
+                    f"name {view!r}. Add that view or rename it in the links."
+                )
+        for labels in self._labels:
+            _check_labels_fit(labels, known)
+        pairs = [(b, with_positions(table, b, known)) for b, table in self._pairs]
+        return Links(labels=self._labels, pairs=pairs, items=known)
+
+    def between(self, left: str, right: str, *, balance: Balance = "auto") -> Any:
+        """Return the balanced links Z of two views, as `propagate` takes them.
+
+        Parameters
+        ----------
+        left, right : str
+            Views of the rows and of the columns; the same name twice gives the
+            symmetric links within a view.
+        balance : {"auto", "literal"} or float, default="auto"
+            Weight of the cannot-links: "auto" balances them against the must-links,
+            "literal" keeps -1 against +1, a number multiplies them.
+
+        Returns
+        -------
+        Z : csr_array or LinkMatrix of shape (n_left, n_right)
+            Sparse for single pairs; thin factors where labels take part.
+        """
+        balance = check_balance(balance)
+        views = left, right
+        shape = self._size(left), self._size(right)
+        pairs = balance_pairs(pair_matrix(self._pairs, views, shape), balance)
+        factors = label_factors(self._labels, views, balance)
+        return pairs if factors is None else LinkMatrix(*factors, pairs)
+
+    def conflicts(self) -> list[Conflict]:
+        """Return the pairs that are both must- and cannot-links.
+
+        Returns
+        -------
+        conflicts : list of (views, ids, must weight, cannot weight)
+            Views in alphabetical order, pairs in order of appearance.
+        """
+        return find_conflicts(self._pairs)
+
+    def _size(self, view: str) -> int:
+        """Return the number of items of a view."""
+        if view not in self._items:
+            raise LinkError(
+                f"links must know how many items view {view!r} has, and know it of "
+                f"{', '.join(map(repr, self._items)) or 'no view'}. Call "
+                "`links.resolve({view: n_items_or_ids, ...})` first."
+            )
+        return self._items[view].n_items
+
+
+def _check_between(between: Any) -> ViewPair:
+    """Return the names of two views."""
+    names = tuple(between) if isinstance(between, tuple | list) else ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise LinkError(
+            f"`between` must name two views, got {between!r:.60}. "
+            'Write ("text", "image"), or ("text", "text") for links within one.'
+        )
+    return names
+
+
+def _check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> None:
+    """Refuse labels of views that have more or fewer items."""
+    for view, memberships in labels.items():
+        if memberships.shape[0] != items[view].n_items:
+            raise LinkError(
+                f"labels of view {view!r} must fit its items, got "
+                f"{memberships.shape[0]:,} labels for {items[view].n_items:,} items. "
+                "Give one label per row, -1 for unknown."
+            )
+
+
+def _check_same_items(one: Items, other: Items) -> None:
+    """Refuse to join links whose positions mean different items."""
+    if one.n_items != other.n_items:
+        raise LinkError(
+            f"links that are joined must be for the same items of view {one.view!r}, "
+            f"got {one.n_items:,} and {other.n_items:,} items. Resolve both with the "
+            "same ids."
+        )
+    if one.has_ids and other.has_ids and not np.array_equal(one.ids, other.ids):
+        place = np.flatnonzero(one.ids != other.ids)[0]
+        raise LinkError(
+            f"links that are joined must be for the same items of view {one.view!r}, "
+            f"but item {place} is {one.ids[place].item()!r} in one and "
+            f"{other.ids[place].item()!r} in the other. Resolve both with the same ids."
+        )

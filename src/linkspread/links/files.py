@@ -1,0 +1,117 @@
+"""Files of judged pairs: CSV, TSV and parquet."""
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from linkspread.exceptions import LinkError, require
+
+__all__ = ["WORDS", "read_columns"]
+
+WORDS = {"must": 1.0, "cannot": -1.0}
+
+
+def read_columns(path: Path) -> dict[str, Any]:
+    """Return the columns of a CSV, TSV or parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        Its suffix tells the form.
+
+    Returns
+    -------
+    columns : dict from str to sequence of shape (n,)
+        A name that occurs again gets a number, so that no column is lost.
+    """
+    readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise LinkError(
+            f"a file of pairs must end in {', '.join(readers)}, got {path.name!r}. "
+            "Save it as CSV with a header such as text,image,weight."
+        )
+    if not path.is_file():
+        raise LinkError(
+            f"a file of pairs must exist, and there is none at {str(path)!r}. "
+            "Check the path."
+        )
+    return readers[path.suffix.lower()](path)
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    """Return the columns of a delimited file whose first line names them."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    lines = _read_lines(path, delimiter)
+    if not lines or _is_pair(lines[0][1]):
+        got = repr(delimiter.join(lines[0][1])) if lines else "an empty file"
+        raise LinkError(
+            f"{path.name!r} must begin with a line of column names, got {got}. "
+            "Add one such as text,image,weight."
+        )
+    header = [name.strip() for name in lines[0][1]]
+    for number, row in lines[1:]:
+        if len(row) != len(header):
+            raise LinkError(
+                f"line {number} of {path.name!r} must have {len(header)} values like "
+                f"its header, got {len(row)}: {delimiter.join(row)!r}. Correct it."
+            )
+    rows = [row for _, row in lines[1:]]
+    columns = ([row[i] for row in rows] for i in range(len(header)))
+    return _named(header, columns)
+
+
+def _read_lines(path: Path, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Return the lines of a delimited file that are not blank, with their numbers."""
+    try:
+        # Not splitlines(): a quoted id may hold a line break.
+        text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
+        reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+        return [(reader.line_num, row) for row in reader if row]
+    except UnicodeDecodeError as error:
+        raise LinkError(
+            f"a file of pairs must be UTF-8, and {path.name!r} is not at byte "
+            f"{error.start}. Save it anew as UTF-8."
+        ) from error
+    except csv.Error as error:
+        raise LinkError(
+            f"{path.name!r} must be a text file of comma- or tab-separated values, and "
+            f"line {reader.line_num} cannot be read ({error}). Save it anew."
+        ) from error
+
+
+def _read_parquet(path: Path) -> dict[str, Any]:
+    """Return the columns of a parquet file."""
+    parquet = require("pyarrow.parquet", extra="tables", purpose="reading parquet")
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
+        raise LinkError(
+            f"{path.name!r} must be a parquet file, and it cannot be read as one "
+            f"({str(error).partition(chr(10))[0][:80]}). Write it anew."
+        ) from error
+    return _named(table.column_names, (column.to_numpy() for column in table.columns))
+
+
+def _named(names: list[str], columns: Iterable[Any]) -> dict[str, Any]:
+    """Return columns by name; the header text,text names two columns of one view."""
+    named: dict[str, Any] = {}
+    for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
+        named[f"{name} (column {number})" if name in named else name] = column
+    return named
+
+
+def _is_pair(row: list[str]) -> bool:
+    """Tell whether a line that should be a header is a judged pair already."""
+    numbered = len(row) > 1 and row[0].isdecimal() and row[1].isdecimal()
+    return numbered or (len(row) > 2 and _is_weight(row[2]))
+
+
+def _is_weight(text: str) -> bool:
+    """Tell whether a cell reads as a weight rather than as a name."""
+    try:
+        float(text)
+    except ValueError:
+        return text.strip().lower() in WORDS
+    return True

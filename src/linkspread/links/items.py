@@ -1,0 +1,188 @@
+"""Which items a view has: ids given by people, or plain positions."""
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from linkspread.exceptions import LinkError, UnknownItemError, ViewError
+
+__all__ = ["Items", "as_ids"]
+
+Array = np.ndarray
+
+
+class Items:
+    """Map the ids of one view's items to positions.
+
+    Parameters
+    ----------
+    ids : int or array-like of shape (n,)
+        A number of items, whose ids are then their positions, or distinct ids:
+        integers or strings.
+    view : str
+        Name of the view, for messages.
+
+    Examples
+    --------
+    >>> from linkspread.links.items import Items
+    >>> Items(["t7", "t9"], view="text").positions(["t9"])
+    array([1])
+    """
+
+    def __init__(self, ids: Any, *, view: str) -> None:
+        self.view = view
+        if isinstance(ids, int | np.integer):
+            self._ids: Array | None = None
+            self.n_items = _check_size(ids, view)
+            return
+        self._ids = as_ids(ids, view)
+        self.n_items = len(self._ids)
+        self._order = np.argsort(self._ids, kind="stable")
+        self._sorted = self._ids[self._order]
+        repeated = self._sorted[:-1][self._sorted[:-1] == self._sorted[1:]]
+        if len(repeated):
+            raise ViewError(
+                f"ids of a view must be distinct, but view {view!r} has "
+                f"{_listed(np.unique(repeated))} more than once. Drop the repeated "
+                "rows or number the items anew."
+            )
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the items have ids of their own rather than positions."""
+        return self._ids is not None
+
+    @property
+    def ids(self) -> Array:
+        """Ids of all items in order, shape (n_items,)."""
+        return np.arange(self.n_items) if self._ids is None else self._ids
+
+    def positions(self, ids: Any, *, what: str = "links") -> Array:
+        """Return the positions of these ids.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n,)
+            Numbers also match ids that are their decimal strings, and vice versa,
+            because a CSV file does not tell them apart.
+        what : str, default="links"
+            Who asks, for the message about unknown ids.
+
+        Returns
+        -------
+        positions : ndarray of shape (n,)
+        """
+        wanted = as_ids(ids, self.view)
+        found = self._find(wanted)
+        unknown = wanted[found < 0]
+        if len(unknown):
+            raise UnknownItemError(
+                f"{what} must name items of view {self.view!r}, which has none called "
+                f"{_listed(np.unique(unknown))}. Its ids are {_listed(self.ids)}; "
+                "correct the names, or pass `ids` to give the view others."
+            )
+        return found
+
+    def _find(self, wanted: Array) -> Array:
+        """Return the position of each id, or -1."""
+        if self._ids is None:
+            numbers, is_number = _as_numbers(wanted)
+            inside = is_number & (numbers >= 0) & (numbers < self.n_items)
+            return np.where(inside, numbers, -1)
+        if self._ids.dtype.kind == "U":
+            wanted, comparable = wanted.astype(str), np.ones(len(wanted), dtype=bool)
+        else:
+            wanted, comparable = _as_numbers(wanted)
+        if self.n_items == 0:
+            return np.full(len(wanted), -1)
+        place = np.searchsorted(self._sorted, wanted)
+        place = np.minimum(place, self.n_items - 1)
+        found = comparable & (self._sorted[place] == wanted)
+        return np.where(found, self._order[place], -1)
+
+
+def _check_size(n_items: Any, view: str) -> int:
+    """Return a number of items, which cannot be negative."""
+    if n_items < 0:
+        raise ViewError(
+            f"view {view!r} must have 0 items or more, got {n_items}. "
+            "Give the number of its items, or their ids."
+        )
+    return int(n_items)
+
+
+def as_ids(ids: Any, view: str) -> Array:
+    """Return ids as a flat array of integers or strings.
+
+    Parameters
+    ----------
+    ids : array-like of shape (n,)
+        Whole numbers of any type become integers.
+    view : str
+        Name of the view, for messages.
+
+    Returns
+    -------
+    ids : ndarray of shape (n,), of int64 or str
+    """
+    array = np.asarray(ids)
+    if array.dtype.kind == "T":  # strings of any length, which NumPy cannot cast to U
+        array = array.astype(object)
+    if array.ndim != 1:
+        raise ViewError(
+            f"ids of view {view!r} must be one flat list, got shape {array.shape}. "
+            "Give one id per item."
+        )
+    if len(array) == 0:
+        return np.zeros(0, dtype=np.int64)
+    if array.dtype.kind == "f":
+        whole = (np.abs(array) < 2.0**63) & (array == np.floor(array))
+        return array.astype(np.int64) if whole.all() else _refuse(view, array[~whole])
+    if array.dtype.kind == "O" and not set(map(type, array)) <= {int, str}:
+        missing = np.array([_is_missing(i) for i in array])
+        if missing.any():
+            _refuse(view, array[missing])
+    if array.dtype.kind in "iu" or all(isinstance(i, int | np.integer) for i in array):
+        return _as_integers(array) if array.dtype.kind != "b" else _refuse(view, array)
+    return array.astype(str) if array.dtype.kind in "UOS" else _refuse(view, array)
+
+
+def _refuse(view: str, ids: Array) -> NoReturn:
+    """Say that these are no ids."""
+    raise LinkError(
+        f"ids of view {view!r} must be integers or strings, got {ids[0]} in "
+        f"{len(ids):,} rows. Drop rows without an id, or make strings of the ids."
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether a value stands for no value: None, NaN, pandas' NA and NaT."""
+    missing_types = ("NoneType", "NAType", "NaTType")
+    return type(value).__name__ in missing_types or bool(value != value)
+
+
+def _as_integers(ids: Array) -> Array:
+    """Return whole numbers as int64, or as strings where they are too large."""
+    limits = np.iinfo(np.int64)
+    if ids.dtype.kind != "i" and (ids.max() > limits.max or ids.min() < limits.min):
+        return ids.astype(str)
+    return ids.astype(np.int64)
+
+
+def _as_numbers(ids: Array) -> tuple[Array, Array]:
+    """Return ids as integers, and which of them are numbers at all."""
+    if ids.dtype.kind != "U":
+        return ids, np.ones(len(ids), dtype=bool)
+    digits = np.char.lstrip(ids, "-")
+    is_number = np.char.isdecimal(digits) & (np.char.rfind(ids, "-") <= 0)
+    is_number &= np.char.str_len(digits) <= 18  # any more may not fit an int64
+    return np.where(is_number, ids, "0").astype(np.int64), is_number
+
+
+def _listed(ids: Array, n_shown: int = 3) -> str:
+    """Return the first few ids for a message."""
+    if len(ids) == 0:
+        return "none"
+    shown = ", ".join(repr(i) for i in ids[:n_shown].tolist())
+    more = len(ids) - n_shown
+    return f"{shown} and {more:,} more" if more > 0 else shown

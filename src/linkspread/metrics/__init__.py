@@ -1,0 +1,28 @@
+"""Quality of a ranking: average precision, precision and recall, nDCG.
+
+>>> from linkspread.metrics import mean_average_precision
+>>> scores = [[0.9, 0.5, 0.1], [0.2, 0.3, 0.8]]
+>>> mean_average_precision(scores, query_labels=[0, 1], item_labels=[0, 1, 1])
+1.0
+
+Every function takes ``(scores, query_labels, item_labels)``. Scores are a table of
+shape (n_queries, n_items), or any object with ``shape`` and ``rows(index)`` such as
+the result of a propagation, which is read in blocks of rows and never made whole.
+An item is relevant to a query when they share a class. Equal scores are ranked by
+the position of the item.
+"""
+
+from linkspread.metrics.cutoff import ndcg, recall_at_k
+from linkspread.metrics.precision import (
+    average_precision,
+    mean_average_precision,
+    precision_recall_curve,
+)
+
+__all__ = [
+    "average_precision",
+    "mean_average_precision",
+    "ndcg",
+    "precision_recall_curve",
+    "recall_at_k",
+]

@@ -1,0 +1,130 @@
+"""Polynomials of a normalised graph applied to thin blocks, and the whole filter."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.kernels import chebyshev_step, clenshaw_step
+from linkspread.links import LinkMatrix
+from linkspread.propagation.filter import SeparableFilter
+
+__all__ = ["FilterOperator", "filtered_sum", "filtered_sums"]
+
+Array = np.ndarray
+
+
+def filtered_sums(S: sparse.csr_array, block: Any, coefficients: Array) -> Array:
+    """Return ``phi_r(S) @ block`` for every polynomial phi_r, in one recurrence.
+
+    Parameters
+    ----------
+    S : csr_array of shape (n, n)
+        Symmetric with eigenvalues in [-1, 1]; its dtype is that of the result.
+    block : ndarray or sparse of shape (n, c)
+    coefficients : ndarray of shape (n_functions, degree + 1)
+        Chebyshev coefficients of the polynomials.
+
+    Returns
+    -------
+    sums : ndarray of shape (n, n_functions, c)
+    """
+    steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
+    # A copy, because the recurrence writes into both of its blocks.
+    current = np.array(_dense(block), dtype=S.dtype, order="C")
+    previous = np.zeros_like(current)
+    sums = steps[0][None, :, None] * current[:, None, :]
+    for i in range(1, len(steps)):
+        scale = S.dtype.type(1 if i == 1 else 2)
+        chebyshev_step(
+            S.data, S.indices, S.indptr, scale, current, previous, steps[i], sums
+        )
+        current, previous = previous, current
+    return sums
+
+
+def filtered_sum(S: sparse.csr_array, blocks: Array, coefficients: Array) -> Array:
+    """Return ``sum_r phi_r(S) @ blocks[:, r]`` by Clenshaw's recurrence.
+
+    Parameters
+    ----------
+    S : csr_array of shape (n, n)
+        Symmetric with eigenvalues in [-1, 1].
+    blocks : ndarray of shape (n, n_functions, c)
+    coefficients : ndarray of shape (n_functions, degree + 1)
+
+    Returns
+    -------
+    total : ndarray of shape (n, c)
+    """
+    steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
+    blocks = np.ascontiguousarray(blocks, dtype=S.dtype)
+    current = np.zeros((blocks.shape[0], blocks.shape[2]), dtype=S.dtype)
+    previous = np.zeros_like(current)
+    for i in range(len(steps) - 1, -1, -1):
+        scale = S.dtype.type(1 if i == 0 else 2)
+        clenshaw_step(
+            S.data, S.indices, S.indptr, scale, current, previous, steps[i], blocks
+        )
+        current, previous = previous, current
+    return current
+
+
+class FilterOperator:
+    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
+
+    Parameters
+    ----------
+    S_x, S_y : csr_array of shape (n, n) and (m, m)
+    Z : LinkMatrix of shape (n, m)
+    separable : SeparableFilter
+    """
+
+    def __init__(
+        self,
+        S_x: sparse.csr_array,
+        Z: LinkMatrix,
+        S_y: sparse.csr_array,
+        separable: SeparableFilter,
+    ) -> None:
+        self.S_x, self.Z, self.S_y = S_x, Z, S_y
+        self.separable = separable
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of row items and of column items."""
+        return self.Z.shape
+
+    @property
+    def T(self) -> "FilterOperator":
+        """The operator of the transposed matrices."""
+        f = self.separable
+        cores = tuple(core.T for core in f.cores)
+        swapped = SeparableFilter(f.right, f.left, cores, f.error)
+        return FilterOperator(self.S_y, self.Z.T, self.S_x, swapped)
+
+    def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
+        """Return ``F_k @ block`` for the first responses, or for all.
+
+        Parameters
+        ----------
+        block : ndarray of shape (m, c)
+        n_responses : int, default=None
+
+        Returns
+        -------
+        products : list of ndarray of shape (n, c)
+        """
+        smoothed = filtered_sums(self.S_y, block, self.separable.right)
+        m, n_right, width = smoothed.shape
+        linked = self.Z @ smoothed.reshape(m, n_right * width)
+        linked = linked.reshape(-1, n_right, width)
+        return [
+            filtered_sum(self.S_x, np.matmul(core, linked), self.separable.left)
+            for core in self.separable.cores[:n_responses]
+        ]
+
+
+def _dense(block: Any) -> Array:
+    """Return a sparse or dense block as an array."""
+    return block.toarray() if sparse.issparse(block) else block

@@ -1,0 +1,248 @@
+"""Propagation of links over two graphs, exactly, in time linear in the items."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from linkspread.exceptions import LinkspreadError
+from linkspread.links import LinkMatrix, as_link_matrix
+from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
+from linkspread.propagation.factored import Factored
+from linkspread.propagation.filter import (
+    Response,
+    SeparableFilter,
+    fitted_response,
+    separate,
+    unseen_response,
+)
+from linkspread.propagation.lowrank import sketch
+from linkspread.propagation.parameters import (
+    check_alpha_pair,
+    check_beta,
+    check_normalized,
+    check_shapes,
+    check_tol,
+)
+from linkspread.propagation.spread import Spread, compress
+
+__all__ = ["propagate", "propagate_rows", "spread_links"]
+
+Array = np.ndarray
+Alpha = float | tuple[float, float]
+
+
+def propagate(
+    S_x: Any,
+    Z: Any,
+    S_y: Any,
+    *,
+    alpha: Alpha = 0.1,
+    beta: float = 0.95,
+    tol: float = 1e-6,
+    rank: int | None = None,
+    n_outer: int | None = None,
+    n_inner: int | None = None,
+) -> Factored:
+    """Propagate links over the graphs of two views.
+
+    The fixed point of the paper's alternation, ``F = h(S_x, S_y) o Z``, without its
+    N x M arrays.
+
+    Parameters
+    ----------
+    S_x : sparse or ndarray of shape (n, n)
+        Normalised affinity of the row view; float32 graphs give float32 factors.
+    Z : sparse, ndarray or LinkMatrix of shape (n, m)
+        Links, positive for must and negative for cannot.
+    S_y : sparse or ndarray of shape (m, m)
+        Normalised affinity of the column view.
+    alpha : float or tuple of two floats, default=0.1
+        Smoothing of each view, in [0, 1).
+    beta : float, default=0.95
+        Weight of the other view's answer against the given links, in [0, 1).
+    tol : float, default=1e-6
+        Relative error allowed, in Frobenius norm; sets the degree and the rank.
+    rank : int, default=None
+        Keep at most so many directions, the best ones; None keeps what `tol` needs.
+    n_outer : int, default=None
+        Stop the alternation after so many rounds, as the paper's experiments do.
+    n_inner : int, default=None
+        Stop each view's own iteration after so many steps.
+
+    Returns
+    -------
+    F : Factored of shape (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkspread.graphs import normalize
+    >>> from linkspread.propagation import propagate
+    >>> S = normalize(np.array([[0.0, 1.0], [1.0, 0.0]]))  # two items, neighbours
+    >>> Z = np.array([[1.0, 0.0], [0.0, 0.0]])             # the first ones are linked
+    >>> propagate(S, Z, S, alpha=0.5, beta=0.5).toarray().round(2)
+    array([[0.53, 0.2 ],
+           [0.2 , 0.07]])
+    """
+    pair, beta = check_alpha_pair(alpha), check_beta(beta)
+    responses = (fitted_response(pair, beta, n_outer=n_outer, n_inner=n_inner),)
+    return _spread(S_x, Z, S_y, responses, tol=tol, rank=rank).fitted()
+
+
+def spread_links(
+    S_x: Any,
+    Z: Any,
+    S_y: Any,
+    *,
+    alpha: Alpha = 0.1,
+    beta: float = 0.95,
+    tol: float = 1e-6,
+    rank: int | None = None,
+) -> Spread:
+    """Propagate links, ready for items of either view that are not in the graphs.
+
+    Parameters
+    ----------
+    S_x : sparse or ndarray of shape (n, n)
+    Z : sparse, ndarray or LinkMatrix of shape (n, m)
+    S_y : sparse or ndarray of shape (m, m)
+    alpha : float or tuple of two floats, default=0.1
+    beta : float, default=0.95
+    tol : float, default=1e-6
+    rank : int, default=None
+        All as in :func:`propagate`.
+
+    Returns
+    -------
+    spread : Spread
+    """
+    pair, beta = check_alpha_pair(alpha), check_beta(beta)
+    new_left = unseen_response(pair, beta)
+    new_right = unseen_response(pair[::-1], beta)
+    responses = (fitted_response(pair, beta), new_left, lambda l, m: new_right(m, l))
+    return _spread(S_x, Z, S_y, responses, tol=tol, rank=rank)
+
+
+def propagate_rows(
+    S_x: Any,
+    Z: Any,
+    S_y: Any,
+    rows: Any,
+    *,
+    alpha: Alpha = 0.1,
+    beta: float = 0.95,
+    tol: float = 1e-6,
+) -> Array:
+    """Propagate links to single rows of F, without any truncation of rank.
+
+    Parameters
+    ----------
+    S_x : sparse or ndarray of shape (n, n)
+    Z : sparse, ndarray or LinkMatrix of shape (n, m)
+    S_y : sparse or ndarray of shape (m, m)
+    rows : array-like of shape (q,)
+        Positions in the row view.
+    alpha : float or tuple of two floats, default=0.1
+    beta : float, default=0.95
+    tol : float, default=1e-6
+        All others as in :func:`propagate`.
+
+    Returns
+    -------
+    F_rows : ndarray of shape (q, m)
+    """
+    response = fitted_response(check_alpha_pair(alpha), check_beta(beta))
+    separable = separate((response,), tol=check_tol(tol))
+    S_x, S_y = _working_graphs(S_x, Z, S_y)
+    rows = np.asarray(rows)
+    units = np.zeros((S_x.shape[0], len(rows)), dtype=S_x.dtype)
+    units[rows, np.arange(len(rows))] = 1
+    operator = FilterOperator(S_x, as_link_matrix(Z), S_y, separable)
+    return operator.T.apply(units)[0].T
+
+
+def _spread(
+    S_x: Any,
+    Z: Any,
+    S_y: Any,
+    responses: tuple[Response, ...],
+    *,
+    tol: float,
+    rank: int | None,
+) -> Spread:
+    """Apply responses to links by thin factors, or by a sketch if they are wide."""
+    tol, rank = check_tol(tol), _check_rank(rank)
+    S_x, S_y = _working_graphs(S_x, Z, S_y)
+    links = as_link_matrix(Z)
+    # Half of the error may come from the filter, half from dropped directions.
+    separable = separate(responses, tol=tol / 2)
+    if _is_thin(links, separable):
+        left, right, cores, error = _from_thin(S_x, links, S_y, separable, tol, rank)
+    else:
+        operator = FilterOperator(S_x, links, S_y, separable)
+        left, right, cores, error = sketch(operator, tol=tol, rank=rank)
+    error += separable.error
+    if rank is None and error > max(2 * tol, _rounding(S_x)):
+        message = (
+            f"scores have a relative error of about {error:.1e}, more than "
+            f"tol={tol:.1e}, with {left.shape[1]} dimensions. Give a `rank` to choose "
+            "how many dimensions to keep, or a larger `tol`."
+        )
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    unseen = cores[1:] if len(cores) > 1 else [None, None]
+    return Spread(left, right, cores[0], unseen[0], unseen[1], error)
+
+
+def _is_thin(links: LinkMatrix, separable: SeparableFilter) -> bool:
+    """Tell whether the exact factors of links are narrower than the views."""
+    n_functions = max(len(separable.left), len(separable.right))
+    return links.thin_width() * n_functions <= min(links.shape)
+
+
+def _from_thin(
+    S_x: sparse.csr_array,
+    links: LinkMatrix,
+    S_y: sparse.csr_array,
+    separable: SeparableFilter,
+    tol: float,
+    rank: int | None,
+) -> tuple[Array, Array, list[Array], float]:
+    """Filter the memberships of each view and shorten what comes out."""
+    U, G, V = links.thin()
+    left = filtered_sums(S_x, U, separable.left).reshape(S_x.shape[0], -1)
+    right = filtered_sums(S_y, V, separable.right).reshape(S_y.shape[0], -1)
+    cores = [np.kron(core, G) for core in separable.cores]
+    return compress(left, right, cores, tol=tol, rank=rank)
+
+
+def _working_graphs(
+    S_x: Any, Z: Any, S_y: Any
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return both graphs, checked, as CSR in the same precision."""
+    check_shapes(S_x, Z, S_y)
+    check_normalized(S_x, name="S_x")
+    check_normalized(S_y, name="S_y")
+    S_x, S_y = sparse.csr_array(S_x), sparse.csr_array(S_y)
+    single = S_x.dtype == np.float32 and S_y.dtype == np.float32
+    dtype = np.float32 if single else np.float64
+    return S_x.astype(dtype, copy=False), S_y.astype(dtype, copy=False)
+
+
+def _rounding(S: sparse.csr_array) -> float:
+    """Return an error that the working precision alone explains."""
+    return 100 * float(np.finfo(S.dtype).eps)
+
+
+def _check_rank(rank: Any) -> int | None:
+    """Return the rank if it is None or a positive integer."""
+    if rank is None:
+        return None
+    if isinstance(rank, int | np.integer) and rank > 0:
+        return int(rank)
+    raise LinkspreadError(
+        f"`rank` must be a positive integer or None, got {rank!r}. "
+        "None keeps what `tol` needs."
+    )

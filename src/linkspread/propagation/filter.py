@@ -1,0 +1,249 @@
+"""The two-sided graph filter that the paper's alternation converges to.
+
+In the eigenbases of S_x (eigenvalue l) and S_y (eigenvalue m), every result of this
+package is an entrywise product ``h(l, m) * Z``. This file holds those responses h
+and writes them as short sums of products of polynomials::
+
+    h_k(l, m) ~ sum_rs cores[k][r, s] * phi_r(l) * psi_s(m)
+
+so that a propagation needs one Chebyshev recurrence per view. Derivations are in
+``docs/how-it-works.md``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.fft import dctn
+
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["SeparableFilter", "fitted_response", "separate", "unseen_response"]
+
+Array = np.ndarray
+Response = Callable[[Array, Array], Array]
+
+MAX_DEGREE = 4096
+# Coefficients below this fraction of the largest are rounding noise of the transform.
+NOISE = 4 * np.finfo(float).eps
+# Columns of the random sketch that stands in for a large table of coefficients.
+SKETCH = 100
+
+
+def _smoothing(l: Array, alpha: float, n_inner: int | None = None) -> Array:
+    """Return p(l), the response of one view's label propagation.
+
+    ``(1 - alpha) / (1 - alpha l)`` at convergence; n_inner steps from zero stop the
+    geometric series early.
+    """
+    full = (1 - alpha) / (1 - alpha * l)
+    return full if n_inner is None else full * (1 - (alpha * l) ** n_inner)
+
+
+def fitted_response(
+    alpha: tuple[float, float],
+    beta: float,
+    *,
+    n_outer: int | None = None,
+    n_inner: int | None = None,
+) -> Response:
+    """Return h(l, m) for items that took part in the propagation.
+
+    Parameters
+    ----------
+    alpha : tuple of two floats
+        Smoothing of each view, in [0, 1).
+    beta : float
+        Weight of the other view's answer against the given links, in [0, 1).
+    n_outer : int, default=None
+        Stop the alternation of the two views after so many rounds.
+    n_inner : int, default=None
+        Stop each view's own iteration after so many steps.
+
+    Returns
+    -------
+    h : callable
+        Takes arrays of eigenvalues l and m that broadcast.
+    """
+
+    def response(l: Array, m: Array) -> Array:
+        p = _smoothing(l, alpha[0], n_inner)
+        q = _smoothing(m, alpha[1], n_inner)
+        if n_outer is None:
+            return (1 - beta) / 2 * (p + q + 2 * beta * p * q) / (1 - beta**2 * p * q)
+        x = y = np.zeros(np.broadcast_shapes(np.shape(p), np.shape(q)))
+        for _ in range(n_outer):
+            x = p * ((1 - beta) + beta * y)
+            y = q * ((1 - beta) + beta * x)
+        return (x + y) / 2
+
+    return response
+
+
+def unseen_response(alpha: tuple[float, float], beta: float) -> Response:
+    """Return the response for a new item of the first view.
+
+    A new item with normalised similarities s to the fitted items, which it does not
+    influence, scores ``s @ (response o Z)``.
+    """
+
+    def response(l: Array, m: Array) -> Array:
+        p, q = _smoothing(l, alpha[0]), _smoothing(m, alpha[1])
+        own_view = (1 - beta) * p * (1 + beta * q) / (1 - beta**2 * p * q)
+        new_item = alpha[0] / (1 - (1 - alpha[0]) * beta**2 * q) * (1 + beta * q) / 2
+        return own_view * new_item
+
+    return response
+
+
+@dataclass(frozen=True)
+class SeparableFilter:
+    """Responses as sums of products of polynomials in l and in m.
+
+    Attributes
+    ----------
+    left : ndarray of shape (n_left, degree + 1)
+        Chebyshev coefficients of the functions phi_r of l.
+    right : ndarray of shape (n_right, degree + 1)
+        Chebyshev coefficients of the functions psi_s of m.
+    cores : tuple of ndarray of shape (n_left, n_right)
+        One mixing matrix per response.
+    error : float
+        Largest deviation seen on a fine grid, relative to each response's minimum;
+        it bounds the relative error of the propagated matrix in Frobenius norm.
+    """
+
+    left: Array
+    right: Array
+    cores: tuple[Array, ...]
+    error: float
+
+    @property
+    def degrees(self) -> tuple[int, int]:
+        """Numbers of sparse products needed in each view."""
+        return self.left.shape[1] - 1, self.right.shape[1] - 1
+
+
+def separate(responses: tuple[Response, ...], *, tol: float) -> SeparableFilter:
+    """Expand responses in shared polynomials of the smallest degree for `tol`.
+
+    Parameters
+    ----------
+    responses : tuple of callables
+        Smooth functions on [-1, 1] x [-1, 1].
+    tol : float
+        Relative error allowed.
+
+    Returns
+    -------
+    separable : SeparableFilter
+    """
+    tables = _coefficients(responses, tol)
+    threshold = tol
+    while True:
+        separable = _compress(tables, threshold, responses)
+        # Rounding sets a floor under what a smaller threshold can reach.
+        if separable.error <= tol or threshold < NOISE:
+            return separable
+        threshold /= 10
+
+
+def _scale(response: Response) -> float:
+    """Return the smallest value of a response, the unit in which errors count.
+
+    Dividing by it turns an absolute error of the filter into a relative error of
+    the result, because ``||h o Z|| >= min(h) ||Z||`` in Frobenius norm.
+    """
+    l = np.cos(np.linspace(0, np.pi, 65))
+    values = np.abs(response(l[:, None], l[None, :]))
+    return float(max(values.min(), 1e-6 * values.max())) or 1.0
+
+
+def _coefficients(responses: tuple[Response, ...], tol: float) -> list[Array]:
+    """Return the Chebyshev coefficients of each response in units of its scale."""
+    degree = 16
+    while degree <= MAX_DEGREE:
+        tables = [_transform(r, degree) / _scale(r) for r in responses]
+        # A quarter of the degrees stays in reserve: what aliases is smaller still.
+        floor = degree * NOISE * max(float(np.abs(table).max()) for table in tables)
+        if max(_tail(table, 3 * degree // 4) for table in tables) <= max(tol, floor):
+            return tables
+        degree *= 2
+    raise LinkspreadError(
+        f"`alpha` and `beta` must leave the propagation a degree of at most "
+        f"{MAX_DEGREE}, and these are too close to 1. Use smaller values or a larger "
+        f"`tol` than {tol:g}."
+    )
+
+
+def _transform(response: Response, degree: int) -> Array:
+    """Interpolate a response at Chebyshev points; entry (i, j) goes with T_i T_j."""
+    points = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    table = dctn(response(points[:, None], points[None, :]), type=2)
+    table /= (degree + 1) ** 2
+    table[0] /= 2
+    table[:, 0] /= 2
+    return table
+
+
+def _sizes(table: Array) -> Array:
+    """Return the absolute coefficients with rounding noise set to zero."""
+    sizes = np.abs(table)
+    sizes[sizes < NOISE * sizes.max()] = 0
+    return sizes
+
+
+def _tail(table: Array, start: int) -> float:
+    """Return the larger sum of coefficients beyond `start` along either axis."""
+    sizes = _sizes(table)
+    return max(float(sizes[start:].sum()), float(sizes[:, start:].sum()))
+
+
+def _compress(
+    tables: list[Array], threshold: float, responses: tuple[Response, ...]
+) -> SeparableFilter:
+    """Drop high degrees and small singular functions below the threshold."""
+    left = _basis(np.hstack(tables), threshold)
+    right = _basis(np.hstack([table.T for table in tables]), threshold)
+    scales = [_scale(response) for response in responses]
+    n_left, n_right = left.shape[1], right.shape[1]
+    cores = tuple(
+        left @ table[:n_left, :n_right] @ right.T * scale
+        for table, scale in zip(tables, scales, strict=True)
+    )
+    error = _largest_error(left, right, cores, responses, scales)
+    return SeparableFilter(left, right, cores, error)
+
+
+def _basis(table: Array, threshold: float) -> Array:
+    """Return orthonormal combinations of Chebyshev polynomials that matter."""
+    tails = np.cumsum(_sizes(table).sum(axis=1)[::-1])[::-1]
+    table = table[: max(1, int(np.sum(tails > threshold / 4)))]
+    if len(table) > SKETCH:
+        # The singular values fall so fast that a small sketch holds them all.
+        sketch = np.random.default_rng(0).standard_normal((table.shape[1], SKETCH))
+        span = np.linalg.qr(table @ sketch)[0]
+        functions, singular, _ = np.linalg.svd(span.T @ table, full_matrices=False)
+        functions = span @ functions
+    else:
+        functions, singular, _ = np.linalg.svd(table, full_matrices=False)
+    small = np.cumsum(singular[::-1])[::-1] <= threshold / 4
+    return functions[:, : max(1, int(np.sum(~small)))].T
+
+
+def _largest_error(
+    left: Array,
+    right: Array,
+    cores: tuple[Array, ...],
+    responses: tuple[Response, ...],
+    scales: list[float],
+) -> float:
+    """Compare the sums with the responses on a grid three times as fine."""
+    l = np.cos(np.linspace(0, np.pi, min(3 * left.shape[1] + 8, 1500)))
+    m = np.cos(np.linspace(0, np.pi, min(3 * right.shape[1] + 8, 1500)))
+    phi, psi = chebyshev.chebval(l, left.T), chebyshev.chebval(m, right.T)
+    return max(
+        float(np.abs(phi.T @ core @ psi - h(l[:, None], m[None, :])).max()) / scale
+        for core, h, scale in zip(cores, responses, scales, strict=True)
+    )

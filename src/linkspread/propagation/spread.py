@@ -1,0 +1,177 @@
+"""Links after spreading: one short vector per item and the matrices that join them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import qr
+
+from linkspread.kernels.threads import count_threads, map_blocks
+from linkspread.propagation.factored import Factored
+
+__all__ = ["Spread", "compress", "triangle"]
+
+Array = np.ndarray
+
+# Rows of a tall matrix that are factorised at a time: few enough for a core's cache.
+QR_ROWS = 1 << 12
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Scores of two views, for fitted items and for items not seen in the fit.
+
+    Attributes
+    ----------
+    left : ndarray of shape (n, r)
+        Orthonormal columns; one vector per item of the first view.
+    right : ndarray of shape (m, s)
+        The same for the second view.
+    core : ndarray of shape (r, s)
+        Scores of fitted items are ``left @ core @ right.T``.
+    unseen_left : ndarray of shape (r, s) or None
+        New items of the first view with normalised similarities to the fitted ones
+        score ``similarities @ left @ unseen_left @ right.T``.
+    unseen_right : ndarray of shape (r, s) or None
+        The same for new items of the second view, transposed.
+    error : float
+        Estimated relative error of the fitted scores in Frobenius norm.
+    """
+
+    left: Array
+    right: Array
+    core: Array
+    unseen_left: Array | None
+    unseen_right: Array | None
+    error: float
+
+    @property
+    def T(self) -> "Spread":
+        """The same scores with the views exchanged."""
+        return Spread(
+            left=self.right,
+            right=self.left,
+            core=self.core.T,
+            unseen_left=None if self.unseen_right is None else self.unseen_right.T,
+            unseen_right=None if self.unseen_left is None else self.unseen_left.T,
+            error=self.error,
+        )
+
+    def fitted(self) -> Factored:
+        """Return the scores of fitted items as two thin factors."""
+        return Factored(self.left @ self.core, self.right, self.error)
+
+    def queries(self, positions: Any) -> Array:
+        """Return the vectors with which fitted items search the other view.
+
+        Parameters
+        ----------
+        positions : array-like of shape (q,)
+
+        Returns
+        -------
+        vectors : ndarray of shape (q, s)
+            To be multiplied with `right`.
+        """
+        return self.left[positions] @ self.core
+
+    def unseen_queries(self, similarities: Any) -> Array:
+        """Return the vectors with which new items search the other view.
+
+        Parameters
+        ----------
+        similarities : sparse or ndarray of shape (q, n)
+            To the fitted items of the same view, normalised like the graph.
+
+        Returns
+        -------
+        vectors : ndarray of shape (q, s)
+            To be multiplied with `right`.
+        """
+        if self.unseen_left is None:
+            raise ValueError("this Spread was made without `unseen=True`")
+        return (similarities @ self.left) @ self.unseen_left
+
+
+def compress(
+    left: Array,
+    right: Array,
+    cores: list[Array],
+    *,
+    tol: float,
+    rank: int | None = None,
+) -> tuple[Array, Array, list[Array], float]:
+    """Find short orthonormal bases for ``left @ core_k @ right.T``.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n, w) and (m, v)
+        May have dependent columns.
+    cores : list of ndarray of shape (w, v)
+    tol : float
+        Relative error allowed for each product in Frobenius norm.
+    rank : int, default=None
+        Keep at most so many directions, the best ones for the first product.
+
+    Returns
+    -------
+    left_basis, right_basis : ndarray of shape (n, r) and (m, s)
+    small : list of ndarray of shape (r, s)
+    error : float
+        Relative error of the first product.
+    """
+    R_left, R_right = triangle(left), triangle(right)
+    inner = [R_left @ core @ R_right.T for core in cores]
+    sizes = [float(np.linalg.norm(product)) or 1.0 for product in inner]
+    scaled = [core / size for core, size in zip(cores, sizes, strict=True)]
+    U, to_left = _directions(R_left, scaled, R_right, tol, rank)
+    V, to_right = _directions(R_right, [core.T for core in scaled], R_left, tol, rank)
+    small = [U.T @ product @ V for product in inner]
+    error = float(np.linalg.norm(inner[0] - U @ small[0] @ V.T)) / sizes[0]
+    to_left, to_right = to_left.astype(left.dtype), to_right.astype(right.dtype)
+    small = [product.astype(left.dtype) for product in small]
+    return left @ to_left, right @ to_right, small, error
+
+
+def _directions(
+    R_left: Array, cores: list[Array], R_right: Array, tol: float, rank: int | None
+) -> tuple[Array, Array]:
+    """Return the leading left singular vectors of all products side by side.
+
+    The second result turns the tall matrix itself into the basis. It goes through
+    the right singular vectors, ``L (C R') v / s``, and so never inverts a triangular
+    factor that dependent columns make singular.
+    """
+    maps = np.hstack([core @ R_right.T for core in cores])
+    U, singular, Vt = np.linalg.svd(R_left @ maps, full_matrices=False)
+    dropped = np.sqrt(np.cumsum(singular[::-1] ** 2))[::-1]
+    n_kept = int(np.sum(dropped > tol / 4))
+    if rank is not None and n_kept > rank:
+        if len(cores) > 1:
+            # Where not all fit, the fitted scores decide what is kept.
+            return _directions(R_left, cores[:1], R_right, tol, rank)
+        n_kept = rank
+    return U[:, :n_kept], maps @ Vt[:n_kept].T / singular[:n_kept]
+
+
+def triangle(tall: Array) -> Array:
+    """Return R of the QR factorisation of a tall matrix, a block of rows at a time.
+
+    Parameters
+    ----------
+    tall : ndarray of shape (n, w)
+
+    Returns
+    -------
+    R : ndarray of shape (min(n, w), w), float64
+    """
+    step = max(QR_ROWS, 4 * tall.shape[1])
+    blocks = [tall[start : start + step] for start in range(0, len(tall), step)]
+    parts = map_blocks(_small_triangle, blocks, n_threads=count_threads(None))
+    R = np.vstack(list(parts)).astype(np.float64)
+    return _small_triangle(R) if len(blocks) > 1 else R
+
+
+def _small_triangle(block: Array) -> Array:
+    """Return R of a block that fits the cache, in the block's own precision."""
+    return qr(block, mode="r", check_finite=False)[0][: block.shape[1]]

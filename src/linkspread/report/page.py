@@ -1,0 +1,246 @@
+"""One self-contained page: a table of results and searches to look at.
+
+The page needs no script and nothing from elsewhere, so it can be mailed or opened
+from a folder. Every text is escaped; pictures are data URIs.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+
+from linkspread.exceptions import LinkspreadError
+from linkspread.report.comparison import ComparisonRow
+from linkspread.report.style import STYLE
+
+__all__ = ["Card", "Hit", "Search", "build_page", "write_page"]
+
+
+@dataclass(frozen=True)
+class Card:
+    """Describe one item for people.
+
+    Parameters
+    ----------
+    title : str
+        What the item is called.
+    caption : str
+        A second line, such as its class.
+    picture : str, default=None
+        Data URI of a picture.
+    """
+
+    title: str
+    caption: str
+    picture: str | None = None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Hold one result of a search.
+
+    Parameters
+    ----------
+    card : Card
+        The item found.
+    score : float
+        Its score.
+    right : bool
+        Whether it belongs to the query.
+    """
+
+    card: Card
+    score: float
+    right: bool
+
+
+@dataclass(frozen=True)
+class Search:
+    """Hold a query and its results.
+
+    Parameters
+    ----------
+    source, target : str
+        Names of the views searched from and in.
+    query : Card
+        The item searched with.
+    hits : sequence of Hit
+        Results, best first.
+    """
+
+    source: str
+    target: str
+    query: Card
+    hits: Sequence[Hit]
+
+
+def build_page(
+    title: str,
+    introduction: str,
+    rows: Sequence[ComparisonRow],
+    searches: Sequence[Search],
+    *,
+    directions: Sequence[str],
+) -> str:
+    """Build the page as HTML text.
+
+    Parameters
+    ----------
+    title : str
+        Heading of the page.
+    introduction : str
+        A paragraph below the heading.
+    rows : sequence of ComparisonRow
+        Methods to compare; the first is set in bold.
+    searches : sequence of Search
+        Searches to show.
+    directions : sequence of two str
+        Headings of the columns of `rows`, such as ``("name to image", ...)``.
+
+    Returns
+    -------
+    html : str
+        A complete document.
+
+    Examples
+    --------
+    >>> from linkspread.report import build_page
+    >>> html = build_page("Cats & dogs", "", [], [], directions=("there", "back"))
+    >>> "<h1>Cats &amp; dogs</h1>" in html
+    True
+    """
+    return _DOCUMENT.substitute(
+        title=escape(title),
+        introduction=escape(introduction),
+        style=STYLE,
+        table=_table(rows, directions),
+        searches="\n".join(map(_search, searches)),
+    )
+
+
+def write_page(path: str | os.PathLike[str], html: str) -> Path:
+    """Write a page so that a reader sees the old one or the new one, never half.
+
+    Parameters
+    ----------
+    path : path-like
+        File to write; its folder is made where it does not exist.
+    html : str
+        The page, for instance from `build_page`.
+
+    Returns
+    -------
+    path : Path
+        The file written.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, html)
+    except OSError as error:
+        raise LinkspreadError(
+            f"The page must go to a folder that can be written, got {str(path)!r}: "
+            f"{error.strerror}. Choose another folder."
+        ) from error
+    return path
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write to a temporary file beside the target, then put it in its place."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _table(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> str:
+    """Return the table of methods, or nothing without methods."""
+    if not rows:
+        return ""
+    headings = ("Method", *directions, "Average", "Seconds")
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
+    body = "\n".join(map(_table_row, rows))
+    return (
+        '<div class="scroll"><table>'
+        "<caption>Mean average precision; higher is better</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _table_row(row: ComparisonRow) -> str:
+    """Return one method as a row of the table."""
+    seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
+    values = [f"{v:.3f}" for v in (row.forward, row.backward, row.average)]
+    cells = "".join(f"<td>{value}</td>" for value in (*values, seconds))
+    return f'<tr><th scope="row">{escape(row.method)}</th>{cells}</tr>'
+
+
+def _search(search: Search) -> str:
+    """Return a query with its results."""
+    n_right = sum(hit.right for hit in search.hits)
+    hits = "\n".join(_hit(rank, hit) for rank, hit in enumerate(search.hits, start=1))
+    return _SEARCH.substitute(
+        source=escape(search.source),
+        target=escape(search.target),
+        query=_card(search.query),
+        tally=f"{n_right} of {len(search.hits)} right",
+        hits=hits,
+    )
+
+
+def _hit(rank: int, hit: Hit) -> str:
+    """Return one result; a sign and a word go with the colour."""
+    mark, word = ("✓", "right") if hit.right else ("✗", "wrong")
+    return (
+        f'<li class="{word}">{_card(hit.card)}'
+        f'<p class="score"><span class="mark">{mark} {word}</span>'
+        f"<span>#{rank} · {hit.score:.2g}</span></p></li>"
+    )
+
+
+def _card(card: Card) -> str:
+    """Return the picture, the title and the caption of an item."""
+    picture = ""
+    if card.picture is not None:
+        picture = f'<img src="{escape(card.picture)}" alt="">'
+    return (
+        f'<div class="item">{picture}<div><p class="title">{escape(card.title)}</p>'
+        f'<p class="caption">{escape(card.caption)}</p></div></div>'
+    )
+
+
+_DOCUMENT = Template("""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>$title</title>
+<style>
+$style</style>
+</head>
+<body>
+<main>
+<h1>$title</h1>
+<p class="introduction">$introduction</p>
+$table
+$searches
+</main>
+</body>
+</html>
+""")
+
+_SEARCH = Template("""\
+<section>
+<h2>$source <span aria-label="to">→</span> $target</h2>
+<div class="query">$query<p class="tally">$tally</p></div>
+<ol>
+$hits
+</ol>
+</section>""")

@@ -1,0 +1,102 @@
+import dataclasses
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from linkspread.cli import app, main
+from linkspread.cli.rendering import comparison_table, searches_table, step_bar
+from linkspread.datasets import load_glyphs
+from linkspread.report import Card, ComparisonRow, Hit, Search
+
+
+@pytest.fixture(scope="module")
+def few_glyphs():
+    """Every fourth glyph of the largest families, drawn small."""
+    glyphs = load_glyphs(size=12, min_class_size=300)
+    some = slice(None, None, 4)
+    fields = ("labels", "ids", "names", "characters")
+    return dataclasses.replace(
+        glyphs,
+        views={view: X[some] for view, X in glyphs.views.items()},
+        **{field: getattr(glyphs, field)[some] for field in fields},
+    )
+
+
+@pytest.fixture
+def small_demo(monkeypatch, few_glyphs):
+    """Let the demo run on few glyphs; return the rows of its table."""
+    rows = []
+
+    def table(given, directions):
+        rows.extend(given)
+        return comparison_table(given, directions)
+
+    monkeypatch.setattr("linkspread.cli.demo.load_glyphs", lambda: few_glyphs)
+    monkeypatch.setattr("linkspread.cli.demo.comparison_table", table)
+    return rows
+
+
+def printed(table):
+    from rich.console import Console
+
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_the_demo_prints_a_table_and_writes_a_page(small_demo, tmp_path):
+    output = tmp_path / "demo"
+    done = CliRunner().invoke(
+        app, ["demo", "--output", str(output)], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    for expected in ("glyphs of 6 families", "linkspread", "LabelSpreading", "chance"):
+        assert expected in done.output
+    assert str(output / "index.html") in done.output
+    page = (output / "index.html").read_text(encoding="utf-8")
+    # Six searches of ten results; three of the queries are pictures as well.
+    assert page.count("data:image/png;base64,") == 6 * 10 + 3
+    ours, rival, chance = small_demo
+    assert min(ours.average, rival.average) > 1.5 * chance.average
+
+
+def test_too_many_labels_are_refused_in_one_line(
+    small_demo, tmp_path, monkeypatch, capsys
+):
+    arguments = ["demo", "--labels-per-class", "4000", "--output", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["linkspread", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    captured = capsys.readouterr()
+    assert "`labels_per_class` must lie between" in captured.err
+    assert captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_matplotlib_is_one_line_with_the_remedy(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.ft2font", None)
+    monkeypatch.setattr(sys, "argv", ["linkspread", "demo"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    error = capsys.readouterr().err
+    assert "pip install 'linkspread[demo]'" in error and error.count("\n") == 1
+
+
+def test_tables_show_brackets_as_they_are():
+    # Brackets are markup for the printing library.
+    row = ComparisonRow("[bold]ours[/]", 0.5, 0.25, 1.25)
+    text = printed(comparison_table([row], ["there", "back"]))
+    assert "[bold]ours[/]" in text and "0.375" in text
+    hits = [Hit(Card("", ""), 1.0, right) for right in (True, False, True)]
+    search = Search("text", "image", Card("[red]", "cat"), hits)
+    assert "[red]" in printed(searches_table([search]))
+    assert "+-+" in printed(searches_table([search]))
+
+
+def test_a_bar_is_silent_without_a_terminal(capsys):
+    with step_bar(n_steps=2) as step:
+        step("first")
+        step("second")
+    assert capsys.readouterr() == ("", "")

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from linkspread.datasets import make_views
+from linkspread.exceptions import LinkspreadError, ViewError
+
+
+@pytest.fixture(scope="module")
+def made():
+    # More than two chunks of rows, and views of different sizes.
+    return make_views({"text": 9000, "image": 5000}, n_features={"text": 5, "image": 9})
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"),
+    [
+        (0, 0),
+        (0, 1),
+        (4095, 4097),
+        (4096, 8192),
+        (17, 8999),
+        (8999, 9000),
+        (9000, 9000),
+    ],
+)
+def test_any_range_of_rows_has_the_same_bits(made, start, stop):
+    full = made.views()["text"]
+    assert_array_equal(made.rows("text", start, stop), full[start:stop])
+
+
+@pytest.mark.parametrize("size", [1000, 4096, 100_000])
+def test_blocks_join_to_the_view(made, size):
+    blocks = list(made.blocks("image", size))
+    assert all(len(block) <= size for block in blocks)
+    assert_array_equal(np.vstack(blocks), made.views()["image"])
+
+
+def test_shapes_types_and_classes(made):
+    views = made.views()
+    assert {v: X.shape for v, X in views.items()} == {
+        "text": (9000, 5),
+        "image": (5000, 9),
+    }
+    assert all(X.dtype == np.float32 for X in views.values())
+    for view, y in made.labels.items():
+        assert len(y) == len(views[view])
+        assert_array_equal(np.unique(y), np.arange(10))
+    assert (made.labels["text"][:5000] != made.labels["image"]).any()
+
+
+def test_without_noise_a_class_is_a_point():
+    made = make_views(500, noise=0.0, n_classes=7)
+    for view, X in made.views().items():
+        points = np.unique(np.column_stack([made.labels[view], X]), axis=0)
+        assert len(points) == 7
+        assert len(np.unique(X, axis=0)) == 7, "two classes must not share a point"
+
+
+def test_noise_mixes_neighbours():
+    purities = []
+    for noise in (0.5, 1.0, 2.0):
+        made = make_views(1000, noise=noise)
+        X, y = made.views()["text"], made.labels["text"]
+        distances = ((X[:, None] - X[None]) ** 2).sum(axis=2) + np.eye(1000) * 1e9
+        purities.append((y[distances.argmin(axis=1)] == y).mean())
+    assert purities[0] > 0.98 > purities[1] > 0.6 > purities[2] > 0.15
+
+
+def test_same_seed_same_bits_other_seed_other_rows():
+    first, again, other = (make_views(50, random_state=s) for s in (3, 3, 4))
+    assert_array_equal(first.views()["text"], again.views()["text"])
+    assert (first.views()["text"] != other.views()["text"]).any()
+
+
+def test_views_are_bent_in_different_ways():
+    made = make_views(50, noise=0.0, n_classes=3)
+    text, image = made.views().values()
+    assert not np.isin(text[:, 0], image[:, 0]).any()
+
+
+def test_a_million_items_need_only_their_labels():
+    made = make_views(1_000_000, dtype=np.float64)
+    assert made.rows("image", 999_999, 1_000_000).dtype == np.float64
+    assert sum(y.nbytes for y in made.labels.values()) == 8_000_000
+
+
+def test_repr_is_short(made):
+    assert repr(made) == "SyntheticViews(10 classes, text: 9000 x 5, image: 5000 x 9)"
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 3), (3, 2), (0, 9001)])
+def test_rows_outside_the_view_are_refused(made, start, stop):
+    with pytest.raises(ViewError, match=f"got start={start}, stop={stop}"):
+        made.rows("text", start, stop)
+
+
+def test_unknown_view_is_named(made):
+    with pytest.raises(ViewError, match="one of 'text', 'image', got 'sound'"):
+        made.rows("sound", 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_samples": 0}, r"`n_samples\['text'\]` must be.*got 0"),
+        ({"n_classes": 0}, "`n_classes` must be.*got 0"),
+        ({"n_features": {"text": 3}}, "must name every view, got none for 'image'"),
+        ({"noise": -1.0}, "`noise` must be.*got -1.0"),
+        ({"noise": float("nan")}, "`noise` must be.*got nan"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(LinkspreadError, match=message):
+        make_views(**parameters)
+
+
+def test_blocks_of_no_rows_are_refused(made):
+    with pytest.raises(LinkspreadError, match="`size` must be.*got 0"):
+        next(made.blocks("text", 0))

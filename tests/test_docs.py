@@ -1,0 +1,82 @@
+"""Documentation: the README runs, every public name is explained, files stay small."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import linkspread
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MAX_LINES = 400
+# Put together here, so that this file does not contain what it forbids.
+PRIVATE_FOLDERS = tuple(f"/{name}/" for name in ("home", "root", "work"))
+FENCE = re.compile(r"^```python\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def python_blocks(text):
+    """Return the Python blocks of a Markdown text, padded to keep line numbers."""
+    return [
+        "\n" * text.count("\n", 0, match.start(1)) + match[1]
+        for match in FENCE.finditer(text)
+    ]
+
+
+def files_of_the_tree():
+    """Return the files that are or could be committed."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode == 0:
+        paths = [ROOT / name for name in done.stdout.split("\0") if name]
+    else:
+        # An unpacked source distribution has no repository, and no other clutter.
+        paths = [path for path in ROOT.rglob("*") if ".venv" not in path.parts]
+    return [path for path in paths if path.is_file()]
+
+
+def test_blocks_keep_their_line_numbers():
+    text = "a\n```python\nx = 1\n```\n```bash\nls\n```\n```python\ny = 2\n```\n"
+    assert python_blocks(text) == ["\n\nx = 1\n", "\n" * 8 + "y = 2\n"]
+
+
+def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(README.read_text(encoding="utf-8"))
+    assert blocks, "README.md has no Python block"
+    namespace = {"__name__": "readme"}
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), namespace)
+
+
+@pytest.mark.parametrize("name", getattr(linkspread, "__all__", []))
+def test_every_public_name_is_documented(name):
+    api = ROOT / "docs" / "api.md"
+    pages = [page.read_text(encoding="utf-8") for page in (README, api)]
+    assert any(re.search(rf"\b{re.escape(name)}\b", page) for page in pages)
+
+
+def test_no_file_names_a_folder_of_somebodys_machine():
+    found = [
+        f"{path.relative_to(ROOT)}: {folder}"
+        for path in files_of_the_tree()
+        for folder in PRIVATE_FOLDERS
+        if folder.encode() in path.read_bytes()
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_no_source_file_is_too_long(path):
+    n_lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert n_lines <= MAX_LINES, f"{path.name} has {n_lines} lines; split it"
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/**/*.md")) + [README])
+def test_links_between_pages_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text)
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert missing == []

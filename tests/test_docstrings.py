@@ -1,0 +1,161 @@
+"""Docstrings: parameters and defaults are those of the signature.
+
+Names that a room offers (`linkspread.room.name`) are for users and need every
+parameter documented. Names shared between the modules of one room need a sentence.
+"""
+
+import ast
+import inspect
+import re
+from functools import cache
+from typing import is_typeddict
+
+import pytest
+from numpydoc.docscrape import NumpyDocString
+
+from test_public_names import MODULES, load
+
+MAX_SUMMARY = 79
+# A kernel states its array equation in one sentence; its arrays are its callers'.
+KERNELS = "linkspread.kernels"
+
+
+def public_objects(module_names):
+    """Yield (dotted name, object) for every public function, class and method."""
+    seen = set()
+    for module_name in module_names:
+        try:
+            module = load(module_name)
+        except (ImportError, pytest.skip.Exception):
+            # A module that is broken fails in test_public_names.
+            continue
+        for name in getattr(module, "__all__", []):
+            value = getattr(module, name, None)
+            if is_documented_here(value) and id(value) not in seen:
+                seen.add(id(value))
+                yield f"{value.__module__}.{name}", value
+                yield from methods(value)
+
+
+@cache
+def offered_by_rooms():
+    """Return the names of public objects and methods that a room offers."""
+    rooms = [name for name in MODULES if name.count(".") <= 1]
+    return set(dict(public_objects(rooms)))
+
+
+def is_documented_here(value):
+    """Tell functions and classes of this package from constants and aliases."""
+    is_code = inspect.isroutine(value) or inspect.isclass(value)
+    is_code = is_code or hasattr(value, "py_func")
+    return is_code and value.__module__.startswith("linkspread")
+
+
+def methods(value):
+    """Yield (dotted name, function) for the public methods a class itself defines."""
+    if not inspect.isclass(value):
+        return
+    for name, member in vars(value).items():
+        function = getattr(member, "__func__", member)
+        # Named tuples and data classes bring methods that nobody here wrote.
+        if inspect.isfunction(function) and function.__module__ == value.__module__:
+            if not name.startswith("_"):
+                yield f"{value.__module__}.{value.__qualname__}.{name}", function
+
+
+def signature_defaults(value):
+    """Return {parameter: default} of a callable, without `self` and `cls`."""
+    parameters = inspect.signature(value).parameters.values()
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return {
+        stars.get(parameter.kind, "") + parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.name not in ("self", "cls")
+    }
+
+
+def documented_defaults(value):
+    """Return {parameter: text after ``default=``, or None} of a docstring."""
+    doc = NumpyDocString(inspect.getdoc(value))
+    # A class that only holds values may describe them as its attributes.
+    entries = doc["Parameters"] or (inspect.isclass(value) and doc["Attributes"]) or []
+    found = {}
+    for entry in entries:
+        match = re.search(r"\bdefault=(.+)$", entry.type)
+        for name in entry.name.split(", "):
+            found[name] = match and match[1]
+    return found
+
+
+def same_default(text, default):
+    """Tell whether a documented default is the one of the signature."""
+    if text is None or default is inspect.Parameter.empty:
+        return text is None and default is inspect.Parameter.empty
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        name = getattr(default, "__qualname__", repr(default))
+        full_name = f"{getattr(default, '__module__', '')}.{name}"
+        return text in (name, full_name, full_name.replace("numpy", "np"))
+    return type(value) is type(default) and value == default
+
+
+def needs_parameters(name, value):
+    """Tell whether the parameters of an object are for its callers to read."""
+    if name.startswith(KERNELS) or name not in offered_by_rooms():
+        return False
+    if inspect.isclass(value):
+        is_plain = issubclass(value, BaseException) and "__init__" not in vars(value)
+        is_shape = getattr(value, "_is_protocol", False) or is_typeddict(value)
+        return not (is_plain or is_shape)
+    return True
+
+
+OBJECTS = dict(public_objects(MODULES))
+WITH_PARAMETERS = [name for name in OBJECTS if needs_parameters(name, OBJECTS[name])]
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_summary_is_one_short_sentence(name):
+    doc = inspect.getdoc(OBJECTS[name])
+    assert doc, "has no docstring"
+    summary = doc.splitlines()[0]
+    assert len(summary) <= MAX_SUMMARY
+    assert summary.endswith(".")
+
+
+@pytest.mark.parametrize("name", WITH_PARAMETERS)
+def test_documented_parameters_are_those_of_the_signature(name):
+    documented = list(documented_defaults(OBJECTS[name]))
+    assert documented == list(signature_defaults(OBJECTS[name]))
+
+
+@pytest.mark.parametrize("name", WITH_PARAMETERS)
+def test_documented_defaults_are_those_of_the_signature(name):
+    documented = documented_defaults(OBJECTS[name])
+    wrong = {
+        parameter: (documented[parameter], default)
+        for parameter, default in signature_defaults(OBJECTS[name]).items()
+        if parameter in documented and not same_default(documented[parameter], default)
+    }
+    assert wrong == {}
+
+
+def sample(first, *, size=3, name="a", tol=1e-6):
+    """Do nothing.
+
+    Parameters
+    ----------
+    first : int
+    size : int, default=4
+    name : str, default="a"
+    tol : float
+        Has a default that is not documented.
+    """
+
+
+def test_the_checker_catches_wrong_defaults():
+    documented, actual = documented_defaults(sample), signature_defaults(sample)
+    assert list(documented) == list(actual)
+    right = [name for name in actual if same_default(documented[name], actual[name])]
+    assert right == ["first", "name"]

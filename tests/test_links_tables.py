@@ -1,0 +1,270 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+
+from linkspread.exceptions import LinkError, ViewError
+from linkspread.links.tables import PairTable, read_pairs
+
+BETWEEN = ("text", "image")
+PAIRS = [("t1", "i1", 1.0), ("t2", "i1", -0.5), ("t1", "i2", 3.0)]
+COLUMNS = {
+    "text": ["t1", "t2", "t1"],
+    "image": ["i1", "i1", "i2"],
+    "weight": [1.0, -0.5, 3.0],
+}
+FRAMES = [pd.DataFrame, pl.DataFrame, pa.table]
+
+
+def rows(table):
+    """Return a table of pairs as tuples."""
+    columns = table.left.tolist(), table.right.tolist(), table.weights.tolist()
+    return list(zip(*columns, strict=True))
+
+
+def read(pairs, between=BETWEEN):
+    """Return judged pairs as tuples."""
+    return rows(read_pairs(pairs, between=between))
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        PAIRS,
+        tuple(PAIRS),
+        iter(PAIRS),
+        [list(pair) for pair in PAIRS],
+        np.array(PAIRS, dtype=object),
+        np.array(PAIRS),
+    ],
+    ids=["list", "tuple", "iterator", "lists", "objects", "strings"],
+)
+def test_rows_of_any_form(pairs):
+    assert read(pairs) == PAIRS
+
+
+def test_two_values_are_a_must_link():
+    assert read([("t1", "i1"), ("t2", "i1", -2)]) == [
+        ("t1", "i1", 1.0),
+        ("t2", "i1", -2.0),
+    ]
+    assert read(np.array([[0, 5], [1, 6]])) == [(0, 5, 1.0), (1, 6, 1.0)]
+
+
+def test_arrays_of_numbers_have_positions():
+    table = read_pairs(np.array([[0, 5, -0.5], [1, 6, 2]]), between=BETWEEN)
+    assert rows(table) == [(0, 5, -0.5), (1, 6, 2.0)]
+    assert table.left.dtype == table.right.dtype == np.int64
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("text", "image", "weight"),
+        ("weight", "image", "text"),
+        ("image", "text", "weight"),
+    ],
+)
+def test_columns_named_after_the_views_in_any_order(frame, names):
+    assert read(frame({name: COLUMNS[name] for name in names})) == PAIRS
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(
+    "names", [("left", "right", "score"), ("text", "picture", "3"), ("a", "image", "b")]
+)
+def test_columns_in_order(frame, names):
+    columns = dict(zip(names, COLUMNS.values(), strict=True))
+    assert read(frame(columns)) == PAIRS
+
+
+def test_columns_without_names():
+    """Their names are numbers, which were taken for rows."""
+    assert read(pd.DataFrame(PAIRS)) == PAIRS
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([["t1", "t2"]], columns=["text", "text"]),
+        pa.Table.from_arrays([["t1"], ["t2"]], names=["text", "text"]),
+    ],
+    ids=["pandas", "pyarrow"],
+)
+def test_columns_of_the_same_name(frame):
+    with pytest.raises(
+        LinkError, match=r"different names, got \['text', 'text'\]\. Rename one of"
+    ):
+        read(frame, ("text", "text"))
+
+
+def test_the_weight_is_found_by_name_before_place():
+    columns = {"judge": [9, 9, 9], **COLUMNS}
+    assert read(pd.DataFrame(columns)) == PAIRS
+    unnamed = {"weight": COLUMNS["weight"], "l": COLUMNS["text"], "r": COLUMNS["image"]}
+    assert read(pd.DataFrame(unnamed)) == PAIRS
+
+
+def test_the_weight_is_the_first_other_column():
+    columns = {"image": ["i1"], "votes": [4], "text": ["t1"], "note": ["fine"]}
+    assert read(pd.DataFrame(columns)) == [("t1", "i1", 4.0)]
+    assert read(pd.DataFrame({"text": ["t1"], "image": ["i1"]})) == [("t1", "i1", 1.0)]
+
+
+def test_links_within_a_view_take_the_first_two_columns():
+    columns = {"other": ["t1"], "text": ["t2"], "weight": [-1]}
+    assert read(pd.DataFrame(columns), ("text", "text")) == [("t1", "t2", -1.0)]
+
+
+@pytest.mark.parametrize("form", [str, lambda path: path])
+def test_files(tmp_path, form):
+    path = tmp_path / "pairs.csv"
+    path.write_text("weight,image,text\n1,i1,t1\n-0.5,i1,t2\n3,i2,t1\n")
+    assert read(form(path)) == PAIRS
+    pl.DataFrame(COLUMNS).write_parquet(tmp_path / "pairs.parquet")
+    assert read(form(tmp_path / "pairs.parquet")) == PAIRS
+
+
+def test_a_file_of_one_view_may_name_it_twice(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("text\ttext\tweight\nt1\tt2\tcannot\n")
+    assert read(path, ("text", "text")) == [("t1", "t2", -1.0)]
+
+
+@pytest.mark.parametrize("words", [["must", "cannot"], [" MUST", "Cannot "]])
+def test_words_for_weights(words):
+    pairs = [("t1", "i1", words[0]), ("t2", "i1", words[1])]
+    assert [weight for *_, weight in read(pairs)] == [1.0, -1.0]
+    assert [w for *_, w in read(pl.DataFrame(pairs, orient="row"))] == [1.0, -1.0]
+
+
+def test_turned_tables_exchange_everything():
+    where = np.array([0, 1]), np.array([2, 3])
+    table = PairTable(
+        np.array(["a", "b"]), np.array([5, 6]), [1, -1], where, by_row=True
+    )
+    turned = table.turned()
+    assert rows(turned) == [(5, "a", 1.0), (6, "b", -1.0)]
+    assert_array_equal(turned.positions, where[::-1])
+    assert turned.by_row
+    assert len(turned) == 2
+
+
+@pytest.mark.parametrize(
+    ("weights", "got"),
+    [
+        ([1, 0, 0], r"0\.0 in 2 of 3"),
+        ([1, np.nan, -1], r"nan in 1 of 3"),
+        ([np.inf, 1, 1], r"inf in 1 of 3"),
+        (["1", "0", "must"], r"0\.0 in 1 of 3"),
+        ([True, False, True], r"0\.0 in 1 of 3"),
+        (np.array([1, 0, 1], dtype=np.int8), r"0\.0 in 1 of 3"),
+    ],
+)
+def test_weights_that_decide_nothing(weights, got):
+    with pytest.raises(
+        LinkError,
+        match=rf"must be finite and not 0, got {got}\. Write 1 for must and -1 for "
+        r"cannot \(0 does not mean cannot\)",
+    ):
+        PairTable(np.arange(3), np.arange(3), weights)
+
+
+@pytest.mark.parametrize("weight", ["maybe", "", None, [1]])
+def test_weights_that_are_no_numbers(weight):
+    with pytest.raises(
+        LinkError,
+        match=r"must be numbers, 'must' or 'cannot', got ('maybe'|''|None|\[1\])\. "
+        "Write 1 for must",
+    ):
+        read([("t1", "i1", weight)])
+
+
+def test_a_missing_weight_in_a_frame():
+    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
+        with pytest.raises(LinkError, match=r"got nan in 1 of 2\. Write 1 for must"):
+            read(frame({"text": [1, 2], "image": [1, 2], "weight": [1.0, None]}))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "got"),
+    [
+        ([("t1",)], "1"),
+        ([("t1", "i1"), ("a", "b", 1, 2), ()], "0, 2, 4"),
+        (["ab", "cd"], "1"),
+        ({"ab": 1}, "1"),
+    ],
+)
+def test_rows_of_wrong_width(pairs, got):
+    with pytest.raises(
+        LinkError,
+        match=rf"two ids and perhaps a weight each, got rows of {got} values\. Write "
+        r"\(left, right, 1\.0\)",
+    ):
+        read(pairs)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (4, 1), (4, 4), (3, 3, 3)])
+def test_arrays_of_wrong_shape(shape):
+    text = str(shape).replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(
+        LinkError,
+        match=f"two columns of ids .*, got shape {text}. Give one row per pair",
+    ):
+        read(np.ones(shape))
+
+
+@pytest.mark.parametrize("pairs", [None, 5, [1, 2]])
+def test_what_is_no_list_of_pairs(pairs):
+    with pytest.raises(
+        LinkError,
+        match=r"must be a list of tuples, .* got (None|5|\[1, 2\])\. Write \[\(left",
+    ):
+        read(pairs)
+
+
+@pytest.mark.parametrize("names", [["text"], ["text", "weight"], []])
+def test_too_few_columns(names):
+    with pytest.raises(
+        LinkError,
+        match=r"a column for each side, got \[.*\]\. Name them 'text' and 'image'",
+    ):
+        read(pd.DataFrame({name: [1] for name in names}))
+
+
+@pytest.mark.parametrize(
+    "names", [["image", "txt", "weight"], ["id", "text", "picture"], ["a", "b", "text"]]
+)
+def test_one_view_named_in_the_place_of_the_other(names):
+    """The columns were taken in order, so that images passed for texts."""
+    with pytest.raises(
+        LinkError,
+        match=r"must be named 'text' and 'image', or .* got \[.*\]\. Name both columns",
+    ):
+        read(pd.DataFrame({name: [1] for name in names}))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_missing_id_names_its_view(frame):
+    with pytest.raises(
+        LinkError, match="ids of view 'image' .* got (None|nan) in 1 row"
+    ):
+        read(frame({"text": ["t1", "t2"], "image": ["i1", None]}))
+
+
+def test_ids_that_are_lists():
+    with pytest.raises(ViewError, match="ids of view 'text' must be one flat list"):
+        read([(("t", 1), "i1"), (("t", 2), "i1")])
+
+
+def test_inputs_are_not_modified():
+    array = np.array([[0, 5, -0.5], [1, 6, 2]])
+    frame = pd.DataFrame(COLUMNS)
+    array_copy, frame_copy = array.copy(), frame.copy()
+    read(array)
+    read(frame)
+    assert_array_equal(array, array_copy)
+    pd.testing.assert_frame_equal(frame, frame_copy)
