@@ -155,3 +155,9 @@ def test_a_file_in_the_way_of_the_folder_is_named(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(LinkspreadError, match="taken.*Choose another folder"):
         write_page(tmp_path / "taken" / "index.html", "")
+
+
+def test_the_best_method_is_in_bold_whoever_it_is():
+    rows = [ComparisonRow("ours", 0.2, 0.2), ComparisonRow("rival", 0.3, 0.2)]
+    html = build_page("t", "", rows, [], directions=("there", "back"))
+    assert re.findall(r'<tr class="best"><th scope="row">(\w+)</th>', html) == ["rival"]

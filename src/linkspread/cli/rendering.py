@@ -38,15 +38,16 @@ def step_bar(n_steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def comparison_table(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> Table:
-    """Return the table of methods; the first is set in bold."""
+    """Return the table of methods; the one with the best average is set in bold."""
+    best = max((row.average for row in rows), default=None)
     table = Table(title="Mean average precision", title_justify="left")
     table.add_column("Method")
     for heading in (*directions, "Average", "Seconds"):
         table.add_column(heading, justify="right")
-    for i, row in enumerate(rows):
+    for row in rows:
         values = [f"{v:.3f}" for v in (row.forward, row.backward, row.average)]
         seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
-        style = None if i else "bold"
+        style = "bold" if row.average == best else None
         table.add_row(escape(row.method), *values, seconds, style=style)
     return table
 

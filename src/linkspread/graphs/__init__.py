@@ -8,6 +8,7 @@
 [[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]]
 """
 
+from linkspread.graphs.adjust import adjust_weights
 from linkspread.graphs.knn import NeighborGraph, knn_graph
 from linkspread.graphs.neighbors import nearest_neighbors
 from linkspread.graphs.normalize import check_graph, normalize, normalize_rows
@@ -15,6 +16,7 @@ from linkspread.graphs.weights import mean_distance
 
 __all__ = [
     "NeighborGraph",
+    "adjust_weights",
     "check_graph",
     "knn_graph",
     "mean_distance",

@@ -218,6 +218,30 @@ class Links:
         factors = label_factors(self._labels, views, balance)
         return pairs if factors is None else LinkMatrix(*factors, pairs)
 
+    def within(self, view: str | None = None, *, balance: Balance = "auto") -> Any:
+        """Return the balanced links Z within one view.
+
+        Parameters
+        ----------
+        view : str, default=None
+            May be left out if the links are of one view only.
+        balance : {"auto", "literal"} or float, default="auto"
+            As in :meth:`between`.
+
+        Returns
+        -------
+        Z : csr_array or LinkMatrix of shape (n_items, n_items)
+            Symmetric.
+        """
+        if view is None and len(self.views) == 1:
+            view = self.views[0]
+        if view is None or not self.connects(view, view):
+            raise LinkError(
+                f"there must be links within one view, got {self!r} and view {view!r}. "
+                "Name the `view`, or add labels or pairs of its items."
+            )
+        return self.between(view, view, balance=balance)
+
     def conflicts(self) -> list[Conflict]:
         """Return the pairs that are both must- and cannot-links.
 

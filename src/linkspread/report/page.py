@@ -93,7 +93,7 @@ def build_page(
     introduction : str
         A paragraph below the heading.
     rows : sequence of ComparisonRow
-        Methods to compare; the first is set in bold.
+        Methods to compare; the one with the best average is set in bold.
     searches : sequence of Search
         Searches to show.
     directions : sequence of two str
@@ -164,7 +164,8 @@ def _table(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> str:
         return ""
     headings = ("Method", *directions, "Average", "Seconds")
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
-    body = "\n".join(map(_table_row, rows))
+    best = max(row.average for row in rows)
+    body = "\n".join(_table_row(row, is_best=row.average == best) for row in rows)
     return (
         '<div class="scroll"><table>'
         "<caption>Mean average precision; higher is better</caption>\n"
@@ -172,12 +173,13 @@ def _table(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> str:
     )
 
 
-def _table_row(row: ComparisonRow) -> str:
+def _table_row(row: ComparisonRow, *, is_best: bool) -> str:
     """Return one method as a row of the table."""
     seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
     values = [f"{v:.3f}" for v in (row.forward, row.backward, row.average)]
     cells = "".join(f"<td>{value}</td>" for value in (*values, seconds))
-    return f'<tr><th scope="row">{escape(row.method)}</th>{cells}</tr>'
+    mark = ' class="best"' if is_best else ""
+    return f'<tr{mark}><th scope="row">{escape(row.method)}</th>{cells}</tr>'
 
 
 def _search(search: Search) -> str:

@@ -38,7 +38,7 @@ th, td {
 }
 thead th { color: var(--quiet); font-size: .85rem; }
 th:first-child { text-align: left; padding-left: 0; }
-tbody tr:first-child > * { font-weight: 700; }
+tbody tr.best > * { font-weight: 700; }
 section {
   background: var(--paper); border: 1px solid var(--line); border-radius: .75rem;
   padding: 1rem; margin-bottom: 1.25rem;

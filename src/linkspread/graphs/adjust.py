@@ -1,0 +1,173 @@
+"""Constrained weight adjustment (CWA): edges strengthened and weakened by links.
+
+>>> from linkspread.graphs import adjust_weights
+>>> from linkspread.links import Links
+>>> W = [[0, 0.5, 0.5], [0.5, 0, 0], [0.5, 0, 0]]
+>>> links = Links.from_pairs([(0, 1, 1.0), (0, 2, -1.0)], between=("text", "text"))
+>>> adjust_weights(W, links.resolve({"text": 3}), alpha=0).toarray()[0].tolist()
+[0.0, 1.0, 0.0]
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from linkspread.exceptions import GraphError
+from linkspread.graphs.normalize import check_graph, normalize
+from linkspread.links import Links
+from linkspread.propagation import Factored, propagate
+
+__all__ = ["adjust_weights"]
+
+# Edges whose propagated links are evaluated at a time.
+EDGE_BLOCK = 1 << 16
+# Items with the longest vectors among which the largest link of all is looked for.
+MAX_SEARCHED = 20_000
+# Weights that are zero but for rounding.
+ROUNDING = 1e-14
+# Items up to which a dense result is reasonable.
+MAX_DENSE = 10_000
+
+
+def adjust_weights(
+    W: Any,
+    links: Any,
+    *,
+    view: str | None = None,
+    alpha: float = 0.1,
+    beta: float = 0.95,
+    balance: str | float = "auto",
+    tol: float = 1e-6,
+    rank: int | None = None,
+    fill: str = "edges",
+) -> sp.csr_array:
+    """Adjust the weights of a graph to links within its view.
+
+    Links are propagated over the graph itself, ``F = h(S, S) o Z``, divided by their
+    largest entry, and each weight of at most 1 moves towards 1 or towards 0:
+    ``1 - (1 - f)(1 - w)`` where f >= 0, ``(1 + f) w`` where f < 0.
+
+    Parameters
+    ----------
+    W : array-like or sparse of shape (n_items, n_items)
+        Symmetric affinities; divided by their largest where that is above 1.
+    links : Links, sparse, ndarray or LinkMatrix of shape (n_items, n_items)
+        Links within the view, positive for must and negative for cannot.
+    view : str, default=None
+        Which view of the Links; may be left out if they are of one view only.
+    alpha : float, default=0.1
+    beta : float, default=0.95
+        How far the links spread, as in `propagate`.
+    balance : {"auto", "literal"} or float, default="auto"
+        Weight of cannot-links, as in `Links.between`.
+    tol : float, default=1e-6
+    rank : int, default=None
+        Accuracy of the propagation, as in `propagate`.
+    fill : {"edges", "dense"}, default="edges"
+        "edges" keeps the edges there are; "dense" also makes new ones wherever links
+        spread, as the paper's formula does, for small views.
+
+    Returns
+    -------
+    adjusted : csr_array of shape (n_items, n_items)
+        Symmetric, between 0 and 1, zero diagonal. An edge whose weight falls to 0 is
+        removed.
+    """
+    _check_fill(fill)
+    W = check_graph(W)
+    W.setdiag(0)
+    W.eliminate_zeros()
+    W.data = W.data / max(float(W.data.max(initial=0)), 1.0)
+    Z = links.within(view, balance=balance) if isinstance(links, Links) else links
+    S = normalize(W)
+    F = propagate(S, Z, S, alpha=alpha, beta=beta, tol=tol, rank=rank)
+    return FILLS[fill](W, F, _largest_entry(F, W) or 1.0)
+
+
+def _adjust(w: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Move weights by propagated links between -1 and 1."""
+    f = np.clip(f, -1, 1)
+    adjusted = np.where(f >= 0, 1 - (1 - f) * (1 - w), (1 + f) * w)
+    # Where f is -1 up to rounding, nothing of the edge shall stay.
+    return np.where(adjusted > ROUNDING, adjusted, 0)
+
+
+def _adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
+    """Adjust the weights of the edges there are."""
+    adjusted = W.copy()
+    adjusted.data = _adjust(W.data, _on_edges(F, W) / largest).astype(W.dtype)
+    return _symmetric(adjusted)
+
+
+def _adjust_all(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
+    """Adjust the weights of all pairs, also of those without an edge."""
+    n_items = W.shape[0]
+    if n_items > MAX_DENSE:
+        raise GraphError(
+            f"`fill='dense'` must have at most {MAX_DENSE:,} items, got {n_items:,}. "
+            "Use fill='edges'."
+        )
+    dense = _adjust(W.toarray(), F.toarray() / largest)
+    np.fill_diagonal(dense, 0)
+    return _symmetric(sp.csr_array(dense.astype(W.dtype)))
+
+
+FILLS = {"edges": _adjust_edges, "dense": _adjust_all}
+
+
+def _check_fill(fill: Any) -> None:
+    """Refuse a name that is not known."""
+    if fill not in FILLS:
+        raise GraphError(
+            f"`fill` must be one of {', '.join(FILLS)}, got {fill!r}. "
+            "Use 'edges' if in doubt."
+        )
+
+
+def _symmetric(W: sp.csr_array) -> sp.csr_array:
+    """Average a matrix with its transpose, which differs by rounding only."""
+    W = sp.csr_array((W + W.T) * W.dtype.type(0.5))
+    W.eliminate_zeros()
+    W.sort_indices()
+    return W
+
+
+def _on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
+    """Return the entries of F at the edges of a graph: dot products, not a matrix."""
+    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+    values = np.empty(W.nnz)
+    for start in range(0, W.nnz, EDGE_BLOCK):
+        part = slice(start, start + EDGE_BLOCK)
+        left, right = F.left[rows[part]], F.right[W.indices[part]]
+        values[part] = np.einsum("er,er->e", left, right)
+    return values
+
+
+def _largest_entry(F: Factored, W: sp.csr_array) -> float:
+    """Return the largest entry of F without forming it.
+
+    An entry is at most the product of the lengths of its two vectors, so items are
+    taken in the order of their lengths until that product cannot beat the best seen.
+    Only the `MAX_SEARCHED` longest take part, and every edge does, so that entries at
+    edges never exceed the result.
+    """
+    diagonal = np.einsum("ir,ir->i", F.left, F.right)
+    best = float(max(_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))
+    left, left_lengths = _longest(F.left)
+    right, right_lengths = _longest(F.right)
+    step = max(1, EDGE_BLOCK // max(len(right), 1) * 16)
+    for start in range(0, len(left), step):
+        n_columns = int(np.sum(left_lengths[start] * right_lengths > best))
+        if n_columns == 0:
+            break
+        products = left[start : start + step] @ right[:n_columns].T
+        best = max(best, float(products.max(initial=0)))
+    return best
+
+
+def _longest(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the longest vectors, longest first, and their lengths."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    order = np.argsort(-lengths, kind="stable")[:MAX_SEARCHED]
+    return vectors[order], lengths[order]
