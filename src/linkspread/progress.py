@@ -87,7 +87,7 @@ def format_bytes(n_bytes: float) -> str:
     '1.5 GB'
     """
     units = ["B", "kB", "MB", "GB", "TB"]
-    while n_bytes >= 1000 and len(units) > 1:
+    while round(n_bytes, 1) >= 1000 and len(units) > 1:
         n_bytes /= 1000
         units.pop(0)
     return f"{n_bytes:.0f} B" if units[0] == "B" else f"{n_bytes:.1f} {units[0]}"

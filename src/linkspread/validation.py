@@ -79,7 +79,7 @@ def as_mapping(views: Any) -> Mapping[str, Any]:
     -------
     views : mapping from str to table
     """
-    return views if isinstance(views, Mapping) else {SINGLE_VIEW: views}
+    return views if _is_by_view(views) else {SINGLE_VIEW: views}
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:
@@ -145,8 +145,9 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
     if X.ndim != 2:
         got = f"shape {X.shape}" if X.ndim else type(table).__name__
         raise ViewError(
-            f"view {view!r} must be a table with rows and columns, got {got}. Reshape it to (n_items, n_features); `X.reshape(-1, 1)` is a "
-            "single feature, `X.reshape(len(X), -1)` flattens pictures."
+            f"view {view!r} must be a table with rows and columns, got {got}. "
+            "Reshape it to (n_items, n_features); `X.reshape(-1, 1)` is a single "
+            "feature, `X.reshape(len(X), -1)` flattens pictures."
         )
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise ViewError(
@@ -182,7 +183,7 @@ def per_view(value: Any, views: Mapping[str, Any], *, name: str) -> dict[str, An
     -------
     values : dict from str to object
     """
-    if not isinstance(value, Mapping):
+    if not _is_by_view(value):
         return dict.fromkeys(views, value)
     if set(value) != set(views):
         raise ViewError(
@@ -190,6 +191,12 @@ def per_view(value: Any, views: Mapping[str, Any], *, name: str) -> dict[str, An
             f"got {list(value)}. Correct the names, or give one value for all."
         )
     return {view: value[view] for view in views}
+
+
+def _is_by_view(value: Any) -> bool:
+    """Tell whether something is given view by view."""
+    # A sparse matrix in DOK format is a dict too, but not by view.
+    return isinstance(value, Mapping) and not sparse.issparse(value)
 
 
 def _to_numbers(table: Any, view: str) -> Any:

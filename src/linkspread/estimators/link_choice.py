@@ -1,12 +1,16 @@
-"""The links of a fit, from Links, from labels by view, or from labels alone."""
+"""The links of a fit, and the views that they join."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import combinations
 from typing import Any
 
-from linkspread.exceptions import LinkError
-from linkspread.links import Links
+from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.links import Links, as_link_matrix
 
-__all__ = ["choose_links"]
+__all__ = ["check_linked", "choose_links", "largest_rank", "linked_pairs"]
+
+# Length of vectors beyond which memory and search cost more than they bring.
+MAX_RANK = 256
 
 
 def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
@@ -36,3 +40,68 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
         f"`links` must be Links or labels by view, got {got}. Make them with "
         "`Links.from_pairs` or `Links.from_labels`."
     )
+
+
+def largest_rank(Z: Any, rank: int | None) -> int | None:
+    """Return the length that vectors may have.
+
+    Parameters
+    ----------
+    Z : LinkMatrix, sparse or ndarray of shape (n, m)
+        Links between two views.
+    rank : int or None
+        What the user chose.
+
+    Returns
+    -------
+    rank : int or None
+        None, for no limit, where all links are labels or a view is small.
+    """
+    if rank is not None:
+        return rank
+    is_small = min(Z.shape) <= MAX_RANK
+    return None if is_small or as_link_matrix(Z).pairs.nnz == 0 else MAX_RANK
+
+
+def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the pairs of views that a fit spreads links between.
+
+    Parameters
+    ----------
+    links : Links
+    views : iterable of str
+
+    Returns
+    -------
+    pairs : list of (str, str)
+        Links within a view are spread at once only where there are no others.
+    """
+    views = list(views)
+    pairs = [pair for pair in combinations(views, 2) if links.connects(*pair)]
+    return pairs or [(view, view) for view in views if links.connects(view, view)]
+
+
+def check_linked(links: Links, views: Iterable[str], *pair: str) -> None:
+    """Refuse a search between views that are unknown or not joined by links.
+
+    Parameters
+    ----------
+    links : Links
+    views : iterable of str
+        The views of the fit.
+    *pair : str
+        Names of the two views of the search.
+    """
+    for view in pair:
+        if view not in views:
+            raise LinkspreadError(
+                f"`source` and `target` must be views of the fit, {list(views)}, got "
+                f"{view!r}. Correct the name."
+            )
+    if not links.connects(*pair):
+        where = f"join {pair[0]!r} and {pair[1]!r}. Add links between them."
+        if pair[0] == pair[1]:
+            where = f"join items within {pair[0]!r}. Add links within it."
+        raise LinkError(
+            f"views must be joined by links to be searched, and none {where}"
+        )

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,12 @@ from linkspread.estimators.graph_choice import (
     choose_graphs,
     similarities,
 )
-from linkspread.estimators.link_choice import choose_links
+from linkspread.estimators.link_choice import (
+    check_linked,
+    choose_links,
+    largest_rank,
+    linked_pairs,
+)
 from linkspread.estimators.parameters import (
     check_alphas,
     check_count,
@@ -24,11 +28,11 @@ from linkspread.estimators.parameters import (
 )
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.queries import choose_positions, drop_own, read_queries
-from linkspread.exceptions import BlockTooLargeError, LinkError, LinkspreadError
+from linkspread.estimators.score_blocks import check_block, exact_block
+from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
-from linkspread.links import Items, as_link_matrix
-from linkspread.progress import format_bytes
-from linkspread.propagation import Spread, propagate_rows, spread_links
+from linkspread.links import Items
+from linkspread.propagation import Spread, spread_links
 from linkspread.retrieval import rank
 from linkspread.validation import (
     as_mapping,
@@ -40,10 +44,6 @@ from linkspread.validation import (
 __all__ = ["LinkSpreading"]
 
 Array = np.ndarray
-# Length of vectors beyond which memory and search cost more than they bring.
-MAX_RANK = 256
-# Rows of exact scores that are propagated at a time, times the items of both views.
-EXACT_ENTRIES = 1 << 21
 
 
 class LinkSpreading(BaseEstimator):
@@ -181,8 +181,8 @@ class LinkSpreading(BaseEstimator):
         self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
         self._normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
         self.spreads_: dict[tuple[str, str], Spread] = {}
-        for source, target in self._linked_pairs():
-            self._spread(source, target)
+        for pair in linked_pairs(resolved, tables):
+            self._spread(*pair)
         return self
 
     def search(
@@ -260,15 +260,11 @@ class LinkSpreading(BaseEstimator):
         spread = self._spread(source, target)
         i = choose_positions(rows, self.items_[source], name="rows")
         j = choose_positions(cols, self.items_[target], name="cols")
-        n_bytes = float(len(i)) * len(j) * spread.left.dtype.itemsize
-        if n_bytes > max_bytes:
-            raise BlockTooLargeError(
-                f"a block of scores must be at most {format_bytes(max_bytes)}, and "
-                f"{len(i):,} x {len(j):,} takes {format_bytes(n_bytes)}. Ask for fewer "
-                "`rows` or `cols`, use `search`, or raise `max_bytes`."
-            )
+        check_block(i, j, spread.left.dtype, max_bytes)
         if exact:
-            return self._exact_block(source, target, i, j)
+            return exact_block(
+                *self._arrows(source, target), i, j, **self._filter(source, target)
+            )
         return spread.queries(i) @ spread.right[j].T
 
     @property
@@ -284,56 +280,27 @@ class LinkSpreading(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _linked_pairs(self) -> list[tuple[str, str]]:
-        """Return the pairs of views to spread now; a lone view is its own pair."""
-        views = self.view_names_
-        pairs = [pair for pair in combinations(views, 2) if self.links_.connects(*pair)]
-        if not pairs:
-            pairs = [(view, view) for view in views if self.links_.connects(view, view)]
-        return pairs
-
     def _spread(self, source: str, target: str) -> Spread:
         """Return the spread links of two views, made now if not before."""
-        for view in (source, target):
-            if view not in self.view_names_:
-                raise LinkspreadError(
-                    f"`source` and `target` must be views of the fit, "
-                    f"{list(self.view_names_)}, got {view!r}. Correct the name."
-                )
         if (source, target) in self.spreads_:
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
             return self.spreads_[target, source].T
-        if not self.links_.connects(source, target):
-            raise LinkError(
-                f"views must be joined by links to be searched, and none join "
-                f"{source!r} and {target!r}. Add links between them."
-            )
-        return self._spread_now(source, target)
-
-    def _spread_now(self, source: str, target: str) -> Spread:
-        """Spread the links of two views, keep the result and report on it."""
+        check_linked(self.links_, self.view_names_, source, target)
         start = time.perf_counter()
-        Z = self.links_.between(source, target, balance=self.balance)
-        spread = spread_links(
-            self._normalized[source],
-            Z,
-            self._normalized[target],
-            rank=self._largest_rank(Z),
-            **self._filter(source, target),
-        )
+        S_x, Z, S_y = self._arrows(source, target)
+        limit = largest_rank(Z, self.rank)
+        spread = spread_links(S_x, Z, S_y, rank=limit, **self._filter(source, target))
         seconds = time.perf_counter() - start
         self.spreads_[source, target] = spread
-        n_dimensions = max(spread.core.shape)
-        report = SpreadReport(n_dimensions, spread.error, seconds)
+        report = SpreadReport(max(spread.core.shape), spread.error, seconds)
         self.report_.spreads[source, target] = report
         return spread
 
-    def _largest_rank(self, Z: Any) -> int | None:
-        """Return the length that vectors may have; labels alone set no limit."""
-        if self.rank is not None:
-            return self.rank
-        return MAX_RANK if as_link_matrix(Z).pairs.nnz else None
+    def _arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
+        """Return the graphs of two views and the links between them."""
+        Z = self.links_.between(source, target, balance=self.balance)
+        return self._normalized[source], Z, self._normalized[target]
 
     def _filter(self, source: str, target: str) -> dict[str, Any]:
         """Return the parameters of the propagation between two views."""
@@ -349,18 +316,3 @@ class LinkSpreading(BaseEstimator):
             )
         check_columns(rows, self._columns[view], view=view)
         return similarities(self.graphs_[view], rows, view=view)
-
-    def _exact_block(self, source: str, target: str, rows: Array, cols: Array) -> Array:
-        """Return a block of the scores without truncation of rank."""
-        if len(cols) < len(rows):
-            return self._exact_block(target, source, cols, rows).T
-        S_x, S_y = self._normalized[source], self._normalized[target]
-        Z = self.links_.between(source, target, balance=self.balance)
-        step = max(1, EXACT_ENTRIES // sum(Z.shape))
-        blocks = [
-            propagate_rows(
-                S_x, Z, S_y, rows[i : i + step], **self._filter(source, target)
-            )[:, cols]
-            for i in range(0, max(len(rows), 1), step)
-        ]
-        return np.concatenate(blocks)

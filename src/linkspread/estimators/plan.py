@@ -1,21 +1,24 @@
 """What a fit expects to need, said before it starts."""
 
 from collections.abc import Mapping
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from linkspread.estimators.link_choice import largest_rank, linked_pairs
 from linkspread.graphs.cost import knn_cost
-from linkspread.links import Links, as_link_matrix
+from linkspread.links import LinkMatrix, Links, as_link_matrix
 from linkspread.progress import announce, format_bytes, format_seconds
 from linkspread.propagation.cost import propagation_cost
+from linkspread.propagation.lowrank import OVERSAMPLING
 
 __all__ = ["announce_plan"]
 
 # Edges per item of a graph in which neighbours need not be mutual, per neighbour.
 EDGES_PER_NEIGHBOR = 1.5
+# Links of high rank are propagated there and back twice, then once for new items.
+SKETCH_ROUNDS = 5
 
 
 def announce_plan(
@@ -65,25 +68,35 @@ def _spread_costs(
 ) -> list[tuple[float, int]]:
     """Return the cost of the propagation between each two views with links."""
     edges = {v: _edges_per_item(choices[v], X) for v, X in tables.items()}
-    pairs = [p for p in combinations_with_replacement(tables, 2) if links.connects(*p)]
-    # Links within a view are spread in the fit only where there are no others.
-    pairs = [p for p in pairs if p[0] != p[1]] or pairs
     costs = []
-    for a, b in pairs:
+    for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
+        width, n_rounds = _working_width(Z, largest_rank(Z, model.rank))
         single = tables[a].dtype == tables[b].dtype == np.float32
-        costs.append(
-            propagation_cost(
-                Z.shape,
-                (edges[a], edges[b]),
-                Z.thin_width(),
-                alpha=(alphas[a], alphas[b]),
-                beta=model.beta,
-                tol=model.tol,
-                itemsize=4 if single else 8,
-            )
+        seconds, n_bytes = propagation_cost(
+            Z.shape,
+            (edges[a], edges[b]),
+            width,
+            alpha=(alphas[a], alphas[b]),
+            beta=model.beta,
+            tol=model.tol,
+            itemsize=4 if single and n_rounds == 1 else 8,
         )
+        costs.append((n_rounds * seconds, n_bytes))
     return costs
+
+
+def _working_width(Z: LinkMatrix, rank: int | None) -> tuple[int, int]:
+    """Return the width of the blocks of a propagation, and how often they pass."""
+    width = Z.thin_width()
+    if rank is None or width <= _sketch_width(rank):
+        return width, 1
+    return _sketch_width(rank), SKETCH_ROUNDS
+
+
+def _sketch_width(rank: int) -> int:
+    """Return the number of random vectors with which links of high rank are probed."""
+    return rank + max(OVERSAMPLING, rank // 2)
 
 
 def _is_knn(graph: Any) -> bool:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from linkspread.links import LinkMatrix, as_link_matrix
 
-__all__ = ["ROOTS", "LinkedNeighborhoods"]
+__all__ = ["LinkedNeighborhoods", "ROOTS"]
 
 Array = np.ndarray
 

@@ -42,11 +42,11 @@ def sketch(
         Relative error of the first response, estimated on fresh random vectors.
     """
     rng = np.random.default_rng(seed)
-    basis = (
-        _growing_range(operator, tol, rng)
-        if rank is None
-        else _fixed_range(operator, rank, rng)
-    )
+    # Where a rank does not bind, all responses must be reached, not only the first.
+    if rank is None or rank >= min(operator.shape):
+        basis = _growing_range(operator, tol, rng)
+    else:
+        basis = _fixed_range(operator, rank, rng)
     images = operator.T.apply(basis)
     k = basis.shape[1]
     selectors = [np.eye(k, k * len(images), k * i) for i in range(len(images))]

@@ -1,0 +1,197 @@
+"""Tables at the door: what is accepted, and one sentence for each mistake."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.validation import (
+    check_columns,
+    check_table,
+    check_views,
+    column_names,
+    per_view,
+)
+
+TABLE = np.array([[1.0, 0.0], [0.0, 2.5], [3.0, 4.0]])
+FRAME = pd.DataFrame(TABLE, columns=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        TABLE,
+        TABLE.tolist(),
+        TABLE.astype(object),
+        TABLE.astype(str),
+        TABLE.astype(np.longdouble),
+        np.asfortranarray(TABLE),
+        sparse.csr_array(TABLE),
+        sparse.coo_matrix(TABLE),
+        sparse.dok_array(TABLE),
+        FRAME,
+        FRAME.convert_dtypes(),
+        pl.DataFrame({"a": TABLE[:, 0], "b": TABLE[:, 1]}),
+        pa.table({"a": TABLE[:, 0], "b": TABLE[:, 1]}),
+    ],
+    ids=lambda table: f"{type(table).__module__}.{type(table).__name__}",
+)
+def test_tables_of_any_kind_are_read_alike(table):
+    X = check_table(table, view="text")
+    assert X.dtype == np.float64
+    assert isinstance(X, sparse.csr_array if sparse.issparse(table) else np.ndarray)
+    np.testing.assert_array_equal(X.toarray() if sparse.issparse(X) else X, TABLE)
+
+
+@pytest.mark.parametrize(
+    "dtype, wanted",
+    [(np.float32, np.float32), (np.int8, np.float64), (bool, np.float64)],
+)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array, pd.DataFrame])
+def test_single_precision_stays_and_all_else_becomes_double(make, dtype, wanted):
+    assert check_table(make(TABLE.astype(dtype)), view="text").dtype == wanted
+
+
+def test_a_good_array_is_not_copied():
+    assert check_table(TABLE, view="text") is TABLE
+
+
+WORDS = pd.DataFrame({"a": [1.0], "word": ["x"], "when": [pd.Timestamp("2020")]})
+
+
+@pytest.mark.parametrize(
+    "table, message",
+    [
+        ([[0.0], [np.nan]], "must be finite, but 1 entries are NaN.*first in row 1"),
+        ([[np.inf, 1], [0, -np.inf]], "must be finite, but 2 entries.*row 0"),
+        (sparse.csr_array([[0, 0], [0, np.nan], [np.inf, 0]]), "2 entries.*row 1"),
+        (FRAME.replace(2.5, np.nan), "must be finite, but 1 entries.*row 1"),
+        (pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}), "finite.*row 1"),
+        (pl.DataFrame({"a": [1.0, None]}), "finite.*row 1"),
+        ([1.0, 2.0], r"must be a table with rows and columns, got shape \(2,\). Resh"),
+        (np.zeros((2, 2, 2)), r"must be a table.*got shape \(2, 2, 2\).*pictures"),
+        (3, "must be a table with rows and columns, got int"),
+        (None, "must be a table with rows and columns, got NoneType"),
+        (
+            np.zeros((0, 3)),
+            r"got 0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1",
+        ),
+        (np.zeros((3, 0)), r"got 0 feature\(s\) \(shape=\(3, 0\)\).*Leave out"),
+        (sparse.csr_array((0, 3)), r"got 0 sample\(s\)"),
+        ([["a", "b"]], "must hold numbers, got <U1 .*could not convert.*features"),
+        ([[{"a": 1}]], "must hold numbers, got object"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), "must hold numbers.*dates"),
+        ([[1.0 + 2.0j]], "must hold real numbers. Complex data not supported"),
+        (sparse.csr_array([[1j]]), "must hold real numbers. Complex data"),
+        ([[1.0, 2.0], [3.0]], "must have rows of equal length.*rectangular table"),
+        (WORDS, r"numeric columns only, but \['word', 'when'\] are not. Drop.*'text'"),
+        (pl.DataFrame({"w": ["x"]}), r"numeric columns only, but \['w'\] are not"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "names, but 'a' occurs more than"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_one_sentence(table, message):
+    with pytest.raises(ViewError, match=f"^view 'text' .*{message}"):
+        check_table(table, view="text")
+
+
+def test_sums_that_overflow_are_no_infinities():
+    largest = np.full((3, 2), np.finfo(np.float64).max)
+    assert check_table(largest, view="text") is largest
+    with pytest.raises(ViewError, match="1 entries.*row 2"):
+        check_table(np.vstack([largest[:2], [[1.0, np.nan]]]), view="text")
+
+
+def test_the_number_of_columns_must_be_that_of_the_fit():
+    assert check_table(TABLE, view="text", n_features=2) is TABLE
+    message = "view 'text' must have 3 columns as in the fit, got 2. Compute the same"
+    with pytest.raises(ViewError, match=message):
+        check_table(TABLE, view="text", n_features=3)
+
+
+@pytest.mark.parametrize(
+    "views, message",
+    [
+        ({}, r"`views` must map names to tables, got the names \[\].*Write"),
+        ({0: TABLE}, r"`views` must map names to tables, got the names \[0\]"),
+        ({"text": TABLE, "image": [1.0]}, "view 'image' must be a table"),
+        ([1.0, 2.0], "view 'X' must be a table"),
+    ],
+)
+def test_wrong_views_are_one_sentence(views, message):
+    with pytest.raises(ViewError, match=message):
+        check_views(views)
+
+
+@pytest.mark.parametrize(
+    "ids, message",
+    [
+        (
+            {"image": [1, 2, 3]},
+            r"`ids` must be for views at hand, \['text'\], got \['im",
+        ),
+        ({"text": [1, 2]}, "ids of view 'text' must be as many as its rows, 3, got 2"),
+        ({"text": 5}, r"ids of view 'text' must be.*got shape \(\). Give one id per"),
+        ({"text": [[1], [2], [3]]}, r"ids of view 'text' must be.*shape \(3, 1\)"),
+        ([1, 2, 3], "`ids` must map names of views to ids, got list. Write {'text'"),
+        (np.arange(3), "`ids` must map names of views to ids, got ndarray"),
+    ],
+)
+def test_wrong_ids_are_one_sentence(ids, message):
+    with pytest.raises(ViewError, match=message):
+        check_views({"text": TABLE}, ids)
+
+
+def test_ids_come_from_the_argument_then_the_index_then_the_rows():
+    indexed = FRAME.set_axis(["x", "y", "z"])
+    views = {"a": indexed, "b": indexed, "c": FRAME, "d": TABLE, "e": FRAME[::-1]}
+    tables, items = check_views(views, {"b": pd.Series([7, 8, 9])})
+    assert list(tables) == list(views)
+    assert items["a"].tolist() == ["x", "y", "z"]
+    assert items["b"].tolist() == [7, 8, 9]
+    assert items["c"] == items["d"] == 3
+    assert items["e"].tolist() == [2, 1, 0]
+
+
+def test_a_bare_table_is_one_view():
+    tables, items = check_views(TABLE)
+    assert list(tables) == ["X"]
+    assert items == {"X": 3}
+    assert list(check_views(sparse.dok_array(TABLE))[0]) == ["X"]  # which is a dict
+
+
+def test_one_value_or_one_for_each_view():
+    views = {"text": TABLE, "image": TABLE}
+    assert per_view(3, views, name="n") == {"text": 3, "image": 3}
+    given = {"image": 2, "text": 1}
+    got = per_view(given, views, name="n")
+    assert list(got.items()) == [("text", 1), ("image", 2)]
+    assert got is not given  # later changes of the parameter must not reach the fit
+    W = sparse.dok_array(TABLE)
+    assert per_view(W, views, name="graph") == {"text": W, "image": W}
+
+
+@pytest.mark.parametrize("given", [{"text": 1}, {"text": 1, "image": 1, "x": 1}, {}])
+def test_values_by_view_name_every_view(given):
+    message = r"`n` given by view must name each of \['text', 'image'\] and no other"
+    with pytest.raises(LinkspreadError, match=f"{message}, got .*Correct the names"):
+        per_view(given, {"text": TABLE, "image": TABLE}, name="n")
+
+
+def test_names_of_columns():
+    assert column_names(TABLE) is None
+    assert column_names(sparse.csr_array(TABLE)) is None
+    assert column_names(FRAME) == ("a", "b")
+    assert column_names(pl.from_pandas(FRAME)) == ("a", "b")
+    assert column_names(pa.table({"a": [1], "b": [2]})) == ("a", "b")
+    assert column_names(pd.DataFrame(TABLE)) == ("0", "1")
+
+
+def test_columns_are_compared_where_both_have_names():
+    for table, names in [(FRAME, ("a", "b")), (TABLE, ("a", "b")), (FRAME, None)]:
+        check_columns(table, names, view="text")
+    message = "view 'text' must have the columns.*column 0 is 'a' and was 'b'. Rename"
+    with pytest.raises(ViewError, match=message):
+        check_columns(FRAME, ("b", "a"), view="text")
