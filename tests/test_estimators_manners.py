@@ -75,6 +75,14 @@ def test_a_parameter_changed_after_the_fit_changes_nothing():
     np.testing.assert_array_equal(model.scores("text", "image", exact=True), wanted)
 
 
+def test_searches_within_a_view_use_the_parameters_of_the_fit():
+    model, other = fit(), fit()
+    other.set_params(beta=0.1, tol=0.5, balance="literal", rank=1)
+    within = {"source": "text", "target": "text", "n_results": 6}
+    one, two = (m.search(range(N), **within)[1] for m in (model, other))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_the_same_call_gives_the_same_bits():
     for parameters in ({}, {"rank": 3}):
         for kind in ("labels", "many pairs"):

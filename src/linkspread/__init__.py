@@ -17,6 +17,7 @@ from linkspread import (
     metrics,
     propagation,
     retrieval,
+    solvers,
 )
 from linkspread.estimators import LinkSpreading
 from linkspread.links import Links
@@ -31,5 +32,6 @@ __all__ = [
     "metrics",
     "propagation",
     "retrieval",
+    "solvers",
 ]
 __version__ = "0.1.0"

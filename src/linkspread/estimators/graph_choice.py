@@ -8,17 +8,18 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.estimators.fit_report import GraphReport
+from linkspread.estimators.graph_kinds import CONSTRAINED, GRAPHS, GraphContext
 from linkspread.estimators.parameters import naming
 from linkspread.exceptions import GraphError
-from linkspread.graphs import NeighborGraph, check_graph, normalize_rows
+from linkspread.graphs import check_graph, normalize_rows
 from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.neighbors import check_n_neighbors
 from linkspread.graphs.weights import check_bandwidth, check_weights
+from linkspread.links import Links
 from linkspread.validation import check_table, per_view
 
 __all__ = ["GivenGraph", "build_graph", "build_graphs", "choose_graphs", "similarities"]
 
-GRAPHS = {"knn": NeighborGraph}
 PER_VIEW = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
 
 
@@ -61,7 +62,9 @@ class GivenGraph:
         return rows
 
 
-def choose_graphs(model: Any, tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def choose_graphs(
+    model: Any, tables: Mapping[str, Any], links: Links
+) -> dict[str, dict[str, Any]]:
     """Return the parameters of each view's graph, all checked before any is built.
 
     Parameters
@@ -69,6 +72,8 @@ def choose_graphs(model: Any, tables: Mapping[str, Any]) -> dict[str, dict[str, 
     model : LinkSpreading
         Its parameters are read.
     tables : mapping from str to ndarray or csr_array of shape (n_items, n_features)
+    links : Links
+        Resolved.
 
     Returns
     -------
@@ -80,11 +85,15 @@ def choose_graphs(model: Any, tables: Mapping[str, Any]) -> dict[str, dict[str, 
     for view, chosen in choices.items():
         with naming(view):
             _check_choice(n_items=tables[view].shape[0], **chosen)
+            _check_links(chosen["graph"], links, view)
     return choices
 
 
 def build_graphs(
-    tables: Mapping[str, Any], choices: Mapping[str, Any], **common: Any
+    tables: Mapping[str, Any],
+    choices: Mapping[str, Any],
+    alphas: Mapping[str, float],
+    **common: Any,
 ) -> tuple[dict[str, Any], dict[str, GraphReport]]:
     """Build the graph of every view, and report on each.
 
@@ -93,8 +102,9 @@ def build_graphs(
     tables : mapping from str to ndarray or csr_array of shape (n_items, n_features)
     choices : mapping from str to dict
         As from `choose_graphs`.
+    alphas : mapping from str to float
     **common : dict
-        Parameters that all views share.
+        The fields of `GraphContext` that all views share.
 
     Returns
     -------
@@ -104,23 +114,24 @@ def build_graphs(
     graphs, reports = {}, {}
     for view, X in tables.items():
         start = time.perf_counter()
-        graphs[view] = build_graph(X=X, view=view, **choices[view], **common)
+        context = GraphContext(view=view, alpha=alphas[view], **common)
+        graphs[view] = build_graph(X=X, context=context, **choices[view])
         seconds = time.perf_counter() - start
         reports[view] = GraphReport.of(graphs[view].affinity_, seconds)
     return graphs, reports
 
 
-def build_graph(graph: Any, X: Any, *, view: str, **parameters: Any) -> Any:
+def build_graph(graph: Any, X: Any, *, context: GraphContext, **parameters: Any) -> Any:
     """Build the graph of one view.
 
     Parameters
     ----------
     graph : str, callable, sparse or ndarray
-        "knn"; "precomputed" if the table of the view is the graph; a function from
+        A name; "precomputed" if the table of the view is the graph; a function from
         the table to a graph; or the graph itself.
     X : ndarray or csr_array of shape (n_items, n_features)
-    view : str
-        Name of the view, for messages.
+    context : GraphContext
+        Name, links and further parameters of the view.
     **parameters : dict
         For the graphs known by name.
 
@@ -128,8 +139,8 @@ def build_graph(graph: Any, X: Any, *, view: str, **parameters: Any) -> Any:
     -------
     fitted : object with `affinity_` and `extend`
     """
-    with naming(view):
-        return _build(graph, X, parameters)
+    with naming(context.view):
+        return _build(graph, X, context, parameters)
 
 
 def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:
@@ -184,10 +195,22 @@ def _check_choice(
     check_weights(weights)
 
 
-def _build(graph: Any, X: Any, parameters: dict[str, Any]) -> Any:
+def _check_links(graph: Any, links: Links, view: str) -> None:
+    """Refuse a graph that needs links within its view where there are none."""
+    if isinstance(graph, str) and graph in CONSTRAINED:
+        if not links.connects(view, view):
+            raise GraphError(
+                f"graph={graph!r} must have links within the view, and there are none. "
+                "Give labels, or pairs of its items, or use graph='knn' or 'sr'."
+            )
+
+
+def _build(
+    graph: Any, X: Any, context: GraphContext, parameters: dict[str, Any]
+) -> Any:
     """Choose by kind: a name, a function, a matrix."""
     if isinstance(graph, str) and graph in GRAPHS:
-        return GRAPHS[graph](**parameters).fit(X)
+        return GRAPHS[graph](X, context, **parameters)
     if isinstance(graph, str):
         return GivenGraph(X)
     given = GivenGraph(graph(X) if callable(graph) else graph)

@@ -55,10 +55,13 @@ class LinkSpreading(BaseEstimator):
 
     Parameters
     ----------
-    graph : "knn", "precomputed", callable, matrix, or dict by view, default="knn"
-        How each view's graph is built. "precomputed" takes the view's table as the
-        graph; a callable takes the table and returns the graph.
+    graph : str, callable, matrix, or dict by view, default="knn"
+        How each view's graph is built: "knn", nearest neighbours; "sr", sparse codes
+        over the neighbours; "cwa" and "csr", the same two with the help of links
+        within the view. "precomputed" takes the view's table as the graph; a callable
+        takes the table and returns the graph.
     n_neighbors : int or dict by view, default=30
+        30 suits "knn" and "cwa"; "sr" and "csr" choose among more, such as 90.
     metric : str, callable or dict by view, default="euclidean"
         "euclidean", "cosine", "hellinger", "chi2", or a function of two blocks.
     bandwidth : "local", float or dict by view, default="local"
@@ -167,17 +170,28 @@ class LinkSpreading(BaseEstimator):
         tables, ids = check_views(views, ids)
         items = {view: Items(ids[view], view=view) for view in tables}
         resolved = choose_links(links, tables).resolve(items)
-        choices = choose_graphs(self, tables)
+        choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
         announce_plan(self, tables, choices, resolved, alphas)
         graphs, reports = build_graphs(
-            tables, choices, n_jobs=self.n_jobs, verbose=self.verbose
+            tables,
+            choices,
+            alphas,
+            links=resolved,
+            beta=self.beta,
+            balance=self.balance,
+            rank=self.rank,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
         self.report_ = FitReport(graphs=reports)
         self._alphas = alphas
+        # Later changes of the parameters shall not reach what was fitted.
+        self._settings = self.get_params(deep=False)
         self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
         self._normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
         self.spreads_: dict[tuple[str, str], Spread] = {}
@@ -289,7 +303,7 @@ class LinkSpreading(BaseEstimator):
         check_linked(self.links_, self.view_names_, source, target)
         start = time.perf_counter()
         S_x, Z, S_y = self._arrows(source, target)
-        limit = largest_rank(Z, self.rank)
+        limit = largest_rank(Z, self._settings["rank"])
         spread = spread_links(S_x, Z, S_y, rank=limit, **self._filter(source, target))
         seconds = time.perf_counter() - start
         self.spreads_[source, target] = spread
@@ -299,13 +313,15 @@ class LinkSpreading(BaseEstimator):
 
     def _arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
         """Return the graphs of two views and the links between them."""
-        Z = self.links_.between(source, target, balance=self.balance)
+        balance = self._settings["balance"]
+        Z = self.links_.between(source, target, balance=balance)
         return self._normalized[source], Z, self._normalized[target]
 
     def _filter(self, source: str, target: str) -> dict[str, Any]:
         """Return the parameters of the propagation between two views."""
         alpha = (self._alphas[source], self._alphas[target])
-        return {"alpha": alpha, "beta": self.beta, "tol": self.tol}
+        beta, tol = self._settings["beta"], self._settings["tol"]
+        return {"alpha": alpha, "beta": beta, "tol": tol}
 
     def _similarities(self, rows: Any, view: str) -> sparse.csr_array:
         """Return the normalised similarities of new items to the fitted ones."""

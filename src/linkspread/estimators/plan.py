@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.estimators.link_choice import largest_rank, linked_pairs
-from linkspread.graphs.cost import knn_cost
+from linkspread.graphs.cost import code_cost, knn_cost
 from linkspread.links import LinkMatrix, Links, as_link_matrix
 from linkspread.progress import announce, format_bytes, format_seconds
 from linkspread.propagation.cost import propagation_cost
@@ -44,7 +45,17 @@ def announce_plan(
     costs = [
         knn_cost(X.shape[0], X.shape[1], choices[view]["n_neighbors"])
         for view, X in tables.items()
-        if _is_knn(choices[view]["graph"])
+        if _is_named(choices[view]["graph"])
+    ]
+    costs += [
+        code_cost(
+            X.shape[0],
+            X.shape[1],
+            choices[view]["n_neighbors"],
+            constrained=graph == "csr",
+        )
+        for view, X in tables.items()
+        if _is_coded(graph := choices[view]["graph"])
     ]
     costs += _spread_costs(model, tables, choices, links, alphas)
     seconds = sum(cost[0] for cost in costs)
@@ -99,15 +110,20 @@ def _sketch_width(rank: int) -> int:
     return rank + max(OVERSAMPLING, rank // 2)
 
 
-def _is_knn(graph: Any) -> bool:
+def _is_named(graph: Any) -> bool:
     """Tell whether the neighbours of a view are still to be searched."""
-    return isinstance(graph, str) and graph == "knn"
+    return isinstance(graph, str) and graph in GRAPHS
+
+
+def _is_coded(graph: Any) -> bool:
+    """Tell whether the items of a view are to be coded by their neighbours."""
+    return isinstance(graph, str) and graph in ("sr", "csr")
 
 
 def _edges_per_item(chosen: Mapping[str, Any], X: Any) -> float:
     """Return the mean number of edges of an item, or a guess before they are known."""
     graph = chosen["graph"]
-    if _is_knn(graph):
+    if _is_named(graph):
         return EDGES_PER_NEIGHBOR * chosen["n_neighbors"]
     if callable(graph):  # which will tell only when it is called
         return EDGES_PER_NEIGHBOR * 30

@@ -10,12 +10,16 @@ from linkspread.graphs.neighbors import ITEM_TILE, QUERY_TILE
 from linkspread.graphs.products import CONVERSION_BLOCK
 from linkspread.kernels.threads import count_threads
 
-__all__ = ["knn_cost"]
+__all__ = ["code_cost", "knn_cost"]
 
 # Measured on one core of a 2-core server: single-precision products, and the
 # comparison of one key with the worst one kept.
 FLOPS_PER_SECOND = 7e10
 SECONDS_PER_KEY = 1e-9
+# Of one sparse code over 90 neighbours, and of one difference of two features.
+SECONDS_PER_CODE = 5e-4
+SECONDS_PER_DIFFERENCE = 1e-9
+CODES_AT_A_TIME = 64
 
 
 def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, int]:
@@ -53,3 +57,38 @@ def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, in
     converting = 16 * n_features * min(CONVERSION_BLOCK, n_items)
     n_bytes = converted + max(searching, assembling, converting)
     return seconds / n_threads, n_bytes
+
+
+def code_cost(
+    n_items: int, n_features: int, n_neighbors: int, *, constrained: bool
+) -> tuple[float, int]:
+    """Estimate the time and the memory of the sparse codes of `l1_graph`.
+
+    Parameters
+    ----------
+    n_items : int
+    n_features : int
+    n_neighbors : int
+    constrained : bool
+        Whether links take part (CSR).
+
+    Returns
+    -------
+    seconds : float
+        On this machine's number of cores, the search for neighbours not included.
+    n_bytes : int
+        Peak memory beyond the table itself.
+
+    Examples
+    --------
+    >>> from linkspread.graphs.cost import code_cost
+    >>> few, many = (code_cost(1000, 64, k, constrained=False)[0] for k in (30, 90))
+    >>> few < many
+    True
+    """
+    solving = (2 if constrained else 1) * SECONDS_PER_CODE * (n_neighbors / 90) ** 3
+    measuring = n_neighbors**2 * n_features * SECONDS_PER_DIFFERENCE
+    block = 8 * n_neighbors * (3 * n_neighbors + n_features)
+    n_threads = count_threads(None)
+    n_bytes = n_threads * CODES_AT_A_TIME * block + 40 * n_items * n_neighbors
+    return n_items * (solving + measuring) / n_threads, n_bytes

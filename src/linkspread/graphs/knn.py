@@ -16,6 +16,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from linkspread.graphs.approximate import (
+    approximate_neighbors,
+    check_method,
+    choose_method,
+)
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
@@ -53,6 +58,11 @@ default="euclidean"
     weights : {"gaussian", "binary", "similarity"}, default="gaussian"
         "similarity" is the cosine (at least 0) for cosine, ``1 - d^2`` (at least 0) for
         hellinger and chi2, and ``1 / (1 + d)`` otherwise.
+    method : {"exact", "approximate", "auto"}, default="auto"
+        "approximate" has faiss search the neighbours of a thousand items or more, for
+        dense items and euclidean, cosine or hellinger, and misses a few per cent of
+        them. "auto" does so where an exact search would take more than a minute and
+        faiss is installed.
     n_jobs : int, default=None
         Threads; None takes every core.
     verbose : bool, default=False
@@ -64,6 +74,9 @@ default="euclidean"
         Symmetric, non-negative, zero diagonal, in the precision of the items. An item
         all of whose weights underflow to 0 is isolated.
     bandwidths_ : ndarray of shape (n_items,) or float
+    recall_ : float or None
+        Share of the true neighbours that an approximate search found, measured on a
+        sample; None after an exact search.
     n_features_in_ : int
 
     Examples
@@ -80,6 +93,7 @@ default="euclidean"
         metric: str | Pairwise = "euclidean",
         bandwidth: str | float = "local",
         weights: str = "gaussian",
+        method: str = "auto",
         n_jobs: int | None = None,
         verbose: bool = False,
     ):
@@ -87,6 +101,7 @@ default="euclidean"
         self.metric = metric
         self.bandwidth = bandwidth
         self.weights = weights
+        self.method = method
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -105,15 +120,12 @@ default="euclidean"
         self : NeighborGraph
         """
         index = self._index_items(X)
-        self._log_cost(index.items.shape)
-        ids, distances = index.search(
-            n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
-        )
+        ids, distances, recall = self._search_items(index)
         widths = self._widths(distances)
         exponent = exponents(distances, *_by_pair(widths, widths, ids))
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
         W = _neighbor_matrix(ids, weights, index.items.dtype, len(ids))
-        return self._keep(index, W.maximum(sp.csr_array(W.T)), widths)
+        return self._keep(index, W.maximum(sp.csr_array(W.T)), widths, recall)
 
     def resume(
         self, X: Any, affinity: sp.csr_array, bandwidths: np.ndarray | float
@@ -138,8 +150,10 @@ default="euclidean"
     def extend(self, Q: Any) -> sp.csr_array:
         """Return the affinities of new items to their nearest fitted items.
 
-        A new item's own width is its distance to its seventh nearest fitted item. A new
-        item so far away that all its Gaussian weights would vanish keeps their ratios.
+        The search is exact, whichever `method` built the graph, so that a graph gives
+        the same answers after it was stored. A new item's own width is its distance to
+        its seventh nearest fitted item. A new item so far away that all its Gaussian
+        weights would vanish keeps their ratios.
 
         Parameters
         ----------
@@ -168,9 +182,25 @@ default="euclidean"
         """Check the parameters and return the items ready to be searched."""
         check_bandwidth(self.bandwidth)
         check_weights(self.weights)
+        check_method(self.method)
         index = NeighborIndex(X, metric=self.metric)
         check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
         return index
+
+    def _search_items(
+        self, index: NeighborIndex
+    ) -> tuple[np.ndarray, np.ndarray, float | None]:
+        """Return the neighbours of the items, and the recall if it is not perfect."""
+        common: dict[str, Any] = {
+            "n_neighbors": self.n_neighbors,
+            "n_jobs": self.n_jobs,
+            "verbose": self.verbose,
+        }
+        method = choose_method(self.method, index, self.n_neighbors)
+        self._log_cost(index.items.shape, method)
+        if method == "approximate":
+            return approximate_neighbors(index, **common)
+        return *index.search(**common), None
 
     def _widths(
         self, distances: np.ndarray, *, smallest: float = 0.0
@@ -181,22 +211,28 @@ default="euclidean"
         return float(self.bandwidth)
 
     def _keep(
-        self, index: NeighborIndex, W: sp.csr_array, widths: np.ndarray | float
+        self,
+        index: NeighborIndex,
+        W: sp.csr_array,
+        widths: np.ndarray | float,
+        recall: float | None = None,
     ) -> "NeighborGraph":
         """Store what was fitted."""
         self._index = index
         self.affinity_ = W
         self.bandwidths_ = widths
+        self.recall_ = recall
         self.n_features_in_ = index.items.shape[1]
         return self
 
-    def _log_cost(self, shape: tuple[int, int]) -> None:
+    def _log_cost(self, shape: tuple[int, int], method: str) -> None:
         """Say what the search will take, before it takes it."""
         seconds, n_bytes = knn_cost(*shape, self.n_neighbors)
         logger.log(
             logging.INFO if self.verbose else logging.DEBUG,
-            "neighbours of %d items: about %s and %s",
+            "neighbours of %d items%s: about %s and %s",
             shape[0],
+            ", approximate; an exact search" if method == "approximate" else "",
             format_seconds(seconds),
             format_bytes(n_bytes),
         )
@@ -232,6 +268,7 @@ def knn_graph(
     metric: str | Pairwise = "euclidean",
     bandwidth: str | float = "local",
     weights: str = "gaussian",
+    method: str = "auto",
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> sp.csr_array:
@@ -245,6 +282,7 @@ def knn_graph(
 default="euclidean"
     bandwidth : "local" or float, default="local"
     weights : {"gaussian", "binary", "similarity"}, default="gaussian"
+    method : {"exact", "approximate", "auto"}, default="auto"
     n_jobs : int, default=None
     verbose : bool, default=False
         All as in `NeighborGraph`.
@@ -260,5 +298,7 @@ default="euclidean"
     >>> knn_graph([[0.0], [1.0], [5.0]], n_neighbors=1, weights="binary").nnz
     4
     """
-    graph = NeighborGraph(n_neighbors, metric, bandwidth, weights, n_jobs, verbose)
+    graph = NeighborGraph(
+        n_neighbors, metric, bandwidth, weights, method, n_jobs, verbose
+    )
     return graph.fit(X).affinity_

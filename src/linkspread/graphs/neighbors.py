@@ -97,7 +97,7 @@ class NeighborIndex:
         self.metric = resolve_metric(metric)
         self.items = check_rows(X)
         self.metric.check(self.items)
-        self._embedded = self.metric.embed(self.items, False)
+        self.embedded = self.metric.embed(self.items, False)
         self._made: dict[type, ProductTiles] = {}
 
     def search(
@@ -123,11 +123,39 @@ class NeighborIndex:
         distances : ndarray of shape (n_queries, n_neighbors)
         """
         n_items = self.items.shape[0]
-        n_threads = count_threads(n_jobs)
+        count_threads(n_jobs)  # refuses a wrong number before the work starts
         check_n_neighbors(n_neighbors, n_items, include_self=Q is not None)
-        queries, excluded = self._prepare(Q)
+        return self.search_prepared(
+            *self.prepare(Q), n_neighbors=n_neighbors, n_jobs=n_jobs, verbose=verbose
+        )
+
+    def search_prepared(
+        self,
+        queries: Rows,
+        excluded: np.ndarray,
+        *,
+        n_neighbors: int,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest items of queries that `prepare` returned.
+
+        Parameters
+        ----------
+        queries : ndarray or csr_array of shape (n_queries, n_features)
+        excluded : ndarray of shape (n_queries,)
+        n_neighbors : int
+        n_jobs : int, default=None
+        verbose : bool, default=False
+
+        Returns
+        -------
+        ids : ndarray of shape (n_queries, n_neighbors)
+        distances : ndarray of shape (n_queries, n_neighbors)
+        """
+        n_threads = count_threads(n_jobs)
         shape = (queries.shape[0], int(n_neighbors))
-        ids = np.empty(shape, np.int32 if n_items <= 2**31 - 1 else np.int64)
+        ids = np.empty(shape, self.id_dtype)
         distances = np.full(shape, np.inf)
         pending = np.arange(shape[0])
         for tiles in self._stages():
@@ -142,8 +170,24 @@ class NeighborIndex:
                 break
         return ids, distances
 
-    def _prepare(self, Q: Any) -> tuple[Rows, np.ndarray]:
-        """Return the embedded queries, and for each the item it may not find."""
+    @property
+    def id_dtype(self) -> type:
+        """The integers that ids are returned in."""
+        return np.int32 if self.items.shape[0] <= 2**31 - 1 else np.int64
+
+    def prepare(self, Q: Any) -> tuple[Rows, np.ndarray]:
+        """Return the embedded queries, and for each the item it may not find.
+
+        Parameters
+        ----------
+        Q : array-like or sparse of shape (n_queries, n_features) or None
+            None for the items themselves.
+
+        Returns
+        -------
+        queries : ndarray or csr_array of shape (n_queries, n_features)
+        excluded : ndarray of shape (n_queries,)
+        """
         if Q is None:
             return self.metric.embed(self.items, True), np.arange(self.items.shape[0])
         Q = check_rows(Q, name="Q", n_features=self.items.shape[1])
@@ -152,9 +196,19 @@ class NeighborIndex:
         self.metric.check(Q, name="Q")
         return self.metric.embed(Q, True), np.full(Q.shape[0], -1)
 
+    def converted(self) -> ProductTiles:
+        """Return the items as the first products of a search take them.
+
+        Returns
+        -------
+        tiles : ProductTiles
+            Of metrics whose squared distance is ``||q - x||^2``.
+        """
+        return next(self._products())
+
     def _stages(self) -> Iterator[Tiles]:
         """Yield ways to search, cheap ones first; the last one proves every row."""
-        rows, metric = self._embedded, self.metric
+        rows, metric = self.embedded, self.metric
         if metric.pairwise is not None:
             yield CallableTiles(rows, metric)
         elif metric.relative:
@@ -166,7 +220,7 @@ class NeighborIndex:
 
     def _products(self) -> Iterator[ProductTiles]:
         """Yield products of rising precision, each made when it is first needed."""
-        rows, metric = self._embedded, self.metric
+        rows, metric = self.embedded, self.metric
         is_sparse = sp.issparse(rows)
         for dtype in (np.float64,) if is_sparse else (np.float32, np.float64):
             if dtype not in self._made:

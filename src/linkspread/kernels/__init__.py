@@ -7,7 +7,9 @@ from linkspread.kernels.cpu import (
     chebyshev_step,
     clenshaw_step,
     difference_sums,
+    grow_order,
     keep_nearest,
+    renumber_rows,
     sparse_difference_sums,
     sparse_products,
 )
@@ -16,7 +18,9 @@ __all__ = [
     "chebyshev_step",
     "clenshaw_step",
     "difference_sums",
+    "grow_order",
     "keep_nearest",
+    "renumber_rows",
     "sparse_difference_sums",
     "sparse_products",
 ]

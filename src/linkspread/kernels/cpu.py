@@ -11,7 +11,9 @@ __all__ = [
     "chebyshev_step",
     "clenshaw_step",
     "difference_sums",
+    "grow_order",
     "keep_nearest",
+    "renumber_rows",
     "sparse_difference_sums",
     "sparse_products",
 ]
@@ -31,19 +33,17 @@ def chebyshev_step(
     """
     n_columns = current.shape[1]
     for i in prange(current.shape[0]):
-        row = previous[i]
         for c in range(n_columns):
-            row[c] = -row[c]
+            previous[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):
             weight = scale * data[k]
-            source = current[indices[k]]
+            j = np.uint64(indices[k])  # unsigned, so that no sign is tested
             for c in range(n_columns):
-                row[c] += weight * source[c]
+                previous[i, c] += weight * current[j, c]
         for r in range(coefficients.shape[0]):
-            total = totals[i, r]
             weight = coefficients[r]
             for c in range(n_columns):
-                total[c] += weight * row[c]
+                totals[i, r, c] += weight * previous[i, c]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -57,19 +57,66 @@ def clenshaw_step(
     """
     n_columns = current.shape[1]
     for i in prange(current.shape[0]):
-        row = previous[i]
         for c in range(n_columns):
-            row[c] = -row[c]
+            previous[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):
             weight = scale * data[k]
-            source = current[indices[k]]
+            j = np.uint64(indices[k])  # unsigned, so that no sign is tested
             for c in range(n_columns):
-                row[c] += weight * source[c]
+                previous[i, c] += weight * current[j, c]
         for r in range(coefficients.shape[0]):
-            block = sources[i, r]
             weight = coefficients[r]
             for c in range(n_columns):
-                row[c] += weight * block[c]
+                previous[i, c] += weight * sources[i, r, c]
+
+
+@njit(nogil=True, cache=True)
+def grow_order(indices, indptr, needed, span, order):
+    """Write into ``order`` all nodes of a graph, neighbours near each other.
+
+    A breadth-first walk that takes in a node once ``needed`` of its neighbours are
+    among the ``span`` nodes left since counting began anew: single edges that lead far
+    away are not followed, as they would soon scatter the walk over the whole graph.
+    """
+    n_nodes = len(order)
+    # Which count a node is in, times `needed`, plus the count; -1 once taken in.
+    state = np.zeros(n_nodes, order.dtype)
+    n_left = n_found = base = first = 0
+    until = span
+    while n_left < n_nodes:
+        starts_anew = n_left == n_found
+        if starts_anew:
+            while state[first] < 0:
+                first += 1
+            order[n_found], state[first] = first, -1
+            n_found += 1
+        if starts_anew or n_left == until:
+            base += needed
+            until = n_left + span
+        node = order[n_left]
+        n_left += 1
+        for k in range(indptr[node], indptr[node + 1]):
+            j = indices[k]
+            if state[j] < 0:
+                continue
+            count = max(state[j], base) + 1
+            if starts_anew or count == base + needed:
+                order[n_found], state[j] = j, -1
+                n_found += 1
+            else:
+                state[j] = count
+
+
+@njit(parallel=True, cache=True)
+def renumber_rows(
+    data, indices, indptr, order, places, new_data, new_indices, new_indptr
+):
+    """Write row ``order[i]`` as row i, its column j as ``places[j]``."""
+    for i in prange(len(order)):
+        shift = new_indptr[i] - indptr[order[i]]
+        for k in range(indptr[order[i]], indptr[order[i] + 1]):
+            new_data[k + shift] = data[k]
+            new_indices[k + shift] = places[indices[k]]
 
 
 # The search kernels below run on one core and release the interpreter lock: their

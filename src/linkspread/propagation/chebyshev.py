@@ -1,5 +1,6 @@
 """Polynomials of a normalised graph applied to thin blocks, and the whole filter."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy import sparse
 from linkspread.kernels import chebyshev_step, clenshaw_step
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
+from linkspread.propagation.ordering import Numbering, renumber
 
 __all__ = ["FilterOperator", "filtered_sum", "filtered_sums"]
 
@@ -78,6 +80,8 @@ class FilterOperator:
     S_x, S_y : csr_array of shape (n, n) and (m, m)
     Z : LinkMatrix of shape (n, m)
     separable : SeparableFilter
+    width : int, default=64
+        Columns of the blocks to expect; decides whether an order of the nodes pays.
     """
 
     def __init__(
@@ -86,8 +90,15 @@ class FilterOperator:
         Z: LinkMatrix,
         S_y: sparse.csr_array,
         separable: SeparableFilter,
+        *,
+        width: int = 64,
     ) -> None:
-        self.S_x, self.Z, self.S_y = S_x, Z, S_y
+        n_steps = separable.degrees
+        self._x = renumber(S_x, width=width, n_steps=n_steps[0])
+        self._y = renumber(S_y, width=width, n_steps=n_steps[1])
+        self.S_x, self.S_y = self._x.S, self._y.S
+        # Graphs and links have the new numbers; blocks and products have the old ones.
+        self.Z = _renumbered_links(Z, self._x, self._y)
         self.separable = separable
 
     @property
@@ -100,8 +111,11 @@ class FilterOperator:
         """The operator of the transposed matrices."""
         f = self.separable
         cores = tuple(core.T for core in f.cores)
-        swapped = SeparableFilter(f.right, f.left, cores, f.error)
-        return FilterOperator(self.S_y, self.Z.T, self.S_x, swapped)
+        turned = copy(self)
+        turned.separable = SeparableFilter(f.right, f.left, cores, f.error)
+        turned._x, turned._y = self._y, self._x
+        turned.S_x, turned.S_y, turned.Z = self.S_y, self.S_x, self.Z.T
+        return turned
 
     def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
         """Return ``F_k @ block`` for the first responses, or for all.
@@ -115,14 +129,24 @@ class FilterOperator:
         -------
         products : list of ndarray of shape (n, c)
         """
+        block = self._y.inwards(block)
         smoothed = filtered_sums(self.S_y, block, self.separable.right)
         m, n_right, width = smoothed.shape
         linked = self.Z @ smoothed.reshape(m, n_right * width)
         linked = linked.reshape(-1, n_right, width)
-        return [
+        products = (
             filtered_sum(self.S_x, np.matmul(core, linked), self.separable.left)
             for core in self.separable.cores[:n_responses]
-        ]
+        )
+        return [self._x.outwards(product) for product in products]
+
+
+def _renumbered_links(Z: LinkMatrix, x: Numbering, y: Numbering) -> LinkMatrix:
+    """Return links with the numbers that the nodes of both graphs have now."""
+    if x.order is None and y.order is None:
+        return Z
+    pairs = y.inwards(x.inwards(Z.pairs).T).T.tocsr()
+    return LinkMatrix(x.inwards(Z.left), Z.core, y.inwards(Z.right), pairs)
 
 
 def _dense(block: Any) -> Array:

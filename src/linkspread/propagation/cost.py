@@ -61,6 +61,7 @@ def propagation_cost(
         )
     )
     sums = sum(n * size for n, size in zip(functions, sizes, strict=True))
-    # The sums of both views, two blocks of the recurrence and the shortened bases.
-    n_bytes = itemsize * width * (sums + 2 * max(sizes) + 2 * sum(sizes))
+    # The sums of both views, two blocks of the recurrence, and the shortened bases,
+    # which are a few times wider than the links.
+    n_bytes = itemsize * width * (sums + 2 * max(sizes) + 5 * sum(sizes))
     return seconds / (os.cpu_count() or 1), n_bytes

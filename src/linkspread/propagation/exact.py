@@ -19,6 +19,7 @@ from linkspread.propagation.filter import (
     unseen_response,
 )
 from linkspread.propagation.lowrank import sketch
+from linkspread.propagation.ordering import Numbering, renumber
 from linkspread.propagation.parameters import (
     check_alpha_pair,
     check_beta,
@@ -160,7 +161,7 @@ def propagate_rows(
     rows = np.asarray(rows)
     units = np.zeros((S_x.shape[0], len(rows)), dtype=S_x.dtype)
     units[rows, np.arange(len(rows))] = 1
-    operator = FilterOperator(S_x, as_link_matrix(Z), S_y, separable)
+    operator = FilterOperator(S_x, as_link_matrix(Z), S_y, separable, width=len(rows))
     return operator.T.apply(units)[0].T
 
 
@@ -212,10 +213,23 @@ def _from_thin(
 ) -> tuple[Array, Array, list[Array], float]:
     """Filter the memberships of each view and shorten what comes out."""
     U, G, V = links.thin()
-    left = filtered_sums(S_x, U, separable.left).reshape(S_x.shape[0], -1)
-    right = filtered_sums(S_y, V, separable.right).reshape(S_y.shape[0], -1)
+    left, x = _filtered(S_x, U, separable.left)
+    right, y = _filtered(S_y, V, separable.right)
     cores = [np.kron(core, G) for core in separable.cores]
-    return compress(left, right, cores, tol=tol, rank=rank)
+    left, right, cores, error = compress(left, right, cores, tol=tol, rank=rank)
+    # Any order of the rows has the same bases; these are the shortest to put back.
+    return x.outwards(left), y.outwards(right), cores, error
+
+
+def _filtered(
+    S: sparse.csr_array, block: Any, functions: Array
+) -> tuple[Array, Numbering]:
+    """Return filtered columns side by side, and the numbers that their rows have."""
+    n_steps = functions.shape[1] - 1
+    numbering = renumber(S, width=block.shape[1], n_steps=n_steps)
+    sums = filtered_sums(numbering.S, numbering.inwards(block), functions)
+    # The renumbered copy of the graph has served.
+    return sums.reshape(S.shape[0], -1), numbering._replace(S=S)
 
 
 def _working_graphs(

@@ -1,0 +1,294 @@
+"""Graphs of sparse codes: each item rebuilt from its neighbours (SR, and CSR).
+
+>>> import numpy as np
+>>> from linkspread.graphs import l1_graph
+>>> X = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])
+>>> W = l1_graph(X, n_neighbors=3, bandwidth=1.0)
+>>> W.shape, bool((W != W.T).nnz)
+((5, 5), False)
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from linkspread.exceptions import GraphError
+from linkspread.graphs.distances import Pairwise
+from linkspread.graphs.knn import _neighbor_matrix as neighbor_matrix
+from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
+from linkspread.graphs.neighborhoods import NeighborhoodKernels
+from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
+from linkspread.graphs.weights import check_bandwidth, local_bandwidths
+from linkspread.links import Links
+from linkspread.solvers import Report, solve_many
+
+__all__ = ["L1Graph", "L1Report", "l1_graph"]
+
+Array = np.ndarray
+KERNELS = ("gaussian", "similarity")
+CODES: dict[str, Callable[[Array], Array]] = {
+    "absolute": np.abs,
+    "clipped": lambda codes: np.maximum(codes, 0),
+}
+
+
+@dataclass(frozen=True)
+class L1Report:
+    """How the sparse codes of a graph came out.
+
+    Attributes
+    ----------
+    solver : Report
+        Rows solved, retried and handed to HiGHS, and the largest gap.
+    n_duplicated : int
+        Items with an exact duplicate among their neighbours: their code is not
+        unique, and the solver's choice among the duplicates counts.
+    n_empty : int
+        Items whose code is zero, as narrow kernels give.
+    mean_length : float
+        Mean number of neighbours with a coefficient.
+    """
+
+    solver: Report
+    n_duplicated: int
+    n_empty: int
+    mean_length: float
+
+
+class L1Graph(BaseEstimator):
+    """The graph of sparse codes over each item's nearest neighbours.
+
+    Item i with affinities x to its neighbours, whose own are C, has the code
+    ``min_a |a|_1 + |x - C a|_1`` (sparse representation, SR). With links within the
+    view, ``|L^1/2 a|_1`` is added, L the Laplacian that the links give the
+    neighbourhood (constrained sparse representation, CSR). The graph is
+    ``(|A| + |A|') / 2``.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=90
+    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
+default="euclidean"
+    bandwidth : "local" or float, default="local"
+        Of the Gaussian affinities, as in `NeighborGraph`.
+    kernel : {"gaussian", "similarity"}, default="gaussian"
+    codes : {"absolute", "clipped"}, default="absolute"
+        What becomes of negative coefficients.
+    root : {"symmetric", "literal"}, default="symmetric"
+        Of the Laplacian. "literal" is the paper's, which depends on an arbitrary choice
+        of eigenvectors and warns of it.
+    tol : float, default=1e-7
+        Relative duality gap allowed for each code.
+    n_jobs : int, default=None
+        Threads; None takes every core.
+    verbose : bool, default=False
+        Show the progress.
+
+    Attributes
+    ----------
+    affinity_ : csr_array of shape (n_items, n_items)
+        Symmetric, non-negative, zero diagonal.
+    report_ : L1Report
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from linkspread.graphs import L1Graph
+    >>> graph = L1Graph(n_neighbors=2, bandwidth=1.0).fit([[0.0], [1.0], [2.0], [3.0]])
+    >>> graph.report_.n_empty
+    0
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 90,
+        metric: str | Pairwise = "euclidean",
+        bandwidth: str | float = "local",
+        kernel: str = "gaussian",
+        codes: str = "absolute",
+        root: str = "symmetric",
+        tol: float = 1e-7,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.bandwidth = bandwidth
+        self.kernel = kernel
+        self.codes = codes
+        self.root = root
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, links: Any = None, *, view: str | None = None) -> "L1Graph":
+        """Code every item by its neighbours.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_items, n_features)
+            Kept by reference for `extend`: do not change it afterwards.
+        links : Links, sparse, ndarray or LinkMatrix, default=None
+            Links within the view, for CSR; None gives SR.
+        view : str, default=None
+            Which view of the Links; may be left out if they are of one view only.
+
+        Returns
+        -------
+        self : L1Graph
+        """
+        self._check_parameters()
+        index = NeighborIndex(X, metric=self.metric)
+        check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
+        roots = self._roots(links, view, index.items.shape[0])
+        ids, distances = index.search(
+            n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        widths = self._widths(distances)
+        self._index, self._roots_ = index, roots
+        self._kernels = NeighborhoodKernels(
+            index.items, index.metric, widths, self.kernel
+        )
+        self.n_features_in_ = index.items.shape[1]
+        W, solved = self._encode(ids, distances, widths)
+        self.affinity_ = sp.csr_array((W + W.T) * W.dtype.type(0.5))
+        self.report_ = L1Report(
+            solver=solved,
+            n_duplicated=int(np.sum(distances[:, 0] == 0)),
+            n_empty=int(np.sum(np.diff(W.indptr) == 0)),
+            mean_length=W.nnz / W.shape[0],
+        )
+        return self
+
+    def extend(self, Q: Any) -> sp.csr_array:
+        """Return the codes of new items over their nearest fitted items.
+
+        Parameters
+        ----------
+        Q : array-like or sparse of shape (n_queries, n_features)
+
+        Returns
+        -------
+        rows : csr_array of shape (n_queries, n_items)
+        """
+        if not hasattr(self, "affinity_"):
+            raise NotFittedError(
+                "This L1Graph must be fitted before `extend`, got one that is not. "
+                "Call `fit(X)` first."
+            )
+        ids, distances = self._index.search(
+            Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        return self._encode(ids, distances, self._widths(distances))[0]
+
+    def _encode(
+        self, ids: Array, distances: Array, widths: Any
+    ) -> tuple[sp.csr_array, Report]:
+        """Return the coefficients of items, fitted or new, over their neighbours."""
+        own = np.broadcast_to(np.asarray(widths, dtype=float), ids.shape[:1])
+        targets = self._kernels.to_neighbors(distances, ids, own)
+
+        def problems(rows: slice) -> tuple[Array, Array]:
+            blocks, wanted = self._kernels.among(ids[rows]), targets[rows]
+            if self._roots_ is None:
+                return blocks, wanted
+            blocks = np.concatenate([blocks, self._roots_.roots(ids[rows])], axis=1)
+            return blocks, np.concatenate([wanted, np.zeros_like(wanted)], axis=1)
+
+        codes, _, solved = solve_many(
+            problems, len(ids), tol=self.tol, n_jobs=self.n_jobs, verbose=self.verbose
+        )
+        dtype, n_items = self._index.items.dtype, self._index.items.shape[0]
+        return neighbor_matrix(ids, CODES[self.codes](codes), dtype, n_items), solved
+
+    def _roots(
+        self, links: Any, view: str | None, n_items: int
+    ) -> LinkedNeighborhoods | None:
+        """Return what the links say about neighbourhoods, or None without links."""
+        if links is None:
+            return None
+        if isinstance(links, Links):
+            links = links.within(view, balance="literal")
+        if tuple(links.shape) != (n_items, n_items):
+            raise GraphError(
+                f"`links` must be among the {n_items:,} items of the graph, got shape "
+                f"{tuple(links.shape)}. Give one row and one column per item."
+            )
+        if self.root == "literal":
+            message = (
+                "root='literal' depends on an arbitrary choice among eigenvectors of "
+                "equal eigenvalues: weights may change by more than half with the "
+                "order of the items or the library. Use root='symmetric'."
+            )
+            warnings.warn(message, UserWarning, stacklevel=3)
+        return LinkedNeighborhoods(links, root=self.root)
+
+    def _widths(self, distances: Array) -> Any:
+        """Return the local widths, or the one width for all."""
+        if isinstance(self.bandwidth, str):
+            return local_bandwidths(distances)
+        return float(self.bandwidth)
+
+    def _check_parameters(self) -> None:
+        """Refuse names that are not known."""
+        check_bandwidth(self.bandwidth)
+        choices = {"kernel": KERNELS, "codes": tuple(CODES), "root": tuple(ROOTS)}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise GraphError(
+                    f"`{name}` must be one of {', '.join(known)}, got "
+                    f"{getattr(self, name)!r}. Use {known[0]!r} if in doubt."
+                )
+
+
+def l1_graph(
+    X: Any,
+    *,
+    links: Any = None,
+    view: str | None = None,
+    n_neighbors: int = 90,
+    metric: str | Pairwise = "euclidean",
+    bandwidth: str | float = "local",
+    kernel: str = "gaussian",
+    codes: str = "absolute",
+    root: str = "symmetric",
+    tol: float = 1e-7,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> sp.csr_array:
+    """Return the graph of sparse codes: SR, or CSR with links.
+
+    Parameters
+    ----------
+    X : array-like or sparse of shape (n_items, n_features)
+    links : Links, sparse, ndarray or LinkMatrix, default=None
+        Links within the view, for CSR; None gives SR.
+    view : str, default=None
+        Which view of the Links; may be left out if they are of one view only.
+    n_neighbors : int, default=90
+    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
+default="euclidean"
+    bandwidth : "local" or float, default="local"
+    kernel : {"gaussian", "similarity"}, default="gaussian"
+    codes : {"absolute", "clipped"}, default="absolute"
+    root : {"symmetric", "literal"}, default="symmetric"
+    tol : float, default=1e-7
+    n_jobs : int, default=None
+    verbose : bool, default=False
+        All as in `L1Graph`.
+
+    Returns
+    -------
+    W : csr_array of shape (n_items, n_items)
+        Symmetric, non-negative, zero diagonal.
+    """
+    graph = L1Graph(
+        n_neighbors, metric, bandwidth, kernel, codes, root, tol, n_jobs, verbose
+    )
+    return graph.fit(X, links, view=view).affinity_

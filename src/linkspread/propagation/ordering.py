@@ -1,0 +1,147 @@
+"""An order of the nodes in which neighbours are near in memory.
+
+A product of a graph with a thin block reads a row of the block for every edge. Once
+the block outgrows the cache and the nodes stand in the order in which items happened
+to arrive, almost every such row comes from main memory. Numbered so that neighbours
+stand near each other, most of them come from the cache.
+
+>>> import numpy as np
+>>> from scipy.sparse import csr_array
+>>> from linkspread.propagation.ordering import renumber
+>>> S = csr_array(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+>>> renumber(S, width=32, n_steps=14).order is None  # small graphs stay as they are
+True
+"""
+
+import logging
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.kernels import grow_order, renumber_rows
+
+__all__ = ["Numbering", "renumber"]
+
+Array = np.ndarray
+
+logger = logging.getLogger("linkspread")
+
+# A block below this size stays in the last cache whatever the order of its rows.
+CACHE_BYTES = 8e6
+# Rows of a block within this distance of each other share the cache of one core.
+NEAR_BYTES = 2**18
+# An order costs two to four products, and halves the time of each where it helps.
+LEAST_STEPS = 6
+# The share of edges between near nodes that has to be gained for that.
+LEAST_GAIN = 0.2
+N_SAMPLED = 1000
+# Parameters of `grow_order`. Three common neighbours tell a neighbourhood from a
+# single edge that leads far away; results hardly depend on either number.
+NEEDED, SPAN = 3, 1000
+
+
+class Numbering(NamedTuple):
+    """A graph with the number that each of its nodes had before.
+
+    Attributes
+    ----------
+    S : csr_array of shape (n, n)
+        The renumbered graph; its rows need not be sorted.
+    order : ndarray of shape (n,) or None
+        Node i of `S` was node ``order[i]``; None where the numbers are the old ones.
+    """
+
+    S: sparse.csr_array
+    order: Array | None
+
+    def inwards(self, rows: Any) -> Any:
+        """Return rows that stand in the old order in that of the graph.
+
+        Parameters
+        ----------
+        rows : ndarray or sparse of shape (n, c)
+
+        Returns
+        -------
+        rows : ndarray or csr_array of shape (n, c)
+        """
+        if self.order is None:
+            return rows
+        return (rows.tocsr() if sparse.issparse(rows) else rows)[self.order]
+
+    def outwards(self, rows: Array) -> Array:
+        """Return rows that stand in the order of the graph in the old one.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, ...)
+
+        Returns
+        -------
+        rows : ndarray of shape (n, ...)
+        """
+        if self.order is None:
+            return rows
+        restored = np.empty_like(rows)
+        restored[self.order] = rows
+        return restored
+
+
+def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
+    """Renumber the nodes of a graph, where products with it gain by that.
+
+    Parameters
+    ----------
+    S : csr_array of shape (n, n)
+    width : int
+        Columns of the blocks that it will be multiplied with.
+    n_steps : int
+        Number of products.
+
+    Returns
+    -------
+    numbering : Numbering
+        With the graph as it is where it is small, where few products are coming,
+        where its neighbours are near already or where no order brings them nearer.
+    """
+    row_bytes = max(width * S.dtype.itemsize, 1)
+    if S.shape[0] * row_bytes < CACHE_BYTES or n_steps < LEAST_STEPS:
+        return Numbering(S, None)
+    reach = max(NEAR_BYTES // row_bytes, 1)
+    order = np.arange(S.shape[0], dtype=S.indices.dtype)
+    before = _near_share(S, order, reach)
+    if before > 1 - LEAST_GAIN:
+        return Numbering(S, None)
+    grow_order(S.indices, S.indptr, NEEDED, SPAN, order)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order), dtype=order.dtype)
+    after = _near_share(S, places, reach)
+    logger.debug(
+        "edges between nodes near in memory: %.0f %% as numbered, %.0f %% renumbered",
+        100 * before,
+        100 * after,
+    )
+    if after < before + LEAST_GAIN:
+        return Numbering(S, None)
+    return Numbering(_permuted(S, order, places), order)
+
+
+def _near_share(S: sparse.csr_array, places: Array, reach: int) -> float:
+    """Return the share of edges, in a sample of rows, within reach of each other."""
+    step = max(S.shape[0] // N_SAMPLED, 1)
+    rows = np.arange(0, S.shape[0], step)
+    sample = S[rows]
+    if not sample.nnz:
+        return 1.0  # nothing to bring nearer
+    ends = places[rows].astype(np.int64).repeat(np.diff(sample.indptr))
+    return float(np.mean(np.abs(ends - places[sample.indices]) <= reach))
+
+
+def _permuted(S: sparse.csr_array, order: Array, places: Array) -> sparse.csr_array:
+    """Return ``S[order][:, order]``, with rows that are not sorted."""
+    indptr = np.zeros_like(S.indptr)
+    np.cumsum(np.diff(S.indptr)[order], out=indptr[1:])
+    data, indices = np.empty_like(S.data), np.empty_like(S.indices)
+    renumber_rows(S.data, S.indices, S.indptr, order, places, data, indices, indptr)
+    return sparse.csr_array((data, indices, indptr), shape=S.shape)
