@@ -99,6 +99,15 @@ def test_order_and_noise_do_not_matter(rng, X, labels, constrained):
     np.testing.assert_allclose(again.toarray(), W, atol=1e-6)
 
 
+def test_order_of_the_neighbours_does_not_matter(rng, X, labels):
+    graph = L1Graph(n_neighbors=K, bandwidth=1.0).fit(X, labels)
+    ids, distances = nearest_neighbors(X, n_neighbors=K)
+    order = rng.permutation(K)
+    codes, _ = graph._encode(ids, distances, 1.0)
+    shuffled, _ = graph._encode(ids[:, order], distances[:, order], 1.0)
+    np.testing.assert_allclose(shuffled.toarray(), codes.toarray(), atol=1e-6)
+
+
 def test_literal_root_warns_of_its_arbitrariness(X, labels):
     with pytest.warns(UserWarning, match="arbitrary choice.*Use root='symmetric'"):
         literal = l1_graph(X, n_neighbors=K, links=labels, root="literal")

@@ -49,6 +49,7 @@ LEAST_ITEMS = 1000
 TARGET_RECALL = 0.97
 N_SAMPLED = 256
 POOR_RECALL = 0.9
+GROWTH = 1.5
 QUERY_BLOCK = 2048
 SEED = 0
 
@@ -254,7 +255,9 @@ class Cells:
         largest = min(40 * self.n_neighbors + 80, len(self.rows))
         while recall < TARGET_RECALL:
             p, c = self.n_probed, self.n_candidates
-            wider = {(min(2 * p, self.n_cells), c), (p, min(2 * c, largest))} - {(p, c)}
+            more_cells = min(int(GROWTH * p), self.n_cells)
+            more_candidates = min(int(GROWTH * c), largest)
+            wider = {(more_cells, c), (p, more_candidates)} - {(p, c)}
             if not wider:
                 break
             tried = {}
@@ -298,14 +301,21 @@ class Cells:
         shape = (n_items, self.n_neighbors)
         ids: np.ndarray = np.empty(shape, self.index.id_dtype)
         distances = np.empty(shape)
-        rows = np.arange(n_items)
-        blocks = np.split(rows, range(QUERY_BLOCK, n_items, QUERY_BLOCK))
+        order = self._by_cell()
+        blocks = np.split(order, range(QUERY_BLOCK, n_items, QUERY_BLOCK))
         work = partial(self._search_alone, queries)
         steps = map_blocks(work, blocks, n_threads=self.n_threads)
         steps = track(steps, total=len(blocks), label="neighbours", verbose=verbose)
         for block, found in zip(blocks, steps, strict=True):
             ids[block], distances[block] = found
         return ids, distances
+
+    def _by_cell(self) -> np.ndarray:
+        """Return the items of one cell after those of another."""
+        # Queries of one cell have candidates in common, which then are in the cache.
+        with _limit(self.faiss, self.n_threads):
+            cells = self.cells.quantizer.search(self.rows, 1)[1]
+        return np.argsort(cells.ravel(), kind="stable")
 
     def _search_alone(
         self, queries: np.ndarray, rows: np.ndarray
@@ -321,6 +331,10 @@ class Cells:
         found = self.cells.search(self.rows[rows], self.n_candidates)[1]
         found[found == rows[:, None]] = -1
         sums = exact_sums(self.index.metric, queries[rows], self.index.embedded, found)
+        if self.n_candidates > self.n_neighbors:
+            nearest = np.argpartition(sums, self.n_neighbors - 1)[:, : self.n_neighbors]
+            found = np.take_along_axis(found, nearest, 1)
+            sums = np.take_along_axis(sums, nearest, 1)
         ids, sums = sort_candidates(found, sums, self.n_neighbors)
         return ids, np.sqrt(sums)
 

@@ -23,6 +23,7 @@ from linkspread.graphs.approximate import (
 )
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Pairwise
+from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
 from linkspread.graphs.weights import (
     WEIGHTS,
@@ -124,7 +125,7 @@ default="euclidean"
         widths = self._widths(distances)
         exponent = exponents(distances, *_by_pair(widths, widths, ids))
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
-        W = _neighbor_matrix(ids, weights, index.items.dtype, len(ids))
+        W = neighbor_matrix(ids, weights, index.items.dtype, len(ids))
         return self._keep(index, W.maximum(sp.csr_array(W.T)), widths, recall)
 
     def resume(
@@ -176,7 +177,7 @@ default="euclidean"
         exponent = exponents(distances, *_by_pair(widths, fitted, ids))
         exponent = lift_exponents(exponent, dtype)
         weights = WEIGHTS[self.weights](distances, exponent, self._index.metric)
-        return _neighbor_matrix(ids, weights, dtype, self.affinity_.shape[0])
+        return neighbor_matrix(ids, weights, dtype, self.affinity_.shape[0])
 
     def _index_items(self, X: Any) -> NeighborIndex:
         """Check the parameters and return the items ready to be searched."""
@@ -245,20 +246,6 @@ def _by_pair(
     if np.ndim(right) == 0:
         return left, right
     return np.asarray(left)[:, None], np.asarray(right)[ids]
-
-
-def _neighbor_matrix(
-    ids: np.ndarray, weights: np.ndarray, dtype: np.dtype, n_items: int
-) -> sp.csr_array:
-    """Return the weights as a csr_array; weights that round to 0 are no edges."""
-    n_rows, n_neighbors = ids.shape
-    small = ids.size <= np.iinfo(np.int32).max
-    indptr = np.arange(n_rows + 1, dtype=np.int32 if small else np.int64) * n_neighbors
-    data = weights.astype(dtype).ravel()
-    W = sp.csr_array((data, ids.ravel(), indptr), shape=(n_rows, n_items))
-    W.sort_indices()
-    W.eliminate_zeros()
-    return W
 
 
 def knn_graph(

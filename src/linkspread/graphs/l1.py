@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 
 from linkspread.exceptions import GraphError
 from linkspread.graphs.distances import Pairwise
-from linkspread.graphs.knn import _neighbor_matrix as neighbor_matrix
+from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
 from linkspread.graphs.neighborhoods import NeighborhoodKernels
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
