@@ -18,6 +18,11 @@ N, M = 90, 70
 @pytest.fixture
 def forced(monkeypatch):
     """Renumber every graph, however small and however little it gains."""
+    force_renumbering(monkeypatch)
+
+
+def force_renumbering(monkeypatch):
+    """Renumber every graph from here on."""
     monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
     monkeypatch.setattr(ordering, "LEAST_STEPS", 0)
     monkeypatch.setattr(ordering, "LEAST_GAIN", -2)
@@ -60,19 +65,12 @@ def test_propagation_cannot_tell_that_nodes_were_renumbered(
     Z = links_of(links, rng)
     plain = propagate(S_x, Z, S_y, alpha=0.4)
     rows = propagate_rows(S_x, Z, S_y, [0, 5, 88], alpha=0.4)
-    forced_renumbering(monkeypatch)
+    force_renumbering(monkeypatch)
     renumbered = propagate(S_x, Z, S_y, alpha=0.4)
     assert_allclose(renumbered.toarray(), plain.toarray(), atol=1e-10)
     assert renumbered.rank == plain.rank
     again = propagate_rows(S_x, Z, S_y, [0, 5, 88], alpha=0.4)
     assert_allclose(again, rows, atol=1e-12)
-
-
-def forced_renumbering(monkeypatch):
-    """Renumber every graph from here on, and check that the graphs change."""
-    monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
-    monkeypatch.setattr(ordering, "LEAST_STEPS", 0)
-    monkeypatch.setattr(ordering, "LEAST_GAIN", -2)
 
 
 @pytest.mark.usefixtures("forced")

@@ -9,14 +9,22 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from numbers import Integral
 from typing import Any
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import (  # type: ignore[import-untyped]
+    ThreadpoolController,
+    threadpool_limits,
+)
 
 from linkspread.exceptions import GraphError
 
-__all__ = ["count_threads", "is_integer", "map_blocks"]
+__all__ = ["count_threads", "is_integer", "map_blocks", "small_algebra"]
+
+# Entries of a matrix up to which one thread factorises it as fast as several.
+SMALL_ENTRIES = 1 << 20
 
 # The BLAS limit belongs to the process: two searches that set and restored it in turns
 # could leave it at one thread for good, so only one at a time holds it.
@@ -48,6 +56,31 @@ def map_blocks(
     with _BLAS_LOCK, threadpool_limits(n_threads // n_workers, user_api="blas"):
         with ThreadPoolExecutor(n_workers) as pool:
             yield from pool.map(work, blocks)
+
+
+@contextmanager
+def small_algebra(n_entries: int) -> Iterator[None]:
+    """Hold BLAS to one thread for the factorisation of a small matrix.
+
+    Its threads wait for each other by spinning. Where another process has one of the
+    cores, a small factorisation then takes a hundred times as long as in one thread.
+
+    Parameters
+    ----------
+    n_entries : int
+        Entries of the matrix; large ones keep all threads.
+    """
+    if n_entries > SMALL_ENTRIES:
+        yield
+        return
+    with _BLAS_LOCK, _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the handle on the BLAS libraries, which takes a while to find."""
+    return ThreadpoolController()
 
 
 def count_threads(n_jobs: int | None) -> int:

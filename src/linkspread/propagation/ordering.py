@@ -31,7 +31,8 @@ logger = logging.getLogger("linkspread")
 CACHE_BYTES = 8e6
 # Rows of a block within this distance of each other share the cache of one core.
 NEAR_BYTES = 2**18
-# An order costs two to four products, and halves the time of each where it helps.
+# An order costs about as much as two products, and halves the time of each where it
+# helps.
 LEAST_STEPS = 6
 # The share of edges between near nodes that has to be gained for that.
 LEAST_GAIN = 0.2

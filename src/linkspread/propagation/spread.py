@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from linkspread.kernels.threads import count_threads, map_blocks
+from linkspread.kernels.threads import count_threads, map_blocks, small_algebra
 from linkspread.propagation.factored import Factored
 
 __all__ = ["Spread", "compress", "triangle"]
@@ -143,7 +143,9 @@ def _directions(
     factor that dependent columns make singular.
     """
     maps = np.hstack([core @ R_right.T for core in cores])
-    U, singular, Vt = np.linalg.svd(R_left @ maps, full_matrices=False)
+    products = R_left @ maps
+    with small_algebra(products.size):
+        U, singular, Vt = np.linalg.svd(products, full_matrices=False)
     dropped = np.sqrt(np.cumsum(singular[::-1] ** 2))[::-1]
     n_kept = int(np.sum(dropped > tol / 4))
     if rank is not None and n_kept > rank:
@@ -166,10 +168,12 @@ def triangle(tall: Array) -> Array:
     R : ndarray of shape (min(n, w), w), float64
     """
     step = max(QR_ROWS, 4 * tall.shape[1])
-    blocks = [tall[start : start + step] for start in range(0, len(tall), step)]
-    parts = map_blocks(_small_triangle, blocks, n_threads=count_threads(None))
-    R = np.vstack(list(parts)).astype(np.float64)
-    return _small_triangle(R) if len(blocks) > 1 else R
+    if len(tall) > step:
+        blocks = [tall[start : start + step] for start in range(0, len(tall), step)]
+        parts = map_blocks(_small_triangle, blocks, n_threads=count_threads(None))
+        tall = np.vstack(list(parts)).astype(np.float64)
+    with small_algebra(tall.size):
+        return _small_triangle(tall).astype(np.float64)
 
 
 def _small_triangle(block: Array) -> Array:
