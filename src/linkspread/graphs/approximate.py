@@ -4,15 +4,7 @@ faiss sorts the items into cells and shortens each to a quarter of a byte per fe
 A query looks through the cells nearest to it, and the candidates it finds there are
 ranked again by their exact distances. How many cells and candidates are enough is
 tried out on a sample of items whose true neighbours are known; another such sample
-tells the recall.
-
-====================================  ====================  =======================
-index, 200,000 x 128 in 100 clusters  time, exact being 1   recall of 20 neighbours
-====================================  ====================  =======================
-IVF, shortened items (used here)      0.11                  .99
-IVF, whole items                      0.37                  1
-HNSW                                  1.0                   .86
-====================================  ====================  =======================
+tells the recall. ``benchmarks/bench_approximate.py`` measures time and memory.
 """
 
 import logging
