@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from linkspread.exceptions import GraphError, LinkError, LinkspreadError
+from linkspread.exceptions import GraphError, LinkError
 from linkspread.graphs import adjust, adjust_weights, normalize
 from linkspread.links import Links
 from reference import dense_filter, random_graph
@@ -108,7 +108,11 @@ def test_errors(monkeypatch, W, rng):
         adjust_weights(W, labels)
     with pytest.raises(GraphError, match="`fill` must be one of edges, dense, got 'x'"):
         adjust_weights(W, labels, view="a", fill="x")
-    with pytest.raises(LinkspreadError, match="`Z` must have one row per item"):
+    with pytest.raises(GraphError, match="`fill` must be one of edges, dense"):
+        adjust_weights(W, labels, view="a", fill=["edges"])
+    with pytest.raises(LinkError, match="must be Links or a matrix, got NoneType"):
+        adjust_weights(W, None)
+    with pytest.raises(LinkError, match=r"among the 40 items.*got shape \(2, 2\)"):
         adjust_weights(W, labels, view="b")
     monkeypatch.setattr(adjust, "MAX_DENSE", 10)
     with pytest.raises(GraphError, match="at most 10 items, got 40. Use fill='edges'"):

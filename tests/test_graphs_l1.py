@@ -170,7 +170,11 @@ def test_errors(X, labels):
         l1_graph(X, n_neighbors=K, kernel="binary")
     with pytest.raises(GraphError, match="`root` must be one of symmetric, literal"):
         l1_graph(X, n_neighbors=K, root="cubic")
-    with pytest.raises(GraphError, match=r"among the 60 items.*got shape \(3, 3\)"):
+    with pytest.raises(LinkError, match="`links` must be Links or a matrix, got list"):
+        l1_graph(X, n_neighbors=K, links=[(0, 1, 1.0)])
+    with pytest.raises(GraphError, match=r"`metric` must be one of.*got \['cosine'\]"):
+        l1_graph(X, n_neighbors=K, metric=["cosine"])
+    with pytest.raises(LinkError, match=r"among the 60 items.*got shape \(3, 3\)"):
         l1_graph(X, n_neighbors=K, links=np.eye(3))
     with pytest.raises(GraphError, match="n_neighbors"):
         l1_graph(X, n_neighbors=N)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from linkspread.exceptions import GraphError
 from linkspread.graphs.normalize import check_graph, normalize
-from linkspread.links import Links
+from linkspread.graphs.within import links_within
 from linkspread.propagation import Factored, propagate
 
 __all__ = ["adjust_weights"]
@@ -79,7 +79,7 @@ def adjust_weights(
     W.setdiag(0)
     W.eliminate_zeros()
     W.data = W.data / max(float(W.data.max(initial=0)), 1.0)
-    Z = links.within(view, balance=balance) if isinstance(links, Links) else links
+    Z = links_within(links, view=view, balance=balance, n_items=W.shape[0])
     S = normalize(W)
     F = propagate(S, Z, S, alpha=alpha, beta=beta, tol=tol, rank=rank)
     return FILLS[fill](W, F, _largest_entry(F, W) or 1.0)
@@ -118,7 +118,7 @@ FILLS = {"edges": _adjust_edges, "dense": _adjust_all}
 
 def _check_fill(fill: Any) -> None:
     """Refuse a name that is not known."""
-    if fill not in FILLS:
+    if not isinstance(fill, str) or fill not in FILLS:
         raise GraphError(
             f"`fill` must be one of {', '.join(FILLS)}, got {fill!r}. "
             "Use 'edges' if in doubt."

@@ -186,7 +186,7 @@ def resolve_metric(metric: str | Pairwise) -> Metric:
     if callable(metric):
         name = getattr(metric, "__name__", "callable")
         return replace(METRICS["euclidean"], name=name, pairwise=metric)
-    if metric not in METRICS:
+    if not isinstance(metric, str) or metric not in METRICS:
         raise GraphError(
             f"`metric` must be one of {', '.join(METRICS)} or a callable, got "
             f"{metric!r}. Choose one of these names or pass a function of two blocks."

@@ -25,7 +25,7 @@ from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
 from linkspread.graphs.neighborhoods import NeighborhoodKernels
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
 from linkspread.graphs.weights import check_bandwidth, local_bandwidths
-from linkspread.links import Links
+from linkspread.graphs.within import links_within
 from linkspread.solvers import Report, solve_many
 
 __all__ = ["L1Graph", "L1Report", "l1_graph"]
@@ -213,13 +213,7 @@ default="euclidean"
         """Return what the links say about neighbourhoods, or None without links."""
         if links is None:
             return None
-        if isinstance(links, Links):
-            links = links.within(view, balance="literal")
-        if tuple(links.shape) != (n_items, n_items):
-            raise GraphError(
-                f"`links` must be among the {n_items:,} items of the graph, got shape "
-                f"{tuple(links.shape)}. Give one row and one column per item."
-            )
+        links = links_within(links, view=view, balance="literal", n_items=n_items)
         if self.root == "literal":
             message = (
                 "root='literal' depends on an arbitrary choice among eigenvectors of "
