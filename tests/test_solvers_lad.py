@@ -311,3 +311,8 @@ def test_batches_of_different_widths_are_refused():
 
     with pytest.raises(LinkspreadError, match="number of columns, got 2 and 3"):
         solve_many(problems, 100)
+
+
+def test_words_are_refused_by_a_sentence():
+    with pytest.raises(LinkspreadError, match="must hold real numbers.*Convert them"):
+        solve_lad([["a"]], [1.0])

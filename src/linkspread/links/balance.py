@@ -2,7 +2,7 @@
 
 Taken literally, cannot-links outnumber must-links and the constant part of Z turns
 a well-connected item into a high score. On the Wikipedia benchmark that costs a
-quarter of the mean average precision, so ``balance="auto"`` is the default.
+fifth of the mean average precision, so ``balance="auto"`` is the default.
 """
 
 import math

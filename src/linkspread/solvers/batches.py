@@ -44,8 +44,14 @@ def check_batch(A: Any, targets: Any, n_rows: int) -> tuple[np.ndarray, np.ndarr
     A : ndarray of shape (n_rows, m, k)
     targets : ndarray of shape (n_rows, m)
     """
-    A = np.ascontiguousarray(A, dtype=np.float64)
-    targets = np.ascontiguousarray(targets, dtype=np.float64)
+    try:
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        targets = np.ascontiguousarray(targets, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LinkspreadError(
+            f"Dictionaries and targets must hold real numbers ({error}). "
+            "Convert them to arrays of floats."
+        ) from error
     is_fit = A.ndim == 3 and A.shape[:2] == targets.shape and 0 not in A.shape
     if not is_fit or len(A) != n_rows:
         raise LinkspreadError(
