@@ -31,6 +31,7 @@ LINES = [
 GROUND = LINES[-1]
 # Neighbours on one line that may be imported, in this direction only.
 NEIGHBOURS = {
+    ("baselines", "estimators"),
     ("progress", "exceptions"),
     ("selection", "baselines"),
     ("selection", "estimators"),

@@ -432,3 +432,12 @@ def test_links_of_an_isolated_item_stay_with_it():
     assert scores[0].argmax() == 3
     np.testing.assert_allclose(scores[1:], 0, atol=1e-12)
     assert model.report_.graphs["text"].n_isolated == 1
+
+
+def test_scores_of_new_rows_are_what_a_search_finds():
+    views = make_views()
+    model = LinkSpreading(**PARAMETERS).fit(views, make_links("labels"))
+    rows = views["text"][:4] + 0.1
+    block = model.scores("text", "image", rows=rows)
+    ids, scores = model.search(rows, source="text", target="image", n_results=M)
+    assert np.allclose(np.take_along_axis(block, ids, axis=1), scores)

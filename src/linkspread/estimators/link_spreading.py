@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.graph_choice import (
     build_graphs,
@@ -21,19 +21,14 @@ from linkspread.estimators.link_choice import (
     largest_rank,
     linked_pairs,
 )
-from linkspread.estimators.parameters import (
-    check_alphas,
-    check_count,
-    check_parameters,
-)
+from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.estimators.plan import announce_plan
-from linkspread.estimators.queries import choose_positions, drop_own, read_queries
+from linkspread.estimators.queries import choose_positions
 from linkspread.estimators.score_blocks import check_block, exact_block
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.links import Items
 from linkspread.propagation import Spread, spread_links
-from linkspread.retrieval import rank
 from linkspread.validation import (
     as_mapping,
     check_columns,
@@ -46,7 +41,7 @@ __all__ = ["LinkSpreading"]
 Array = np.ndarray
 
 
-class LinkSpreading(BaseEstimator):
+class LinkSpreading(CrossViewSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
     Links between items of two views are spread over the neighbourhood graphs of both
@@ -199,47 +194,6 @@ class LinkSpreading(BaseEstimator):
             self._spread(*pair)
         return self
 
-    def search(
-        self, queries: Any, *, source: str, target: str, n_results: int = 10
-    ) -> tuple[Array, Array]:
-        """Find the items of one view that belong to queries of another.
-
-        Parameters
-        ----------
-        queries : id, array-like of ids, feature row, or table of feature rows
-            Integers and strings are ids of fitted items; floats, tables, sparse
-            matrices and DataFrames are features of new ones.
-        source : str
-            View of the queries.
-        target : str
-            View that is searched; the same as `source` searches within a view, and
-            then leaves out the query itself.
-        n_results : int, default=10
-            More than there are items returns what there is.
-
-        Returns
-        -------
-        ids : ndarray of shape (n_queries, n_results), or (n_results,) for one query
-            Best first; equal scores in the order of the items.
-        scores : ndarray of the same shape
-            Inner products; above 0 speaks for belonging together.
-        """
-        check_is_fitted(self)
-        check_count(n_results, name="n_results", remedy="The default is 10.")
-        spread = self._spread(source, target)
-        wanted = read_queries(queries)
-        if wanted.ids is None:
-            vectors = spread.unseen_queries(self._similarities(wanted.rows, source))
-            found, scores = rank(vectors, spread.right, n_results=n_results)
-        else:
-            own = self.items_[source].positions(wanted.ids, what="`queries`")
-            n_found = n_results + (source == target)
-            found, scores = rank(spread.queries(own), spread.right, n_results=n_found)
-            if source == target:
-                found, scores = drop_own(own, found, scores)
-        ids = self.items_[target].ids[found]
-        return (ids[0], scores[0]) if wanted.single else (ids, scores)
-
     def scores(
         self,
         source: str,
@@ -247,8 +201,8 @@ class LinkSpreading(BaseEstimator):
         *,
         rows: Any = None,
         cols: Any = None,
-        exact: bool = False,
         max_bytes: float = 2e9,
+        exact: bool = False,
     ) -> Array:
         """Return a block of the scores between two views.
 
@@ -258,28 +212,32 @@ class LinkSpreading(BaseEstimator):
             View of the rows.
         target : str
             View of the columns.
-        rows, cols : array-like of ids, boolean mask or slice, default=None
-            None takes all. Integers are positions where ids are strings.
+        rows : array-like of ids, boolean mask, slice or table, default=None
+            None takes all. Integers are positions where ids are strings. A table
+            holds the features of new items.
+        cols : array-like of ids, boolean mask or slice, default=None
+            The same for fitted items of the columns.
+        max_bytes : float, default=2e9
+            Refuse a block that would be larger.
         exact : bool, default=False
             Compute the block without truncation of rank, at the cost of a
             propagation for every few rows, or columns if those are fewer.
-        max_bytes : float, default=2e9
-            Refuse a block that would be larger.
 
         Returns
         -------
         block : ndarray of shape (n_rows, n_cols)
         """
+        if not exact:
+            return super().scores(
+                source, target, rows=rows, cols=cols, max_bytes=max_bytes
+            )
         check_is_fitted(self)
-        spread = self._spread(source, target)
+        check_linked(self.links_, self.view_names_, source, target)
         i = choose_positions(rows, self.items_[source], name="rows")
         j = choose_positions(cols, self.items_[target], name="cols")
-        check_block(i, j, spread.left.dtype, max_bytes)
-        if exact:
-            return exact_block(
-                *self._arrows(source, target), i, j, **self._filter(source, target)
-            )
-        return spread.queries(i) @ spread.right[j].T
+        S_x, Z, S_y = self._arrows(source, target)
+        check_block(len(i), len(j), S_x.dtype, max_bytes)
+        return exact_block(S_x, Z, S_y, i, j, **self._filter(source, target))
 
     @property
     def n_features_in_(self) -> int:
@@ -293,6 +251,16 @@ class LinkSpreading(BaseEstimator):
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        return self._spread(source, target).queries(positions)
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        similar = self._similarities(rows, source)
+        return self._spread(source, target).unseen_queries(similar)
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        return self._spread(source, target).right
 
     def _spread(self, source: str, target: str) -> Spread:
         """Return the spread links of two views, made now if not before."""

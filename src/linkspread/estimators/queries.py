@@ -9,7 +9,7 @@ from scipy import sparse
 from linkspread.exceptions import LinkspreadError, UnknownItemError
 from linkspread.links import Items
 
-__all__ = ["Queries", "choose_positions", "drop_own", "read_queries"]
+__all__ = ["Queries", "choose_positions", "drop_own", "is_table", "read_queries"]
 
 Array = np.ndarray
 
@@ -46,7 +46,7 @@ def read_queries(queries: Any) -> Queries:
     -------
     queries : Queries
     """
-    if sparse.issparse(queries) or nw.dependencies.is_into_dataframe(queries):
+    if is_table(queries):
         return Queries(None, queries, single=False)
     array = _as_array(queries)
     is_ids = array.dtype.kind in "iuUSOT"
@@ -60,6 +60,23 @@ def read_queries(queries: Any) -> Queries:
     if array.ndim == 0 and is_ids:
         return Queries(array[None], None, single=True)
     raise _unreadable(f"{array.dtype} of shape {array.shape}")
+
+
+def is_table(queries: Any) -> bool:
+    """Tell whether something can only be rows of features.
+
+    Parameters
+    ----------
+    queries : object
+
+    Returns
+    -------
+    table : bool
+        True for sparse matrices, DataFrames and arrays of two dimensions.
+    """
+    if isinstance(queries, np.ndarray):
+        return queries.ndim == 2
+    return sparse.issparse(queries) or nw.dependencies.is_into_dataframe(queries)
 
 
 def choose_positions(chosen: Any, items: Items, *, name: str) -> Array:

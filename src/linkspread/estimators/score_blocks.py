@@ -16,21 +16,21 @@ Array = np.ndarray
 EXACT_ENTRIES = 1 << 21
 
 
-def check_block(rows: Array, cols: Array, dtype: np.dtype, max_bytes: float) -> None:
+def check_block(n_rows: int, n_cols: int, dtype: np.dtype, max_bytes: float) -> None:
     """Refuse a block of scores that is larger than allowed.
 
     Parameters
     ----------
-    rows, cols : ndarray of shape (n_rows,) and (n_cols,)
+    n_rows, n_cols : int
     dtype : dtype
         Of the scores.
     max_bytes : float
     """
-    n_bytes = float(len(rows)) * len(cols) * dtype.itemsize
+    n_bytes = float(n_rows) * n_cols * dtype.itemsize
     if n_bytes > max_bytes:
         raise BlockTooLargeError(
             f"a block of scores must be at most {format_bytes(max_bytes)}, and "
-            f"{len(rows):,} x {len(cols):,} takes {format_bytes(n_bytes)}. Ask for "
+            f"{n_rows:,} x {n_cols:,} takes {format_bytes(n_bytes)}. Ask for "
             "fewer `rows` or `cols`, use `search`, or raise `max_bytes`."
         )
 

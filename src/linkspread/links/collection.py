@@ -6,16 +6,33 @@ from typing import Any
 import numpy as np
 
 from linkspread.exceptions import LinkError
+from linkspread.links.agreement import (
+    check_between,
+    check_labels_fit,
+    check_same_items,
+)
 from linkspread.links.balance import Balance, balance_pairs, check_balance
 from linkspread.links.conflicts import Conflict, find_conflicts, warn_of_conflicts
 from linkspread.links.items import Items
-from linkspread.links.labels import describe_labels, label_factors, memberships_of
+from linkspread.links.labels import (
+    describe_labels,
+    join_columns,
+    label_factors,
+    memberships_of,
+)
 from linkspread.links.matrix import LinkMatrix
 from linkspread.links.pairs import (
     describe_pairs,
     matched_pairs,
     pair_matrix,
     with_positions,
+)
+from linkspread.links.parts import (
+    hide_labels,
+    hide_pairs,
+    pick_pairs,
+    select_labels,
+    select_pairs,
 )
 from linkspread.links.tables import PairTable, read_pairs
 
@@ -100,7 +117,7 @@ class Links:
             Repeated pairs add up. A pair that is both a must- and a cannot-link
             adds up too, and is reported by a ConflictWarning and :meth:`conflicts`.
         """
-        between = _check_between(between)
+        between = check_between(between)
         table = read_pairs(pairs, between=between)
         if len(table) == 0:
             raise LinkError(
@@ -132,7 +149,7 @@ class Links:
         if not isinstance(other, Links):
             return NotImplemented
         for view in self._items.keys() & other._items.keys():
-            _check_same_items(self._items[view], other._items[view])
+            check_same_items(self._items[view], other._items[view])
         joined = Links(
             labels=self._labels + other._labels,
             pairs=self._pairs + other._pairs,
@@ -190,7 +207,7 @@ class Links:
                     f"name {view!r}. Add that view or rename it in the links."
                 )
         for labels in self._labels:
-            _check_labels_fit(labels, known)
+            check_labels_fit(labels, known)
         pairs = [(b, with_positions(table, b, known)) for b, table in self._pairs]
         return Links(labels=self._labels, pairs=pairs, items=known)
 
@@ -242,6 +259,97 @@ class Links:
             )
         return self.between(view, view, balance=balance)
 
+    def memberships(self, view: str) -> Any:
+        """Return what the labels say of each item of a view.
+
+        Parameters
+        ----------
+        view : str
+
+        Returns
+        -------
+        memberships : ndarray or csr_array of shape (n_items, n_classes), or None
+            A row of zeros for unknown; None where no labels are of this view.
+        """
+        blocks = [labels[view] for labels in self._labels if view in labels]
+        return join_columns(blocks) if blocks else None
+
+    def judged(self, left: str, right: str) -> Any:
+        """Return the single pairs of two views with the weights they were given.
+
+        Parameters
+        ----------
+        left, right : str
+            Views of the rows and of the columns.
+
+        Returns
+        -------
+        pairs : csr_array of shape (n_left, n_right)
+            Without balance and without what labels say.
+        """
+        shape = self._size(left), self._size(right)
+        return pair_matrix(self._pairs, (left, right), shape)
+
+    @property
+    def pair_tables(self) -> tuple[tuple[ViewPair, PairTable], ...]:
+        """Names of two views and the judged pairs between them, as given."""
+        return self._pairs
+
+    def hide(self, positions: Mapping[str, Any]) -> "Links":
+        """Return the links without those of some items.
+
+        Parameters
+        ----------
+        positions : mapping from str to array-like of int
+            For each view the items to forget: their labels and all their pairs.
+
+        Returns
+        -------
+        links : Links
+        """
+        hidden = {view: np.asarray(where) for view, where in positions.items()}
+        labels = [hide_labels(labels, hidden) for labels in self._labels]
+        return Links(
+            labels=labels, pairs=hide_pairs(self._pairs, hidden), items=self._items
+        )
+
+    def select(self, positions: Mapping[str, Any]) -> "Links":
+        """Return the links among some items, numbered as they are chosen.
+
+        Parameters
+        ----------
+        positions : mapping from str to array-like of int
+            For each view the items to keep, each once; other views keep all.
+
+        Returns
+        -------
+        links : Links
+        """
+        chosen = {view: np.asarray(where) for view, where in positions.items()}
+        items = {
+            view: own.take(chosen[view]) if view in chosen else own
+            for view, own in self._items.items()
+        }
+        labels = [select_labels(labels, chosen) for labels in self._labels]
+        return Links(
+            labels=labels, pairs=select_pairs(self._pairs, chosen), items=items
+        )
+
+    def pick(self, chosen: Any) -> "Links":
+        """Return all labels and some of the single pairs.
+
+        Parameters
+        ----------
+        chosen : array-like of bool of shape (n_pairs,)
+            For the pairs of all `pair_tables`, one table after the other.
+
+        Returns
+        -------
+        links : Links
+        """
+        pairs = pick_pairs(self._pairs, chosen)
+        return Links(labels=self._labels, pairs=pairs, items=self._items)
+
     def conflicts(self) -> list[Conflict]:
         """Return the pairs that are both must- and cannot-links.
 
@@ -261,42 +369,3 @@ class Links:
                 "`links.resolve({view: n_items_or_ids, ...})` first."
             )
         return self._items[view].n_items
-
-
-def _check_between(between: Any) -> ViewPair:
-    """Return the names of two views."""
-    names = tuple(between) if isinstance(between, tuple | list) else ()
-    if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise LinkError(
-            f"`between` must name two views, got {between!r:.60}. "
-            'Write ("text", "image"), or ("text", "text") for links within one.'
-        )
-    return names
-
-
-def _check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> None:
-    """Refuse labels of views that have more or fewer items."""
-    for view, memberships in labels.items():
-        if memberships.shape[0] != items[view].n_items:
-            raise LinkError(
-                f"labels of view {view!r} must fit its items, got "
-                f"{memberships.shape[0]:,} labels for {items[view].n_items:,} items. "
-                "Give one label per row, -1 for unknown."
-            )
-
-
-def _check_same_items(one: Items, other: Items) -> None:
-    """Refuse to join links whose positions mean different items."""
-    if one.n_items != other.n_items:
-        raise LinkError(
-            f"links that are joined must be for the same items of view {one.view!r}, "
-            f"got {one.n_items:,} and {other.n_items:,} items. Resolve both with the "
-            "same ids."
-        )
-    if one.has_ids and other.has_ids and not np.array_equal(one.ids, other.ids):
-        place = np.flatnonzero(one.ids != other.ids)[0]
-        raise LinkError(
-            f"links that are joined must be for the same items of view {one.view!r}, "
-            f"but item {place} is {one.ids[place].item()!r} in one and "
-            f"{other.ids[place].item()!r} in the other. Resolve both with the same ids."
-        )

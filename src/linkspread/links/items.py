@@ -83,6 +83,20 @@ class Items:
             )
         return found
 
+    def take(self, positions: Array) -> "Items":
+        """Return some of the items; without ids of their own they count from 0.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n,)
+
+        Returns
+        -------
+        items : Items
+        """
+        chosen = len(positions) if self._ids is None else self._ids[positions]
+        return Items(chosen, view=self.view)
+
     def _find(self, wanted: Array) -> Array:
         """Return the position of each id, or -1."""
         if self._ids is None:

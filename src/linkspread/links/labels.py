@@ -9,7 +9,7 @@ from scipy import sparse
 from linkspread.exceptions import LinkError
 from linkspread.links.balance import Balance, balance_classes
 
-__all__ = ["describe_labels", "label_factors", "memberships_of"]
+__all__ = ["describe_labels", "join_columns", "label_factors", "memberships_of"]
 
 Array = np.ndarray
 
@@ -74,7 +74,7 @@ def label_factors(
         return None
     cores = [balance_classes(_mass(a), _mass(b), balance) for a, b in blocks]
     lefts, rights = zip(*blocks, strict=True)
-    return _beside(lefts), sparse.block_diag(cores).toarray(), _beside(rights)
+    return join_columns(lefts), sparse.block_diag(cores).toarray(), join_columns(rights)
 
 
 def describe_labels(labels: Mapping[str, Any]) -> str:
@@ -88,16 +88,25 @@ def describe_labels(labels: Mapping[str, Any]) -> str:
     return f"labels of {counts} items in {classes}"
 
 
-def _mass(memberships: Any) -> Array:
-    """Return the total membership of each class."""
-    return np.asarray(memberships.sum(axis=0)).ravel()
+def join_columns(blocks: Sequence[Any]) -> Any:
+    """Join memberships of several label sets column by column.
 
+    Parameters
+    ----------
+    blocks : sequence of memberships of shape (n, c)
 
-def _beside(blocks: Sequence[Any]) -> Any:
-    """Join memberships of several label sets column by column."""
+    Returns
+    -------
+    memberships : ndarray or csr_array of shape (n, sum of c)
+    """
     if len(blocks) == 1:
         return blocks[0]
     return sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
+
+
+def _mass(memberships: Any) -> Array:
+    """Return the total membership of each class."""
+    return np.asarray(memberships.sum(axis=0)).ravel()
 
 
 def _as_array(labels: Any, view: str) -> Any:

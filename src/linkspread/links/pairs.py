@@ -103,13 +103,8 @@ def pair_matrix(
     for between, table in pairs:
         if set(between) != set(views):
             continue
-        if table.positions is None:
-            raise LinkError(
-                f"pairs between {between[0]!r} and {between[1]!r} must be resolved to "
-                "positions, and are known by ids only. Call "
-                "`links.resolve({view: n_items_or_ids, ...})` first."
-            )
-        where = table.positions if between == views else table.positions[::-1]
+        positions = table.known_positions(between)
+        where = positions if between == views else positions[::-1]
         block = sparse.coo_array((table.weights, where), shape=shape)
         within = views[0] == views[1]
         total = total + (block + block.T if within else block).tocsr()

@@ -48,6 +48,47 @@ class PairTable:
     def __len__(self) -> int:
         return len(self.weights)
 
+    def known_positions(self, between: tuple[str, str]) -> tuple[Array, Array]:
+        """Return the rows and columns of the pairs, which must be known.
+
+        Parameters
+        ----------
+        between : tuple of two str
+            Names of the views, for the message.
+
+        Returns
+        -------
+        rows, columns : ndarray of shape (n,)
+        """
+        if self.positions is None:
+            raise LinkError(
+                f"pairs between {between[0]!r} and {between[1]!r} must be resolved to "
+                "positions, and are known by ids only. Call "
+                "`links.resolve({view: n_items_or_ids, ...})` first."
+            )
+        return self.positions
+
+    def take(self, chosen: Array) -> "PairTable":
+        """Return some of the pairs.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool of shape (n,)
+
+        Returns
+        -------
+        table : PairTable
+        """
+        positions = self.positions
+        if positions is not None:
+            positions = positions[0][chosen], positions[1][chosen]
+        left, right, weights = (
+            self.left[chosen],
+            self.right[chosen],
+            self.weights[chosen],
+        )
+        return PairTable(left, right, weights, positions, by_row=self.by_row)
+
     def turned(self) -> "PairTable":
         """Return the same pairs with left and right exchanged."""
         positions = None if self.positions is None else self.positions[::-1]

@@ -1,0 +1,72 @@
+"""Whether links agree with the views that they are for, and with each other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkError
+from linkspread.links.items import Items
+
+__all__ = ["check_between", "check_labels_fit", "check_same_items"]
+
+
+def check_between(between: Any) -> tuple[str, str]:
+    """Return the names of two views.
+
+    Parameters
+    ----------
+    between : object
+        What the user gave.
+
+    Returns
+    -------
+    between : tuple of two str
+    """
+    names = tuple(between) if isinstance(between, tuple | list) else ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise LinkError(
+            f"`between` must name two views, got {between!r:.60}. "
+            'Write ("text", "image"), or ("text", "text") for links within one.'
+        )
+    return names
+
+
+def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> None:
+    """Refuse labels of views that have more or fewer items.
+
+    Parameters
+    ----------
+    labels : mapping from str to memberships of shape (n, c)
+    items : mapping from str to Items
+    """
+    for view, memberships in labels.items():
+        if memberships.shape[0] != items[view].n_items:
+            raise LinkError(
+                f"labels of view {view!r} must fit its items, got "
+                f"{memberships.shape[0]:,} labels for {items[view].n_items:,} items. "
+                "Give one label per row, -1 for unknown."
+            )
+
+
+def check_same_items(one: Items, other: Items) -> None:
+    """Refuse to join links whose positions mean different items.
+
+    Parameters
+    ----------
+    one, other : Items
+        Of the same view.
+    """
+    if one.n_items != other.n_items:
+        raise LinkError(
+            f"links that are joined must be for the same items of view {one.view!r}, "
+            f"got {one.n_items:,} and {other.n_items:,} items. Resolve both with the "
+            "same ids."
+        )
+    if one.has_ids and other.has_ids and not np.array_equal(one.ids, other.ids):
+        place = np.flatnonzero(one.ids != other.ids)[0]
+        raise LinkError(
+            f"links that are joined must be for the same items of view {one.view!r}, "
+            f"but item {place} is {one.ids[place].item()!r} in one and "
+            f"{other.ids[place].item()!r} in the other. Resolve both with the same ids."
+        )
