@@ -4,6 +4,7 @@ A second backend will offer the same names over its own arrays.
 """
 
 from linkspread.kernels.cpu import (
+    average_precisions,
     chebyshev_step,
     clenshaw_step,
     difference_sums,
@@ -15,6 +16,7 @@ from linkspread.kernels.cpu import (
 )
 
 __all__ = [
+    "average_precisions",
     "chebyshev_step",
     "clenshaw_step",
     "difference_sums",

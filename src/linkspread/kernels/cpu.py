@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 __all__ = [
+    "average_precisions",
     "chebyshev_step",
     "clenshaw_step",
     "difference_sums",
@@ -244,3 +245,38 @@ def sparse_difference_sums(
                 size = q + x if relative else 1.0
                 total += (q - x) * (q - x) / (size if size != 0.0 else 1.0)
             out[i, j] = total
+
+
+@njit(parallel=True, cache=True)
+def average_precisions(scores, relevant):
+    """Return the average precision of each row, NaN where nothing is relevant.
+
+    Only the relevant items are sorted; each other item then finds its place among
+    them by bisection. Equal scores rank by position.
+    """
+    n_queries, n_items = scores.shape
+    values = np.empty(n_queries)
+    for i in prange(n_queries):
+        # Falling scores; the sort is stable, so that equal ones stay by position.
+        own = np.flatnonzero(relevant[i])
+        own = own[np.argsort(-scores[i][own], kind="mergesort")]
+        others_before = np.zeros(len(own) + 1, dtype=np.int64)
+        for j in range(n_items):
+            if relevant[i, j]:
+                continue
+            low, high = 0, len(own)
+            while low < high:
+                middle = (low + high) // 2
+                o = own[middle]
+                ahead = scores[i, o] > scores[i, j]
+                if ahead or (scores[i, o] == scores[i, j] and o < j):
+                    low = middle + 1
+                else:
+                    high = middle
+            others_before[low] += 1
+        total, n_others = 0.0, 0
+        for r in range(len(own)):
+            n_others += others_before[r]
+            total += (r + 1) / (r + 1 + n_others)
+        values[i] = total / len(own) if len(own) else np.nan
+    return values

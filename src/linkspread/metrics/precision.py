@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkspread.exceptions import LinkspreadError
+from linkspread.kernels import average_precisions
 from linkspread.metrics.ranking import (
     Scores,
     check_cutoff,
     mean_over_queries,
     measure_queries,
+    score_blocks,
 )
 
 __all__ = ["average_precision", "mean_average_precision", "precision_recall_curve"]
@@ -53,8 +55,11 @@ def average_precision(
     >>> average_precision([[0.9, 0.5, 0.1]], [1], [1, 0, 1]).round(3)
     array([0.833])
     """
-    if k is not None:
-        check_cutoff(k)
+    if k is None:
+        # Without a cutoff the items need not be sorted, which takes most of the time.
+        blocks = score_blocks(scores, query_labels, item_labels)
+        return np.concatenate([average_precisions(*block) for block in blocks])
+    check_cutoff(k)
     measure = partial(_average_precision, k=k)
     return measure_queries(measure, scores, query_labels, item_labels)
 
@@ -145,7 +150,7 @@ def precision_recall_curve(
     return mean_over_queries(values), np.linspace(0, 1, n_points)
 
 
-def _average_precision(ranked: NDArray[np.bool_], k: int | None) -> NDArray[np.float64]:
+def _average_precision(ranked: NDArray[np.bool_], k: int) -> NDArray[np.float64]:
     """Average the precision over the ranks of the relevant items."""
     top = ranked[:, :k]
     reachable = np.minimum(ranked.sum(axis=1), top.shape[1])

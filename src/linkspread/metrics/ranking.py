@@ -16,6 +16,7 @@ __all__ = [
     "check_cutoff",
     "mean_over_queries",
     "measure_queries",
+    "score_blocks",
 ]
 
 # A block of float64 scores takes 32 MB, and its ranking about three times as much.
@@ -56,16 +57,35 @@ def measure_queries(
     values : ndarray of shape (n_queries, ...)
         NaN for queries without a relevant item.
     """
+    blocks = []
+    for block, same in score_blocks(scores, query_labels, item_labels):
+        ranked = np.take_along_axis(same, _stable_order(-block), axis=1)
+        blocks.append(_undefined_where_none(measure(ranked), ranked))
+    return np.concatenate(blocks)
+
+
+def score_blocks(
+    scores: Scores, query_labels: Any, item_labels: Any
+) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+    """Yield the scores of a few queries at a time, and which items are relevant.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
+    query_labels : array-like of shape (n_queries,) or (n_queries, n_classes)
+    item_labels : array-like of shape (n_items,) or (n_items, n_classes)
+
+    Yields
+    ------
+    block : ndarray of float of shape (n_rows, n_items)
+    relevant : ndarray of bool of shape (n_rows, n_items)
+    """
     query_labels, item_labels = check_labels(query_labels, item_labels)
     rows, shape = _row_reader(scores)
     _check_shape(shape, n_queries=query_labels.shape[0], n_items=item_labels.shape[0])
-    blocks = []
     for index in _row_blocks(*shape):
-        order = _best_first(rows(index), index)
-        ranked = relevant(query_labels[index], item_labels)
-        ranked = np.take_along_axis(ranked, order, axis=1)
-        blocks.append(_undefined_where_none(measure(ranked), ranked))
-    return np.concatenate(blocks)
+        block = _check_numbers(rows(index), index)
+        yield block, relevant(query_labels[index], item_labels)
 
 
 def mean_over_queries(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -137,8 +157,8 @@ def _row_blocks(n_queries: int, n_items: int) -> Iterator[NDArray[np.intp]]:
         yield np.arange(start, min(start + size, n_queries))
 
 
-def _best_first(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Order the items of each query by falling score, ties by their position."""
+def _check_numbers(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
+    """Return scores as floats, none of which may be NaN."""
     block = np.asarray(block)
     if block.dtype.kind != "f":
         # Negation overflows for the smallest integer and for unsigned ones.
@@ -150,7 +170,7 @@ def _best_first(block: NDArray[Any], index: NDArray[np.intp]) -> NDArray[np.intp
             f"`scores` must not contain NaN, got NaN for query {index[row]} and item "
             f"{item}. Replace it, for instance by -inf to rank the item last."
         )
-    return _stable_order(-block)
+    return block
 
 
 def _stable_order(block: NDArray[Any]) -> NDArray[np.intp]:

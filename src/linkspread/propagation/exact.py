@@ -23,9 +23,8 @@ from linkspread.propagation.ordering import Numbering, renumber
 from linkspread.propagation.parameters import (
     check_alpha_pair,
     check_beta,
-    check_normalized,
-    check_shapes,
     check_tol,
+    working_graphs,
 )
 from linkspread.propagation.spread import Spread, compress
 
@@ -157,7 +156,7 @@ def propagate_rows(
     """
     response = fitted_response(check_alpha_pair(alpha), check_beta(beta))
     separable = separate((response,), tol=check_tol(tol))
-    S_x, S_y = _working_graphs(S_x, Z, S_y)
+    S_x, S_y = working_graphs(S_x, Z, S_y)
     rows = np.asarray(rows)
     units = np.zeros((S_x.shape[0], len(rows)), dtype=S_x.dtype)
     units[rows, np.arange(len(rows))] = 1
@@ -176,7 +175,7 @@ def _spread(
 ) -> Spread:
     """Apply responses to links by thin factors, or by a sketch if they are wide."""
     tol, rank = check_tol(tol), _check_rank(rank)
-    S_x, S_y = _working_graphs(S_x, Z, S_y)
+    S_x, S_y = working_graphs(S_x, Z, S_y)
     links = as_link_matrix(Z)
     # Half of the error may come from the filter, half from dropped directions.
     separable = separate(responses, tol=tol / 2)
@@ -230,19 +229,6 @@ def _filtered(
     sums = filtered_sums(numbering.S, numbering.inwards(block), functions)
     # The renumbered copy of the graph has served.
     return sums.reshape(S.shape[0], -1), numbering._replace(S=S)
-
-
-def _working_graphs(
-    S_x: Any, Z: Any, S_y: Any
-) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Return both graphs, checked, as CSR in the same precision."""
-    check_shapes(S_x, Z, S_y)
-    check_normalized(S_x, name="S_x")
-    check_normalized(S_y, name="S_y")
-    S_x, S_y = sparse.csr_array(S_x), sparse.csr_array(S_y)
-    single = S_x.dtype == np.float32 and S_y.dtype == np.float32
-    dtype = np.float32 if single else np.float64
-    return S_x.astype(dtype, copy=False), S_y.astype(dtype, copy=False)
 
 
 def _rounding(S: sparse.csr_array) -> float:

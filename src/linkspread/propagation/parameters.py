@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from linkspread.exceptions import LinkspreadError
 
@@ -14,6 +15,7 @@ __all__ = [
     "check_normalized",
     "check_shapes",
     "check_tol",
+    "working_graphs",
 ]
 
 # Products that suffice to tell a graph that was not normalised.
@@ -79,6 +81,29 @@ def check_normalized(S: Any, *, name: str) -> None:
         if size == 0:
             return
         vector = image / size
+
+
+def working_graphs(
+    S_x: Any, Z: Any, S_y: Any
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return both graphs, checked, as CSR in the same precision.
+
+    Parameters
+    ----------
+    S_x, Z, S_y : as in `propagate`
+
+    Returns
+    -------
+    S_x, S_y : csr_array
+        Of float32 if both are, else of float64.
+    """
+    check_shapes(S_x, Z, S_y)
+    check_normalized(S_x, name="S_x")
+    check_normalized(S_y, name="S_y")
+    S_x, S_y = sparse.csr_array(S_x), sparse.csr_array(S_y)
+    single = S_x.dtype == np.float32 and S_y.dtype == np.float32
+    dtype = np.float32 if single else np.float64
+    return S_x.astype(dtype, copy=False), S_y.astype(dtype, copy=False)
 
 
 def _fraction(value: Any, name: str) -> float:
