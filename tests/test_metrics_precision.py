@@ -48,6 +48,15 @@ def test_average_precision_matches_scikit_learn(problem):
     assert mean_average_precision(*problem) == pytest.approx(np.mean(expected))
 
 
+def test_many_relevant_items_are_ranked_as_few_are(rng):
+    # More of one class than the kernel counts one by one, with many ties.
+    scores = rng.integers(0, 300, (3, 1500)).astype(np.float32)
+    query_labels, item_labels = np.zeros(3, int), rng.integers(0, 2, 1500)
+    values = average_precision(scores, query_labels, item_labels)
+    sorted_values = average_precision(scores, query_labels, item_labels, k=1500)
+    assert_allclose(values, sorted_values, rtol=1e-12)
+
+
 @pytest.mark.parametrize("k", [1, 2, 7, 30, 60, None])
 def test_average_precision_with_ties_matches_a_plain_loop(rng, k):
     scores = rng.integers(0, 5, (10, 60)).astype(float)

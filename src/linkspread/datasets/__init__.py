@@ -1,6 +1,7 @@
 """Collections to try linkspread on: real, from a benchmark, or made to measure."""
 
 from linkspread.datasets.collection import Collection
+from linkspread.datasets.corel5k import Corel5k, load_corel5k
 from linkspread.datasets.glyphs import Glyphs, load_glyphs, make_glyph_image
 from linkspread.datasets.neighborhoods import make_neighbor_graph
 from linkspread.datasets.synthetic import SyntheticViews, make_views
@@ -8,9 +9,11 @@ from linkspread.datasets.wikipedia import Wikipedia, load_wikipedia
 
 __all__ = [
     "Collection",
+    "Corel5k",
     "Glyphs",
     "SyntheticViews",
     "Wikipedia",
+    "load_corel5k",
     "load_glyphs",
     "load_wikipedia",
     "make_glyph_image",

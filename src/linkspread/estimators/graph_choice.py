@@ -92,7 +92,7 @@ def choose_graphs(
 def build_graphs(
     tables: Mapping[str, Any],
     choices: Mapping[str, Any],
-    alphas: Mapping[str, float],
+    adjustments: Mapping[str, Any],
     **common: Any,
 ) -> tuple[dict[str, Any], dict[str, GraphReport]]:
     """Build the graph of every view, and report on each.
@@ -102,7 +102,8 @@ def build_graphs(
     tables : mapping from str to ndarray or csr_array of shape (n_items, n_features)
     choices : mapping from str to dict
         As from `choose_graphs`.
-    alphas : mapping from str to float
+    adjustments : mapping from str to dict
+        `alpha` and `beta` of the spreading within each view, for "cwa".
     **common : dict
         The fields of `GraphContext` that all views share.
 
@@ -114,7 +115,7 @@ def build_graphs(
     graphs, reports = {}, {}
     for view, X in tables.items():
         start = time.perf_counter()
-        context = GraphContext(view=view, alpha=alphas[view], **common)
+        context = GraphContext(view=view, **adjustments[view], **common)
         graphs[view] = build_graph(X=X, context=context, **choices[view])
         seconds = time.perf_counter() - start
         reports[view] = GraphReport.of(graphs[view].affinity_, seconds)

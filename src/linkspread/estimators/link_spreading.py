@@ -21,7 +21,11 @@ from linkspread.estimators.link_choice import (
     largest_rank,
     linked_pairs,
 )
-from linkspread.estimators.parameters import check_alphas, check_parameters
+from linkspread.estimators.parameters import (
+    check_adjustment,
+    check_alphas,
+    check_parameters,
+)
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.queries import choose_positions
 from linkspread.estimators.score_blocks import check_block, exact_block
@@ -67,6 +71,9 @@ class LinkSpreading(CrossViewSearch):
         How far links spread within a view, in [0, 1).
     beta : float, default=0.95
         How much the views' answers must agree, in [0, 1).
+    adjustment : dict, default=None
+        `alpha` and `beta` with which links spread within a view to adjust the weights
+        of graph="cwa", such as ``{"alpha": 0.1}``; None takes those above.
     objective : {"spread"}, default="spread"
         "spread" is the paper's.
     balance : {"auto", "literal"} or float, default="auto"
@@ -120,6 +127,7 @@ class LinkSpreading(CrossViewSearch):
         weights: Any = "gaussian",
         alpha: Any = 0.1,
         beta: float = 0.95,
+        adjustment: dict[str, Any] | None = None,
         objective: str = "spread",
         balance: str | float = "auto",
         rank: int | None = None,
@@ -134,6 +142,7 @@ class LinkSpreading(CrossViewSearch):
         self.weights = weights
         self.alpha = alpha
         self.beta = beta
+        self.adjustment = adjustment
         self.objective = objective
         self.balance = balance
         self.rank = rank
@@ -171,9 +180,8 @@ class LinkSpreading(CrossViewSearch):
         graphs, reports = build_graphs(
             tables,
             choices,
-            alphas,
+            check_adjustment(self.adjustment, alphas, self.beta),
             links=resolved,
-            beta=self.beta,
             balance=self.balance,
             rank=self.rank,
             tol=self.tol,

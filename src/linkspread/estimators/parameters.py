@@ -11,7 +11,13 @@ from linkspread.links.balance import check_balance
 from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_tol
 from linkspread.validation import per_view
 
-__all__ = ["check_alphas", "check_count", "check_parameters", "naming"]
+__all__ = [
+    "check_adjustment",
+    "check_alphas",
+    "check_count",
+    "check_parameters",
+    "naming",
+]
 
 
 @contextmanager
@@ -59,6 +65,34 @@ def check_alphas(alpha: Any, views: Mapping[str, Any]) -> dict[str, float]:
         with naming(view):
             alphas[view] = check_alpha_pair((value, value))[0]
     return alphas
+
+
+def check_adjustment(
+    adjustment: Any, alphas: Mapping[str, float], beta: float
+) -> dict[str, dict[str, float]]:
+    """Return how links spread within each view when they adjust its graph.
+
+    Parameters
+    ----------
+    adjustment : dict or None
+        With `alpha`, one value or a dict by view, and `beta`; what is missing is that
+        of the spreading between views.
+    alphas : mapping from str to float
+    beta : float
+
+    Returns
+    -------
+    adjustments : dict from str to dict with `alpha` and `beta`
+    """
+    given = {} if adjustment is None else adjustment
+    if not isinstance(given, Mapping) or given.keys() - {"alpha", "beta"}:
+        raise LinkspreadError(
+            "`adjustment` must be a dict with 'alpha' and 'beta' at most, got "
+            f'{adjustment!r:.60}. Write {{"alpha": 0.1}} or leave it at None.'
+        )
+    own = check_alphas(given["alpha"], alphas) if "alpha" in given else alphas
+    own_beta = check_beta(given.get("beta", beta))
+    return {view: {"alpha": own[view], "beta": own_beta} for view in alphas}
 
 
 def check_count(value: Any, *, name: str, remedy: str) -> int:

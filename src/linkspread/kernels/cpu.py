@@ -21,6 +21,8 @@ __all__ = [
 
 # Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
+# So many relevant items are counted against all others faster than they are sorted.
+FEW_RELEVANT = 512
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -251,32 +253,63 @@ def sparse_difference_sums(
 def average_precisions(scores, relevant):
     """Return the average precision of each row, NaN where nothing is relevant.
 
-    Only the relevant items are sorted; each other item then finds its place among
-    them by bisection. Equal scores rank by position.
+    Equal scores rank by position. No row is sorted as a whole: few relevant items
+    are each compared with all others, which vector instructions do; many are sorted
+    among themselves, and all others find their places by bisection.
     """
-    n_queries, n_items = scores.shape
-    values = np.empty(n_queries)
-    for i in prange(n_queries):
-        # Falling scores; the sort is stable, so that equal ones stay by position.
+    values = np.empty(scores.shape[0])
+    for i in prange(scores.shape[0]):
         own = np.flatnonzero(relevant[i])
-        own = own[np.argsort(-scores[i][own], kind="mergesort")]
-        others_before = np.zeros(len(own) + 1, dtype=np.int64)
-        for j in range(n_items):
-            if relevant[i, j]:
-                continue
-            low, high = 0, len(own)
-            while low < high:
-                middle = (low + high) // 2
-                o = own[middle]
-                ahead = scores[i, o] > scores[i, j]
-                if ahead or (scores[i, o] == scores[i, j] and o < j):
-                    low = middle + 1
-                else:
-                    high = middle
-            others_before[low] += 1
-        total, n_others = 0.0, 0
-        for r in range(len(own)):
-            n_others += others_before[r]
-            total += (r + 1) / (r + 1 + n_others)
+        if len(own) <= FEW_RELEVANT:
+            total = _precision_by_counting(scores[i], own)
+        else:
+            total = _precision_by_bisection(scores[i], own, relevant[i])
         values[i] = total / len(own) if len(own) else np.nan
     return values
+
+
+@njit(cache=True)
+def _precision_by_counting(row, own):
+    """Return the sum of the precisions at the relevant items."""
+    own_scores = row[own]
+    total = 0.0
+    for r in range(len(own)):
+        rank = _count_ahead(row, own[r], own_scores[r])
+        total += (_count_ahead(own_scores, r, own_scores[r]) + 1) / (rank + 1)
+    return total
+
+
+@njit(cache=True)
+def _count_ahead(row, place, score):
+    """Return how many entries are larger, or as large and further in front."""
+    count = 0
+    for j in range(place):
+        count += row[j] >= score
+    for j in range(place + 1, len(row)):
+        count += row[j] > score
+    return count
+
+
+@njit(cache=True)
+def _precision_by_bisection(row, own, relevant):
+    """Return the same from one sort of the relevant items."""
+    # Falling scores; the sort is stable, so that equal ones stay by position.
+    own = own[np.argsort(-row[own], kind="mergesort")]
+    others_before = np.zeros(len(own) + 1, dtype=np.int64)
+    for j in range(len(row)):
+        if relevant[j]:
+            continue
+        low, high = 0, len(own)
+        while low < high:
+            middle = (low + high) // 2
+            o = own[middle]
+            if row[o] > row[j] or (row[o] == row[j] and o < j):
+                low = middle + 1
+            else:
+                high = middle
+        others_before[low] += 1
+    total, n_others = 0.0, 0
+    for r in range(len(own)):
+        n_others += others_before[r]
+        total += (r + 1) / (r + 1 + n_others)
+    return total

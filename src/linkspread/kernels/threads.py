@@ -28,7 +28,7 @@ SMALL_ENTRIES = 1 << 20
 
 # The BLAS limit belongs to the process: two searches that set and restored it in turns
 # could leave it at one thread for good, so only one at a time holds it.
-_BLAS_LOCK = threading.Lock()
+_BLAS_LOCK = threading.RLock()
 
 
 def map_blocks(

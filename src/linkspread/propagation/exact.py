@@ -33,6 +33,11 @@ __all__ = ["propagate", "propagate_rows", "spread_links"]
 Array = np.ndarray
 Alpha = float | tuple[float, float]
 
+# Factors up to this width are shortened in well under a second.
+THIN_WIDTH = 512
+# Error of the filter that is small beside what a rank usually drops.
+COARSE = 1e-3
+
 
 def propagate(
     S_x: Any,
@@ -179,11 +184,13 @@ def _spread(
     links = as_link_matrix(Z)
     # Half of the error may come from the filter, half from dropped directions.
     separable = separate(responses, tol=tol / 2)
-    if _is_thin(links, separable):
+    if _is_thin(links, separable, rank):
         left, right, cores, error = _from_thin(S_x, links, S_y, separable, tol, rank)
     else:
-        operator = FilterOperator(S_x, links, S_y, separable)
-        left, right, cores, error = sketch(operator, tol=tol, rank=rank)
+        graphs = S_x, links, S_y
+        left, right, cores, error = _from_sketch(
+            *graphs, responses, separable, tol, rank
+        )
     error += separable.error
     if rank is None and error > max(2 * tol, _rounding(S_x)):
         message = (
@@ -196,10 +203,14 @@ def _spread(
     return Spread(left, right, cores[0], unseen[0], unseen[1], error)
 
 
-def _is_thin(links: LinkMatrix, separable: SeparableFilter) -> bool:
-    """Tell whether the exact factors of links are narrower than the views."""
+def _is_thin(links: LinkMatrix, separable: SeparableFilter, rank: int | None) -> bool:
+    """Tell whether the exact factors of links are narrow enough to be shortened."""
     n_functions = max(len(separable.left), len(separable.right))
-    return links.thin_width() * n_functions <= min(links.shape)
+    limit = min(links.shape)
+    if rank is not None and links.pairs.nnz:
+        # Shortening takes the cube of the width; a sketch of the rank is soon cheaper.
+        limit = min(limit, max(2 * rank, THIN_WIDTH))
+    return links.thin_width() * n_functions <= limit
 
 
 def _from_thin(
@@ -218,6 +229,30 @@ def _from_thin(
     left, right, cores, error = compress(left, right, cores, tol=tol, rank=rank)
     # Any order of the rows has the same bases; these are the shortest to put back.
     return x.outwards(left), y.outwards(right), cores, error
+
+
+def _from_sketch(
+    S_x: sparse.csr_array,
+    links: LinkMatrix,
+    S_y: sparse.csr_array,
+    responses: tuple[Response, ...],
+    separable: SeparableFilter,
+    tol: float,
+    rank: int | None,
+) -> tuple[Array, Array, list[Array], float]:
+    """Sketch the filtered links, no more exactly than the rank lets them be."""
+    if rank is not None and tol < COARSE:
+        coarse = separate(responses, tol=COARSE)
+        rough = [S.astype(np.float32) for S in (S_x, S_y)]
+        operator = FilterOperator(rough[0], links, rough[1], coarse)
+        left, right, cores, error = sketch(operator, tol=COARSE, rank=rank)
+        # What the rank drops hides an error of the filter that is much smaller.
+        if error > 10 * COARSE:
+            dtype = S_x.dtype
+            small = [core.astype(dtype) for core in cores]
+            return left.astype(dtype), right.astype(dtype), small, error
+    operator = FilterOperator(S_x, links, S_y, separable)
+    return sketch(operator, tol=tol, rank=rank)
 
 
 def _filtered(

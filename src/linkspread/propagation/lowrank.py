@@ -6,6 +6,7 @@ on random blocks and never formed (Halko, Martinsson and Tropp 2011).
 
 import numpy as np
 
+from linkspread.kernels.threads import small_algebra
 from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.spread import compress
 
@@ -72,10 +73,11 @@ def _growing_range(
         if np.linalg.norm(rest) <= tol / 4:
             break
         # Directions below the tolerance would only carry rounding into the basis.
-        U, singular, _ = np.linalg.svd(rest, full_matrices=False)
+        with small_algebra(rest.size):
+            U, singular, _ = np.linalg.svd(rest, full_matrices=False)
         fresh = U[:, singular > 0.01 * tol / np.sqrt(len(singular))]
         room = min(limit, n) - basis.shape[1]
-        basis = np.hstack([basis, np.linalg.qr(_remove(basis, fresh[:, :room]))[0]])
+        basis = np.hstack([basis, _orthonormal(_remove(basis, fresh[:, :room]))])
     return basis
 
 
@@ -85,9 +87,15 @@ def _fixed_range(
     """Return a basis a little larger than `rank`, sharpened by one power step."""
     n, m = operator.shape
     width = min(n, m, rank + max(OVERSAMPLING, rank // 2))
-    basis = np.linalg.qr(operator.apply(rng.standard_normal((m, width)), 1)[0])[0]
-    image = np.linalg.qr(operator.T.apply(basis, 1)[0])[0]
-    return np.linalg.qr(operator.apply(image, 1)[0])[0]
+    basis = _orthonormal(operator.apply(rng.standard_normal((m, width)), 1)[0])
+    image = _orthonormal(operator.T.apply(basis, 1)[0])
+    return _orthonormal(operator.apply(image, 1)[0])
+
+
+def _orthonormal(block: Array) -> Array:
+    """Return an orthonormal basis of the columns of a block."""
+    with small_algebra(block.size):
+        return np.linalg.qr(block)[0]
 
 
 def _remove(basis: Array, block: Array) -> Array:

@@ -57,6 +57,39 @@ class Spread:
             error=self.error,
         )
 
+    def truncated(self, rank: int | None) -> "Spread":
+        """Return the best approximation of the fitted scores in fewer dimensions.
+
+        Parameters
+        ----------
+        rank : int or None
+            Dimensions to keep; None or more than there are keeps all.
+
+        Returns
+        -------
+        spread : Spread
+        """
+        if rank is None or rank >= max(self.core.shape):
+            return self
+        with small_algebra(self.core.size):
+            U, _, Vt = np.linalg.svd(self.core)
+        U, V = U[:, :rank], Vt[:rank].T
+
+        def shortened(core: Array | None) -> Array | None:
+            return None if core is None else U.T @ core @ V
+
+        core = U.T @ self.core @ V
+        whole, kept = float(np.linalg.norm(self.core)), float(np.linalg.norm(core))
+        share = max(whole**2 - kept**2, 0.0) ** 0.5 / (whole or 1.0)
+        return Spread(
+            left=self.left @ U,
+            right=self.right @ V,
+            core=core,
+            unseen_left=shortened(self.unseen_left),
+            unseen_right=shortened(self.unseen_right),
+            error=self.error + share,
+        )
+
     def fitted(self) -> Factored:
         """Return the scores of fitted items as two thin factors."""
         return Factored(self.left @ self.core, self.right, self.error)

@@ -1,11 +1,19 @@
-"""Tables and pages that show how well a search works."""
+"""Tables, figures and pages that show how well a search works."""
 
+from linkspread.report.budget_curves import budget_figures
+from linkspread.report.budgets import Budget, BudgetCell, BudgetStudy
 from linkspread.report.comparison import (
     ComparisonRow,
     ScoreBlock,
     compare_chance,
     compare_label_spreading,
     compare_scores,
+)
+from linkspread.report.figures import class_figures, parameter_figures, recall_figures
+from linkspread.report.markdown import (
+    parameters_markdown,
+    replace_between,
+    results_markdown,
 )
 from linkspread.report.page import Card, Hit, Search, build_page, write_page
 from linkspread.report.pictures import ink_data_uri
@@ -15,21 +23,43 @@ from linkspread.report.protocol import (
     expected_by_chance,
     keep_hidden,
 )
+from linkspread.report.results import MethodResult, ParameterCurve, Run, TableStudy
+from linkspread.report.study_files import from_json, read_study, to_json, write_study
+from linkspread.report.study_page import build_study_page
 
 __all__ = [
+    "Budget",
+    "BudgetCell",
+    "BudgetStudy",
     "Card",
     "ComparisonRow",
     "Hit",
+    "MethodResult",
+    "ParameterCurve",
+    "Run",
     "ScoreBlock",
     "Search",
+    "TableStudy",
+    "budget_figures",
     "build_page",
+    "build_study_page",
     "choose_labeled",
     "choose_queries",
+    "class_figures",
     "compare_chance",
     "compare_label_spreading",
     "compare_scores",
     "expected_by_chance",
+    "from_json",
     "ink_data_uri",
     "keep_hidden",
+    "parameter_figures",
+    "parameters_markdown",
+    "read_study",
+    "recall_figures",
+    "replace_between",
+    "results_markdown",
+    "to_json",
     "write_page",
+    "write_study",
 ]

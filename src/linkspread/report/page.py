@@ -11,11 +11,19 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.report.comparison import ComparisonRow
+from linkspread.report.files import replace_file
 from linkspread.report.style import STYLE
 
-__all__ = ["Card", "Hit", "Search", "build_page", "write_page"]
+__all__ = [
+    "Card",
+    "Hit",
+    "Search",
+    "build_page",
+    "document_html",
+    "search_html",
+    "write_page",
+]
 
 
 @dataclass(frozen=True)
@@ -111,12 +119,17 @@ def build_page(
     >>> "<h1>Cats &amp; dogs</h1>" in html
     True
     """
+    parts = [_table(rows, directions), *map(search_html, searches)]
+    return document_html(title, introduction, "\n".join(parts))
+
+
+def document_html(title: str, introduction: str, body: str, *, style: str = "") -> str:
+    """Return a whole document around a body that is HTML already."""
     return _DOCUMENT.substitute(
         title=escape(title),
         introduction=escape(introduction),
-        style=STYLE,
-        table=_table(rows, directions),
-        searches="\n".join(map(_search, searches)),
+        style=STYLE + style,
+        body=body,
     )
 
 
@@ -135,27 +148,7 @@ def write_page(path: str | os.PathLike[str], html: str) -> Path:
     path : Path
         The file written.
     """
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, html)
-    except OSError as error:
-        raise LinkspreadError(
-            f"The page must go to a folder that can be written, got {str(path)!r}: "
-            f"{error.strerror}. Choose another folder."
-        ) from error
-    return path
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write to a temporary file beside the target, then put it in its place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    return replace_file(path, html, what="page")
 
 
 def _table(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> str:
@@ -182,7 +175,7 @@ def _table_row(row: ComparisonRow, *, is_best: bool) -> str:
     return f'<tr{mark}><th scope="row">{escape(row.method)}</th>{cells}</tr>'
 
 
-def _search(search: Search) -> str:
+def search_html(search: Search) -> str:
     """Return a query with its results."""
     n_right = sum(hit.right for hit in search.hits)
     hits = "\n".join(_hit(rank, hit) for rank, hit in enumerate(search.hits, start=1))
@@ -231,8 +224,7 @@ $style</style>
 <main>
 <h1>$title</h1>
 <p class="introduction">$introduction</p>
-$table
-$searches
+$body
 </main>
 </body>
 </html>

@@ -1,6 +1,6 @@
 """The style sheet of the pages: light and dark, wide and narrow."""
 
-__all__ = ["STYLE"]
+__all__ = ["STUDY_STYLE", "STYLE", "WIDE_STYLE"]
 
 STYLE = """\
 :root {
@@ -73,4 +73,60 @@ li .caption { font-size: .75rem; }
 .mark { font-weight: 700; }
 .right .score { color: var(--right); background: var(--right-ground); }
 .wrong .score { color: var(--wrong); background: var(--wrong-ground); }
+"""
+
+# Pictures of a study may be photographs, and its figures are drawn on white.
+STUDY_STYLE = """\
+img { filter: none; background: #ffffff; }
+pre {
+  background: var(--paper); border: 1px solid var(--line); border-radius: .5rem;
+  padding: .6rem .8rem; margin: .25rem 0 1.5rem; overflow-x: auto; font-size: .9rem;
+}
+td, tbody th { white-space: nowrap; }
+@media (max-width: 30rem) { tbody th { white-space: normal; } }
+thead th { vertical-align: bottom; line-height: 1.25; }
+main > p.caption { max-width: 44rem; margin-bottom: .4rem; }
+th:first-child { position: sticky; left: 0; background: var(--ground); }
+details th:first-child { background: var(--paper); }
+td span { color: var(--quiet); font-size: .85em; }
+tr.group th {
+  color: var(--quiet); font-size: .85rem; font-style: italic; padding-top: 1rem;
+}
+details {
+  border: 1px solid var(--line); border-radius: .5rem; background: var(--paper);
+  padding: .6rem .8rem; margin-bottom: 1rem;
+}
+summary { cursor: pointer; color: var(--accent); }
+details .scroll { margin: .75rem 0 0; }
+dl { margin: .75rem 0 0; font-size: .9rem; }
+dt { font-weight: 650; }
+dd { margin: 0 0 .5rem; color: var(--quiet); overflow-wrap: anywhere; }
+main > h2 { margin: 2rem 0 .75rem; }
+.figures {
+  display: grid; gap: 1rem; margin-bottom: 2rem; align-items: start;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr));
+}
+.figures.small {
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr));
+}
+figure {
+  margin: 0; padding: .75rem; background: #ffffff; color: #1c1e21;
+  border: 1px solid var(--line); border-radius: .75rem;
+}
+figcaption { font-weight: 650; font-size: .95rem; margin-bottom: .35rem; }
+figure svg { display: block; width: 100%; height: auto; }
+figure svg text { font-family: system-ui, sans-serif !important; }
+footer { margin-top: 2rem; }
+"""
+
+# With a column per method, the spread goes below the mean and the ratio stays in sight.
+WIDE_STYLE = """\
+main { max-width: 76rem; }
+td { line-height: 1.25; }
+td span { display: block; font-size: .75em; }
+@media (min-width: 48rem) {
+  main > .scroll th:last-child, main > .scroll td:last-child {
+    position: sticky; right: 0; background: var(--ground);
+  }
+}
 """

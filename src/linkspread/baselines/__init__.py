@@ -1,0 +1,32 @@
+"""Rivals: other ways to search between views, from the same views and links.
+
+Each is fitted and searched like `LinkSpreading`, so that a comparison differs in the
+method and in nothing else:
+
+>>> import linkspread as ls
+>>> from linkspread.baselines import SemanticMatching
+>>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+>>> model = SemanticMatching().fit(data.views(), data.labels)
+>>> model.scores("text", "image").shape
+(60, 60)
+"""
+
+from linkspread.baselines.bilinear_ridge import BilinearRidge
+from linkspread.baselines.correlation_matching import CorrelationMatching
+from linkspread.baselines.correlation_semantics import CorrelationSemantics
+from linkspread.baselines.kernel_smoother import KernelSmoother
+from linkspread.baselines.label_spreading import LabelSpreadingMatching
+from linkspread.baselines.row_then_column import RowThenColumn
+from linkspread.baselines.semantic_matching import SemanticMatching
+from linkspread.baselines.zoo_matching import ZooMatching
+
+__all__ = [
+    "BilinearRidge",
+    "CorrelationMatching",
+    "CorrelationSemantics",
+    "KernelSmoother",
+    "LabelSpreadingMatching",
+    "RowThenColumn",
+    "SemanticMatching",
+    "ZooMatching",
+]

@@ -1,0 +1,201 @@
+"""Correlation matching: project two views so that linked items agree."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from linkspread.baselines.correspondences import correspondences, covariances
+from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.baselines.parameters import check_name, check_positive
+from linkspread.baselines.preparation import prepare_dense
+from linkspread.baselines.projections import PROJECTIONS
+from linkspread.baselines.vector_scores import unit_rows
+from linkspread.estimators.parameters import check_count
+from linkspread.exceptions import LinkError
+from linkspread.links import Links
+
+__all__ = ["CorrelationMatching", "Projection", "learn_projections"]
+
+Array = np.ndarray
+
+# Components that are kept where nobody says how many.
+MAX_COMPONENTS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Project the rows of one view.
+
+    Parameters
+    ----------
+    prepared : Pipeline
+        Fitted preparation of the features.
+    mean : ndarray of shape (p,)
+    weights : ndarray of shape (p, n_components)
+    """
+
+    prepared: Pipeline
+    mean: Array
+    weights: Array
+
+    def project(self, rows: Any) -> Array:
+        """Return the components of rows.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n, n_features)
+
+        Returns
+        -------
+        components : ndarray of shape (n, n_components)
+        """
+        return (self.prepared.transform(rows) - self.mean) @ self.weights
+
+    def unit_vectors(self, rows: Any) -> Array:
+        """Return the components of rows, scaled to length 1.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n, n_features)
+
+        Returns
+        -------
+        units : ndarray of shape (n, n_components)
+        """
+        return unit_rows(self.project(rows))
+
+
+class CorrelationMatching(PairMatching):
+    """Match by correlation analysis: CA alone in [Rasiwasia2010].
+
+    Both views are projected to components in which items that go together agree, and
+    compared by their cosine there. Must-links between single items say what goes
+    together; where there are none, items of the same class do [Rasiwasia2014].
+    Cannot-links have no say.
+
+    Parameters
+    ----------
+    method : {"cca", "cfa", "pls"}, default="cca"
+        Canonical correlation analysis [Hotelling1936], cross-modal factor analysis
+        [Li2003] or canonical partial least squares [Wegelin2000].
+    n_components : int, default=None
+        None keeps as many as both views have, at most 50.
+    reg : float, default=0.1
+        Ridge of "cca", in units of the mean variance of a feature.
+    power : float, default=0.0
+        Weigh each component by its strength to this power; [Gong2014] take 4 for
+        retrieval with "cca".
+    scaling : {"standard", "sqrt", "none"} or dict by view, default="standard"
+        "sqrt" suits histograms.
+    max_features : int or dict by view, default=256
+        A view with more columns is first reduced to so many principal components.
+    random_state : int, default=0
+        Of that reduction.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+    sides_ : dict from pairs of str to pairs of Side
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.baselines import CorrelationMatching
+    >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+    >>> links = ls.Links.from_matched(("text", "image"), 40)
+    >>> model = CorrelationMatching(n_components=2).fit(data.views(), links)
+    >>> model.transform(data.views()["text"][:5], "text").shape
+    (5, 2)
+    """
+
+    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
+
+    def __init__(
+        self,
+        *,
+        method: str = "cca",
+        n_components: int | None = None,
+        reg: float = 0.1,
+        power: float = 0.0,
+        scaling: Any = "standard",
+        max_features: Any = 256,
+        random_state: int = 0,
+    ) -> None:
+        self.method = method
+        self.n_components = n_components
+        self.reg = reg
+        self.power = power
+        self.scaling = scaling
+        self.max_features = max_features
+        self.random_state = random_state
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        left, right = learn_projections(self, tables, links, chosen, a, b)
+        return (
+            Side.of(tables[a], left.unit_vectors),
+            Side.of(tables[b], right.unit_vectors),
+        )
+
+
+def learn_projections(
+    model: Any,
+    tables: dict[str, Any],
+    links: Links,
+    chosen: Chosen,
+    a: str,
+    b: str,
+) -> tuple[Projection, Projection]:
+    """Learn the projections of two views from what goes together.
+
+    Parameters
+    ----------
+    model : CorrelationMatching or CorrelationSemantics
+        Its parameters are read.
+    tables : dict from str to ndarray or csr_array
+    links : Links
+        Resolved.
+    chosen : dict from str to dict
+        `scaling` and `max_features` of each view.
+    a, b : str
+
+    Returns
+    -------
+    left, right : Projection
+    """
+    method, n_components = _check_parameters(model)
+    Z = correspondences(links, a, b)
+    prepared = [
+        prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
+        for v in (a, b)
+    ]
+    X, Y = (p.transform(tables[v]) for p, v in zip(prepared, (a, b), strict=True))
+    cov = covariances(X, Z, Y)
+    if not np.any(cov.xy):
+        raise LinkError(
+            f"views {a!r} and {b!r} must vary together over their must-links, and "
+            f"nothing does, got {links!r}. Add must-links between other items."
+        )
+    left, right, strengths = PROJECTIONS[method](cov, n_components, reg=model.reg)
+    # Half of the weight on each side makes the whole of it in the inner product.
+    weights = (strengths / strengths[0]) ** (model.power / 2)
+    return (
+        Projection(prepared[0], cov.mean_x, left * weights),
+        Projection(prepared[1], cov.mean_y, right * weights),
+    )
+
+
+def _check_parameters(model: Any) -> tuple[str, int]:
+    """Return the method and the largest number of components."""
+    method = check_name(model.method, PROJECTIONS, name="method")
+    check_positive(model.reg, name="reg", remedy="The default is 0.1.", zero=True)
+    check_positive(model.power, name="power", remedy="0 weighs none.", zero=True)
+    if model.n_components is None:
+        return method, MAX_COMPONENTS
+    remedy = "None keeps up to 50."
+    return method, check_count(model.n_components, name="n_components", remedy=remedy)

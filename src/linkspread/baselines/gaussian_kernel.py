@@ -1,0 +1,117 @@
+"""Kernels between rows and a few anchors, a tile at a time."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.baselines.parameters import check_name, check_positive
+from linkspread.baselines.preparation import as_dense_rows
+from linkspread.graphs import mean_distance
+from linkspread.graphs.distances import Pairwise, pairwise_distances
+from linkspread.graphs.weights import exponents, lift_exponents
+
+__all__ = ["GaussianKernel", "KERNELS", "LinearKernel", "choose_kernel"]
+
+Array = np.ndarray
+
+# Entries of the kernel that exist at a time.
+TILE_ENTRIES = 1 << 22
+# Kernels by name: the distance that each is a Gaussian of, or none.
+KERNELS: dict[str, str | None] = {
+    "chi2": "chi2",
+    "hellinger": "hellinger",
+    "linear": None,
+    "rbf": "euclidean",
+}
+
+
+class GaussianKernel:
+    """Compare rows with anchors by ``exp(-d^2 / (width * mean distance)^2)``.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_items, n_features)
+        Its mean distance is the unit of `width`.
+    anchors : ndarray of int of shape (n_anchors,)
+        Positions in X.
+    metric : str or callable
+        As in `knn_graph`.
+    width : float
+    """
+
+    def __init__(
+        self, X: Any, anchors: Array, *, metric: str | Pairwise, width: float
+    ) -> None:
+        width = check_positive(width, name="width", remedy="1 is the mean distance.")
+        self.anchors = X[anchors]
+        self.metric = metric
+        # Where all items are alike any width will do.
+        scale = mean_distance(X, metric=metric) if X.shape[0] > 1 else 1.0
+        self.width = width * (scale or 1.0)
+
+    def __call__(self, rows: Any) -> Array:
+        """Return the kernel of shape (n_rows, n_anchors)."""
+        if sparse.issparse(rows) != sparse.issparse(self.anchors):
+            is_sparse = sparse.issparse(self.anchors)
+            rows = sparse.csr_array(rows) if is_sparse else as_dense_rows(rows)
+        distances = pairwise_distances(rows, self.anchors, metric=self.metric)
+        exponent = exponents(distances, self.width, self.width)
+        # A row far from all anchors keeps the ratios of its entries.
+        return np.exp(-lift_exponents(exponent, np.dtype(np.float64)))
+
+    def smooth(self, rows: Any, block: Any) -> Array:
+        """Return ``K @ block`` without ever holding the whole kernel.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n_rows, n_features)
+        block : ndarray or sparse of shape (n_anchors, n_columns)
+
+        Returns
+        -------
+        smoothed : ndarray of shape (n_rows, n_columns)
+        """
+        step = max(1, TILE_ENTRIES // self.anchors.shape[0])
+        starts = range(0, rows.shape[0], step)
+        tiles = [self(rows[i : i + step]) @ block for i in starts]
+        return np.concatenate(tiles) if tiles else np.zeros((0, block.shape[1]))
+
+
+class LinearKernel:
+    """Compare rows with anchors by their inner product.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_items, n_features)
+    anchors : ndarray of int of shape (n_anchors,)
+        Positions in X.
+    """
+
+    def __init__(self, X: Any, anchors: Array) -> None:
+        self.anchors = X[anchors]
+
+    def __call__(self, rows: Any) -> Array:
+        """Return the kernel of shape (n_rows, n_anchors)."""
+        return as_dense_rows(rows @ self.anchors.T)
+
+
+def choose_kernel(kernel: str, X: Any, anchors: Array, *, width: float) -> Any:
+    """Return a kernel by its name.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "hellinger", "chi2"}
+    X : ndarray or csr_array of shape (n_items, n_features)
+    anchors : ndarray of int of shape (n_anchors,)
+    width : float
+        Of the Gaussian ones, in mean distances.
+
+    Returns
+    -------
+    kernel : GaussianKernel or LinearKernel
+    """
+    metric = KERNELS[check_name(kernel, KERNELS, name="kernel")]
+    if metric is None:
+        return LinearKernel(X, anchors)
+    return GaussianKernel(X, anchors, metric=metric, width=width)

@@ -1,0 +1,99 @@
+"""Label spreading in closed form, as a polynomial of the graph."""
+
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebinterpolate
+from scipy import sparse
+
+from linkspread.estimators.graph_choice import build_graphs, choose_graphs
+from linkspread.estimators.parameters import check_adjustment
+from linkspread.links import Links
+from linkspread.propagation.chebyshev import filtered_sums
+
+__all__ = ["fit_graphs", "smooth_over_graph", "smoothing_polynomial"]
+
+Array = np.ndarray
+
+# Of the links within a view where graph="cwa", which has no such rival of its own.
+ADJUSTMENT_BETA = 0.95
+
+
+def smoothing_polynomial(alpha: float, *, tol: float) -> Array:
+    """Return Chebyshev coefficients of ``(1 - alpha) / (1 - alpha l)``.
+
+    Parameters
+    ----------
+    alpha : float
+        In [0, 1).
+    tol : float
+        Relative error allowed on [-1, 1].
+
+    Returns
+    -------
+    coefficients : ndarray of shape (degree + 1,)
+    """
+    if 4 * alpha <= tol:  # as good as 1 everywhere
+        return np.ones(1)
+    # The pole 1 / alpha sets the rate at which the coefficients fall [Trefethen2013];
+    # the factors before it bound the error relative to the smallest value.
+    rate = (1 + np.sqrt(1 - alpha**2)) / alpha
+    bound = 8 * (1 + alpha) / (np.sqrt(1 - alpha**2) * (1 - 1 / rate))
+    degree = int(np.ceil(np.log(bound / tol) / np.log(rate)))
+    return chebinterpolate(lambda l: (1 - alpha) / (1 - alpha * l), degree)
+
+
+def smooth_over_graph(
+    S: sparse.csr_array, block: Any, *, alpha: float, tol: float
+) -> Array:
+    """Return ``(1 - alpha) (I - alpha S)^-1 @ block``, label spreading [Zhou2004].
+
+    Parameters
+    ----------
+    S : csr_array of shape (n, n)
+        Normalised affinity.
+    block : ndarray or sparse of shape (n, c)
+    alpha : float
+        In [0, 1).
+    tol : float
+        Relative error allowed.
+
+    Returns
+    -------
+    smoothed : ndarray of shape (n, c)
+    """
+    coefficients = smoothing_polynomial(alpha, tol=tol)
+    return filtered_sums(S, block, coefficients[None])[:, 0]
+
+
+def fit_graphs(
+    model: Any, tables: dict[str, Any], links: Links, alphas: dict[str, float]
+) -> dict[str, Any]:
+    """Build the graphs of all views, as `LinkSpreading` builds them.
+
+    Parameters
+    ----------
+    model : LabelSpreadingMatching or RowThenColumn
+        Its parameters of graphs are read.
+    tables : dict from str to ndarray or csr_array of shape (n_items, n_features)
+    links : Links
+        Resolved.
+    alphas : dict from str to float
+
+    Returns
+    -------
+    graphs : dict from str to object with `affinity_` and `extend`
+    """
+    choices = choose_graphs(model, tables, links)
+    graphs, _ = build_graphs(
+        tables,
+        choices,
+        check_adjustment(None, alphas, ADJUSTMENT_BETA),
+        links=links,
+        balance="auto",
+        rank=None,
+        tol=model.tol,
+        n_jobs=model.n_jobs,
+        verbose=False,
+    )
+    return graphs

@@ -1,0 +1,125 @@
+"""Label spreading in each view, then the inner product of what comes out."""
+
+from typing import Any
+
+import numpy as np
+
+from linkspread.baselines.classes import class_memberships
+from linkspread.baselines.graph_smoothing import fit_graphs, smooth_over_graph
+from linkspread.baselines.matching import Chosen, Side, ViewMatching
+from linkspread.baselines.parameters import check_name
+from linkspread.baselines.steps import Steps
+from linkspread.baselines.vector_scores import SCORES, share_rows
+from linkspread.estimators.parameters import check_alphas
+from linkspread.graphs import normalize
+from linkspread.links import Links
+from linkspread.propagation.parameters import check_tol
+
+__all__ = ["LabelSpreadingMatching", "NeighborAverage"]
+
+Array = np.ndarray
+
+
+class NeighborAverage:
+    """Describe new items by the mean of their fitted neighbours.
+
+    Parameters
+    ----------
+    graph : object with `extend`
+        Fitted.
+    distributions : ndarray of shape (n_items, n_classes)
+    """
+
+    def __init__(self, graph: Any, distributions: Array) -> None:
+        self.graph = graph
+        self.distributions = distributions
+
+    def __call__(self, rows: Any) -> Array:
+        """Return distributions of shape (n_rows, n_classes), weighed by affinity."""
+        return share_rows(self.graph.extend(rows) @ self.distributions)
+
+
+class LabelSpreadingMatching(ViewMatching):
+    """Match by labels spread within each view [Zhou2004].
+
+    Labels spread over the graph of each view, ``(1 - alpha) (I - alpha S)^-1 U``. The
+    rows are scaled to sum 1 and compared by their inner product, the probability that
+    two items are of the same class. This is scikit-learn's `LabelSpreading` on the
+    graphs of `LinkSpreading`, in closed form. A new item has the mean distribution of
+    its neighbours, weighed by affinity.
+
+    Parameters
+    ----------
+    graph : str, callable, matrix, or dict by view, default="knn"
+        This and the next four are those of `LinkSpreading`.
+    n_neighbors : int or dict by view, default=30
+    metric : str, callable or dict by view, default="euclidean"
+    bandwidth : "local", float or dict by view, default="local"
+    weights : str or dict by view, default="gaussian"
+    alpha : float or dict by view, default=0.2
+        How far labels spread, in [0, 1); the default is scikit-learn's.
+    score : {"dot", "correlation"}, default="dot"
+        Inner product of two distributions, or their normalised correlation.
+    tol : float, default=1e-08
+        Relative error allowed for the spreading.
+    n_jobs : int, default=None
+        Threads for the graphs; None uses all cores.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+    sides_ : dict from str to Side
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.baselines import LabelSpreadingMatching
+    >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+    >>> model = LabelSpreadingMatching(n_neighbors=5).fit(data.views(), data.labels)
+    >>> model.transform(data.views()["text"][:3], "text").sum(axis=1).round(6)
+    array([1., 1., 1.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        *,
+        graph: Any = "knn",
+        n_neighbors: Any = 30,
+        metric: Any = "euclidean",
+        bandwidth: Any = "local",
+        weights: Any = "gaussian",
+        alpha: Any = 0.2,
+        score: str = "dot",
+        tol: float = 1e-8,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.bandwidth = bandwidth
+        self.weights = weights
+        self.alpha = alpha
+        self.score = score
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def _choose(self, tables: Any) -> Chosen:
+        check_name(self.score, SCORES, name="score")
+        check_tol(self.tol)
+        alphas = check_alphas(self.alpha, tables)
+        return {view: {"alpha": alphas[view]} for view in tables}
+
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        alphas = {view: own["alpha"] for view, own in self._choose(tables).items()}
+        return super()._learn(fit_graphs(self, tables, links, alphas), links)
+
+    def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
+        # X is the graph of the view here.
+        compare = SCORES[self.score]
+        labels = class_memberships(links, view)
+        S = normalize(X.affinity_)
+        distributions = share_rows(smooth_over_graph(S, labels, tol=self.tol, **chosen))
+        embed = Steps(NeighborAverage(X, distributions), compare)
+        return Side(compare(distributions), embed, X.n_features_in_)

@@ -1,0 +1,227 @@
+"""What all rivals share: views and links in, a vector for every item out."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.link_choice import check_linked, choose_links
+from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.links import Items, Links
+from linkspread.validation import (
+    as_mapping,
+    check_columns,
+    check_table,
+    check_views,
+    column_names,
+    per_view,
+)
+
+__all__ = ["Matching", "PairMatching", "Side", "ViewMatching"]
+
+Array = np.ndarray
+# For each view the values of its parameters.
+Chosen = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What one view brings into a match.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_items, n_dimensions)
+        One per fitted item.
+    embed : callable
+        Makes the vectors of new items from a table of their features.
+    n_features : int
+        Columns that such a table has.
+    """
+
+    vectors: Array
+    embed: Callable[[Any], Array]
+    n_features: int
+
+    @classmethod
+    def of(cls, X: Any, embed: Callable[[Any], Array]) -> "Side":
+        """Return the side of a view whose items are embedded by their features.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_items, n_features)
+        embed : callable
+
+        Returns
+        -------
+        side : Side
+        """
+        return cls(embed(X), embed, X.shape[1])
+
+
+class Matching(CrossViewSearch):
+    """Search between views by inner products of vectors that a rival makes.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+        The links by position.
+    sides_ : dict
+        The vectors of each view, or of each two views.
+    """
+
+    # Parameters that take one value, or one for each view.
+    PER_VIEW: ClassVar[tuple[str, ...]] = ()
+
+    view_names_: tuple[str, ...]
+    links_: Links
+    sides_: dict[Any, Any]
+
+    def fit(
+        self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+    ) -> Self:
+        """Learn vectors for the items of all views that links join.
+
+        Parameters
+        ----------
+        views : mapping from str to table of shape (n_items, n_features)
+            Arrays, sparse matrices or DataFrames; sizes may differ between views.
+        links : Links, or mapping from str to labels
+            Labels are turned into links by :meth:`Links.from_labels`.
+        ids : mapping from str to array-like of shape (n_items,), default=None
+            Ids of the items; where missing, the index of a pandas DataFrame if it
+            was set, else positions.
+
+        Returns
+        -------
+        self : Matching
+        """
+        tables, ids = check_views(views, ids)
+        items = {view: Items(ids[view], view=view) for view in tables}
+        resolved = choose_links(links, tables).resolve(items)
+        sides = self._learn(tables, resolved)
+        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        self.view_names_ = tuple(tables)
+        self.items_, self.links_, self.sides_ = items, resolved, sides
+        self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
+        return self
+
+    def transform(self, rows: Any, view: str, *, target: str | None = None) -> Array:
+        """Return the vectors with which new items search.
+
+        Parameters
+        ----------
+        rows : table of shape (n_rows, n_features)
+        view : str
+            View of the new items.
+        target : str, default=None
+            View that they search; None is the only other one.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_rows, n_dimensions)
+        """
+        check_is_fitted(self)
+        if target is None:
+            others = [name for name in self.view_names_ if name != view]
+            if len(others) != 1:
+                raise LinkspreadError(
+                    "`target` must be named where a view has not one other, got None "
+                    f"and {list(self.view_names_)}. Give the view that is searched."
+                )
+            target = others[0]
+        return self._vectors_of_new(rows, view, target)
+
+    @abstractmethod
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        """Return the sides of all views."""
+
+    @abstractmethod
+    def _side(self, view: str, other: str) -> Side:
+        """Return the side of a view in a match with another."""
+
+    def _choose(self, tables: Mapping[str, Any]) -> Chosen:
+        """Return the values that parameters have for each view."""
+        values = {name: per_view(getattr(self, name), tables, name=name)
+                  for name in self.PER_VIEW}  # fmt: skip
+        return {v: {name: values[name][v] for name in values} for v in tables}
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        return self._checked_side(source, target).vectors[positions]
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        side = self._checked_side(source, target)
+        check_columns(rows, self._columns[source], view=source)
+        return side.embed(check_table(rows, view=source, n_features=side.n_features))
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        check_linked(self.links_, self.view_names_, source, target)
+        return self._side(target, source).vectors
+
+    def _checked_side(self, source: str, target: str) -> Side:
+        """Return the side of the queries, if links join the two views."""
+        check_linked(self.links_, self.view_names_, source, target)
+        return self._side(source, target)
+
+
+class ViewMatching(Matching):
+    """A rival that learns each view by itself, in dimensions that all share."""
+
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        chosen = self._choose(tables)
+        sides = {
+            view: self._learn_view(tables[view], links, view, **chosen[view])
+            for view in tables
+            if any(links.connects(view, other) for other in tables)
+        }
+        widths = {view: side.vectors.shape[1] for view, side in sides.items()}
+        if len(set(widths.values())) > 1:
+            raise LinkError(
+                f"labels of all views must be of the same classes for "
+                f"{type(self).__name__}, got {widths} classes. Give one set of labels "
+                "for all views."
+            )
+        return sides
+
+    @abstractmethod
+    def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
+        """Return the side of one view, given its values of the parameters."""
+
+    def _side(self, view: str, other: str) -> Side:
+        return self.sides_[view]
+
+
+class PairMatching(Matching):
+    """A rival that learns each two views together."""
+
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        pairs = [pair for pair in combinations(tables, 2) if links.connects(*pair)]
+        if not pairs:
+            raise LinkError(
+                f"links must join two different views for {type(self).__name__}, got "
+                f"{links!r} for views {list(tables)}. Add links between two views."
+            )
+        chosen = self._choose(tables)
+        return {pair: self._learn_pair(tables, links, chosen, *pair) for pair in pairs}
+
+    @abstractmethod
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        """Return the sides of two views."""
+
+    def _side(self, view: str, other: str) -> Side:
+        if view == other:
+            raise LinkspreadError(
+                f"`source` and `target` must differ for {type(self).__name__}, which "
+                f"learns two views together, got {view!r} twice. Search another view."
+            )
+        if (view, other) in self.sides_:
+            return self.sides_[view, other][0]
+        return self.sides_[other, view][1]

@@ -1,0 +1,56 @@
+"""Checks of the parameters that several rivals have."""
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["check_name", "check_positive"]
+
+
+def check_name(value: Any, names: Iterable[str], *, name: str) -> str:
+    """Return a value that is one of these names.
+
+    Parameters
+    ----------
+    value : object
+    names : iterable of str
+    name : str
+        Name of the parameter, for the message.
+
+    Returns
+    -------
+    value : str
+    """
+    known = sorted(names)
+    if not isinstance(value, str) or value not in known:
+        raise LinkspreadError(
+            f"`{name}` must be one of {', '.join(map(repr, known))}, got "
+            f"{value!r:.60}. Choose one of these."
+        )
+    return value
+
+
+def check_positive(value: Any, *, name: str, remedy: str, zero: bool = False) -> float:
+    """Return a finite number above 0.
+
+    Parameters
+    ----------
+    value : object
+    name, remedy : str
+        Name of the parameter and what to do instead, for the message.
+    zero : bool, default=False
+        Whether 0 will do.
+
+    Returns
+    -------
+    value : float
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if is_number and (0 <= value if zero else 0 < value) and value < np.inf:
+        return float(value)
+    rule = "a number of at least 0" if zero else "a positive number"
+    raise LinkspreadError(f"`{name}` must be {rule}, got {value!r:.60}. {remedy}")

@@ -1,0 +1,187 @@
+"""Links propagated along the rows, then along the columns."""
+
+from typing import Any
+
+import numpy as np
+
+from linkspread.baselines.correspondences import balanced_links
+from linkspread.baselines.graph_smoothing import (
+    fit_graphs,
+    smooth_over_graph,
+    smoothing_polynomial,
+)
+from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.estimators.graph_choice import similarities
+from linkspread.estimators.link_choice import largest_rank
+from linkspread.estimators.parameters import check_alphas, check_count
+from linkspread.exceptions import LinkspreadError
+from linkspread.graphs import normalize
+from linkspread.links import LinkMatrix, Links
+from linkspread.propagation.chebyshev import FilterOperator
+from linkspread.propagation.filter import SeparableFilter
+from linkspread.propagation.lowrank import sketch
+from linkspread.propagation.parameters import check_tol
+
+__all__ = ["RowThenColumn", "propagate_rows_then_columns"]
+
+Array = np.ndarray
+
+
+class RowThenColumn(PairMatching):
+    """Match by links propagated row by row, then column by column.
+
+    ``F = P_x Z P_y`` with ``P = (1 - alpha) (I - alpha S)^-1`` for each view: each of
+    the two steps is label spreading [Zhou2004] with links in place of labels. The
+    scheme is that of constraint propagation within one view [Lu2010] and of CMCP
+    between two [Zhai2012]; unlike [Lu2015] the views do not listen to each other
+    again. A new item is smoothed like a fitted one that influences no other.
+
+    Parameters
+    ----------
+    graph : str, callable, matrix, or dict by view, default="knn"
+        This and the next four are those of `LinkSpreading`.
+    n_neighbors : int or dict by view, default=30
+    metric : str, callable or dict by view, default="euclidean"
+    bandwidth : "local", float or dict by view, default="local"
+    weights : str or dict by view, default="gaussian"
+    alpha : float or dict by view, default=0.2
+        How far links spread within a view, in [0, 1).
+    balance : {"auto", "literal"} or float, default="auto"
+        Weight of cannot-links against must-links.
+    rank : int, default=None
+        Largest length of the vectors. None keeps what `tol` needs, but at most 256
+        for links that are not labels.
+    tol : float, default=1e-06
+        Relative error allowed for the scores.
+    n_jobs : int, default=None
+        Threads for the graphs; None uses all cores.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+    sides_ : dict from pairs of str to pairs of Side
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.baselines import RowThenColumn
+    >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+    >>> model = RowThenColumn(n_neighbors=5).fit(data.views(), data.labels)
+    >>> model.scores("text", "image").shape
+    (60, 60)
+    """
+
+    def __init__(
+        self,
+        *,
+        graph: Any = "knn",
+        n_neighbors: Any = 30,
+        metric: Any = "euclidean",
+        bandwidth: Any = "local",
+        weights: Any = "gaussian",
+        alpha: Any = 0.2,
+        balance: str | float = "auto",
+        rank: int | None = None,
+        tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.bandwidth = bandwidth
+        self.weights = weights
+        self.alpha = alpha
+        self.balance = balance
+        self.rank = rank
+        self.tol = tol
+        self.n_jobs = n_jobs
+
+    def _choose(self, tables: Any) -> Chosen:
+        check_tol(self.tol)
+        if self.rank is not None:
+            check_count(self.rank, name="rank", remedy="None keeps what `tol` needs.")
+        alphas = check_alphas(self.alpha, tables)
+        return {view: {"alpha": alphas[view]} for view in tables}
+
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        alphas = {view: own["alpha"] for view, own in self._choose(tables).items()}
+        return super()._learn(fit_graphs(self, tables, links, alphas), links)
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        alpha = chosen[a]["alpha"], chosen[b]["alpha"]
+        Z = balanced_links(links, a, b, balance=self.balance)
+        S_x, S_y = (normalize(tables[view].affinity_) for view in (a, b))
+        left, right = propagate_rows_then_columns(
+            S_x, Z, S_y, alpha=alpha, tol=self.tol, rank=largest_rank(Z, self.rank)
+        )
+        return (
+            _side(tables[a], left, a, alpha[0]),
+            _side(tables[b], right, b, alpha[1]),
+        )
+
+
+def propagate_rows_then_columns(
+    S_x: Any,
+    Z: LinkMatrix,
+    S_y: Any,
+    *,
+    alpha: tuple[float, float],
+    tol: float,
+    rank: int | None,
+) -> tuple[Array, Array]:
+    """Return two thin factors of ``P_x Z P_y``.
+
+    Parameters
+    ----------
+    S_x, S_y : csr_array of shape (n, n) and (m, m)
+        Normalised affinities.
+    Z : LinkMatrix of shape (n, m)
+    alpha : tuple of two floats
+    tol : float
+        Relative error allowed, in Frobenius norm.
+    rank : int or None
+        Keep at most so many directions, the best ones.
+
+    Returns
+    -------
+    left, right : ndarray of shape (n, r) and (m, r)
+    """
+    if rank is None or Z.thin_width() <= rank:
+        U, G, V = Z.thin()
+        left = smooth_over_graph(S_x, U, alpha=alpha[0], tol=tol / 4)
+        right = smooth_over_graph(S_y, V, alpha=alpha[1], tol=tol / 4)
+        return left @ G, right
+    dtype = np.result_type(S_x.dtype, S_y.dtype)
+    # The response p(l) q(m) is one product of polynomials, so there is no core to mix.
+    p, q = (smoothing_polynomial(value, tol=tol / 4)[None] for value in alpha)
+    separable = SeparableFilter(p, q, (np.ones((1, 1), dtype),), tol / 2)
+    operator = FilterOperator(S_x.astype(dtype), Z, S_y.astype(dtype), separable)
+    left, right, cores, _ = sketch(operator, tol=tol / 2, rank=rank)
+    return left @ cores[0], right
+
+
+class _Neighbors:
+    """Smooth new items like fitted ones, over their neighbours alone."""
+
+    def __init__(self, graph: Any, vectors: Array, view: str, alpha: float) -> None:
+        self.graph, self.vectors = graph, vectors
+        self.view, self.alpha = view, alpha
+
+    def __call__(self, rows: Any) -> Array:
+        if self.alpha == 0:
+            raise LinkspreadError(
+                f"new items of view {self.view!r} learn from their neighbours, and "
+                "`alpha` is 0 there, so that nothing reaches them. Fit with a larger "
+                "`alpha`."
+            )
+        S = similarities(self.graph, rows, view=self.view)
+        return self.alpha * (S @ self.vectors)
+
+
+def _side(graph: Any, vectors: Array, view: str, alpha: float) -> Side:
+    """Return the side of a view with a graph."""
+    return Side(vectors, _Neighbors(graph, vectors, view, alpha), graph.n_features_in_)

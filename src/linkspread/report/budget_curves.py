@@ -1,0 +1,78 @@
+"""The figure of a comparison at growing amounts of supervision."""
+
+import math
+from functools import partial
+from typing import Any
+
+from linkspread.report.budgets import BudgetCell, BudgetStudy, budget_text
+from linkspread.report.drawing import draw, label, line_looks
+
+__all__ = ["budget_figures"]
+
+# Where "all" stands: this many times the largest amount, on an axis in powers.
+STEP_TO_ALL = 3
+
+
+def budget_figures(study: BudgetStudy) -> dict[str, str]:
+    """Draw precision against the amount of supervision, a line per method.
+
+    Parameters
+    ----------
+    study : BudgetStudy
+
+    Returns
+    -------
+    figures : dict from str to str
+        SVG by kind of budget; bars are standard deviations.
+    """
+    looks = line_looks(study.methods, ours=study.ours)
+    figures = {}
+    for kind in study.kinds:
+        lines = _budget_lines(study, kind)
+        figures[kind] = draw(
+            partial(_paint_budgets, kind=kind, lines=lines, looks=looks),
+            title=f"Mean average precision against {kind}",
+            description=_budget_description(study, kind),
+            size=(4.1, 3.1),
+            n_legend=len(lines),
+        )
+    return figures
+
+
+def _paint_budgets(axes: Any, *, kind: str, lines: dict, looks: dict) -> None:
+    """Draw mean and deviation of each method; all there are stand at the right."""
+    amounts = sorted({c.amount for line in lines.values() for c in line if c.amount})
+    right = amounts[-1] * STEP_TO_ALL if amounts else 1
+    for method, line in lines.items():
+        axes.errorbar(
+            [cell.amount or right for cell in line],
+            [cell.mean for cell in line],
+            [cell.deviation or math.nan for cell in line],
+            label=label(method),
+            capsize=2.5,
+            elinewidth=1,
+            **looks[method],
+        )
+    axes.set_xscale("log")
+    ticks = {amount: f"{amount:,}" for amount in amounts}
+    if any(cell.amount is None for line in lines.values() for cell in line):
+        ticks[right] = "all"
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.minorticks_off()
+    axes.set(xlabel=kind, ylabel="mean average precision", ylim=(0, None))
+
+
+def _budget_lines(study: BudgetStudy, kind: str) -> dict[str, list[BudgetCell]]:
+    """Return the cells of each method that has any of a kind, amounts increasing."""
+    budgets = [budget for budget in study.budgets if budget.kind == kind]
+    found = {m: [study.cell(b, m) for b in budgets] for m in study.methods}
+    lines = {m: [cell for cell in cells if cell] for m, cells in found.items()}
+    return {method: cells for method, cells in lines.items() if cells}
+
+
+def _budget_description(study: BudgetStudy, kind: str) -> str:
+    """Return the best method of each budget in words."""
+    budgets = [budget for budget in study.budgets if budget.kind == kind]
+    best = [(budget_text(budget), study.best(budget)) for budget in budgets]
+    texts = [f"{text}: {cell.method} {cell.mean:.3f}" for text, cell in best]
+    return f"The best with {'; '.join(texts)}."

@@ -1,0 +1,8 @@
+"""Choosing parameters by cross-validation, for two views or more."""
+
+from linkspread.selection.folds import LabelFolds
+from linkspread.selection.scorer import score_search
+from linkspread.selection.tune import DEFAULT_GRID, tune
+from linkspread.selection.tuning import Tuning
+
+__all__ = ["DEFAULT_GRID", "LabelFolds", "Tuning", "score_search", "tune"]

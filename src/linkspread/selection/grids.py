@@ -1,0 +1,115 @@
+"""Grids of parameters: every setting, and settings that share a fit."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["Parameters", "expand_grid", "group_settings", "refine_stages"]
+
+Parameters = dict[str, Any]
+
+
+def expand_grid(grid: Mapping[str, Any]) -> list[Parameters]:
+    """Return every setting of a grid, the last parameter changing fastest.
+
+    Parameters
+    ----------
+    grid : mapping from str to list of values, or to dict from view to list
+        A dict by view is a product over the views: each setting has a value for
+        every view.
+
+    Returns
+    -------
+    settings : list of dict
+
+    Examples
+    --------
+    >>> from linkspread.selection.grids import expand_grid
+    >>> expand_grid({"beta": [0.9], "alpha": {"text": [0.1, 0.2], "image": [0.5]}})
+    [{'beta': 0.9, 'alpha': {'text': 0.1, 'image': 0.5}}, \
+{'beta': 0.9, 'alpha': {'text': 0.2, 'image': 0.5}}]
+    """
+    if not isinstance(grid, Mapping):
+        raise LinkspreadError(
+            f"`grid` must map names of parameters to lists of values, got "
+            f'{grid!r:.60}. Write {{"alpha": [0.1, 0.5]}}.'
+        )
+    choices = [_choices(name, values) for name, values in grid.items()]
+    return [dict(zip(grid, values, strict=True)) for values in product(*choices)]
+
+
+def refine_stages(grid: Any) -> list[Mapping[str, Any]]:
+    """Return the grids that are searched one after the other.
+
+    Parameters
+    ----------
+    grid : mapping, or sequence of mappings
+
+    Returns
+    -------
+    stages : list of mappings
+    """
+    if isinstance(grid, Sequence) and not isinstance(grid, str):
+        return list(grid)
+    return [grid]
+
+
+def group_settings(
+    settings: Sequence[Parameters], together: Iterable[str]
+) -> list[tuple[Parameters, list[int]]]:
+    """Gather the settings that differ in some parameters only.
+
+    Parameters
+    ----------
+    settings : sequence of dict
+    together : iterable of str
+        Names of parameters in which the settings of a group may differ.
+
+    Returns
+    -------
+    groups : list of (dict, list of int)
+        The parameters that a group has in common, and which settings are in it.
+    """
+    together = set(together)
+    groups: list[tuple[Parameters, list[int]]] = []
+    for k, setting in enumerate(settings):
+        common = {n: v for n, v in setting.items() if n not in together}
+        for known, members in groups:
+            # Values may be arrays or functions: the same object is the same value.
+            if known.keys() == common.keys() and all(
+                _same(known[n], common[n]) for n in common
+            ):
+                members.append(k)
+                break
+        else:
+            groups.append((common, [k]))
+    return groups
+
+
+def _choices(name: str, values: Any) -> list[Any]:
+    """Return the values that one parameter takes."""
+    if isinstance(values, Mapping):
+        combinations = product(*(_choices(name, v) for v in values.values()))
+        return [dict(zip(values, chosen, strict=True)) for chosen in combinations]
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise LinkspreadError(
+            f"`grid` must have a list of values for {name!r}, got {values!r:.60}. "
+            f"Write [{values!r:.60}] for a single one."
+        )
+    chosen = list(values)
+    if not chosen:
+        raise LinkspreadError(
+            f"`grid` must have at least one value for {name!r}, got none. Remove it "
+            "to keep the model's own."
+        )
+    return chosen
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether two values of a parameter are the same."""
+    if one is other:
+        return True
+    plain = str | int | float | bool | dict | tuple | None
+    return isinstance(one, plain) and isinstance(other, plain) and one == other

@@ -1,0 +1,185 @@
+"""What is asked of a fitted model when its parameters are compared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import average_precision_score
+
+from linkspread.links import Links
+from linkspread.metrics import mean_average_precision
+
+__all__ = ["ItemQuestion", "PairQuestion", "Question", "ScoreBlock", "Trial"]
+
+Array = np.ndarray
+
+# Scores of held-out pairs are computed in blocks of so many entries.
+BLOCK_ENTRIES = 1 << 22
+
+
+class ScoreBlock(Protocol):
+    """Scores of some items of a view against some items of another."""
+
+    def __call__(self, source: str, target: str, *, rows: Any, cols: Any) -> Array:
+        """Return the block of shape (n_rows, n_cols)."""
+
+
+class Question(Protocol):
+    """Something to measure with the scores of two views."""
+
+    @property
+    def source(self) -> str:
+        """View of the queries."""
+
+    @property
+    def target(self) -> str:
+        """View of the items that are searched."""
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return how well the scores answer; larger is better."""
+
+
+@dataclass(frozen=True)
+class ItemQuestion:
+    """Find the items of the same class among items whose label was hidden.
+
+    Attributes
+    ----------
+    source, target : str
+        Views of the queries and of the items.
+    rows : ndarray of int, or table
+        Positions of the queries, or their features where they are new to the fit.
+    cols : ndarray of int
+        Positions of the items.
+    query_labels, item_labels : ndarray of int
+        Their classes, known here and hidden from the fit.
+    both_ways : bool
+        Whether the items search the queries too.
+    """
+
+    source: str
+    target: str
+    rows: Any
+    cols: Array
+    query_labels: Array
+    item_labels: Array
+    both_ways: bool = True
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return the mean average precision, the mean of both directions if asked.
+
+        Parameters
+        ----------
+        scores : callable
+
+        Returns
+        -------
+        precision : float
+        """
+        block = scores(self.source, self.target, rows=self.rows, cols=self.cols)
+        there = mean_average_precision(block, self.query_labels, self.item_labels)
+        if not self.both_ways:
+            return there
+        back = np.ascontiguousarray(block.T)
+        return (there + mean_average_precision(back, self.item_labels,
+                                               self.query_labels)) / 2  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PairQuestion:
+    """Tell held-out must-links from held-out cannot-links.
+
+    Attributes
+    ----------
+    source, target : str
+        Views of the rows and of the columns.
+    rows, cols : ndarray of int of shape (n_pairs,)
+        Positions of the items of each pair.
+    weights : ndarray of shape (n_pairs,)
+        Above 0 for must, below 0 for cannot.
+    """
+
+    source: str
+    target: str
+    rows: Array
+    cols: Array
+    weights: Array
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return the average precision of the must-links among all held-out pairs.
+
+        Where no cannot-link is held out, each item has to find its partner among
+        the partners of the others.
+
+        Parameters
+        ----------
+        scores : callable
+
+        Returns
+        -------
+        precision : float
+        """
+        must = self.weights > 0
+        if must.all():
+            return self._find_partners(scores)
+        return float(average_precision_score(must, self._pair_scores(scores)))
+
+    def _pair_scores(self, scores: ScoreBlock) -> Array:
+        """Return the score of each pair, from blocks of a few rows."""
+        cols, place = np.unique(self.cols, return_inverse=True)
+        rows, row_place = np.unique(self.rows, return_inverse=True)
+        values = np.empty(len(self.rows))
+        step = max(1, BLOCK_ENTRIES // len(cols))
+        for start in range(0, len(rows), step):
+            block = scores(
+                self.source, self.target, rows=rows[start : start + step], cols=cols
+            )
+            here = (row_place >= start) & (row_place < start + step)
+            values[here] = block[row_place[here] - start, place[here]]
+        return values
+
+    def _find_partners(self, scores: ScoreBlock) -> float:
+        """Return the mean average precision of finding partners, in both ways."""
+        rows, i = np.unique(self.rows, return_inverse=True)
+        cols, j = np.unique(self.cols, return_inverse=True)
+        block = scores(self.source, self.target, rows=rows, cols=cols)
+        shape = (len(rows), len(cols))
+        partners = sparse.csr_array((np.ones(len(i)), (i, j)), shape=shape).sign()
+        there = mean_average_precision(block, partners, sparse.eye_array(len(cols)))
+        back = mean_average_precision(
+            np.ascontiguousarray(block.T), partners.T, sparse.eye_array(len(rows))
+        )
+        return (there + back) / 2
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fit and what is asked of it.
+
+    Attributes
+    ----------
+    views : mapping from str to table
+    links : Links
+        Without what the questions ask for.
+    questions : tuple of Question
+    """
+
+    views: Mapping[str, Any]
+    links: Links
+    questions: tuple[Question, ...]
+
+    def measure(self, scores: ScoreBlock) -> list[float]:
+        """Return the answer to every question.
+
+        Parameters
+        ----------
+        scores : callable
+            Of a model that was fitted to the views and links of this trial.
+
+        Returns
+        -------
+        values : list of float
+        """
+        return [question.measure(scores) for question in self.questions]

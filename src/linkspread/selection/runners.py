@@ -1,0 +1,252 @@
+"""Fit the settings of a grid to a trial, as cheaply as the model allows."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from linkspread.estimators import LinkSpreading
+from linkspread.estimators.graph_choice import (
+    build_graph,
+    choose_graphs,
+    similarities,
+)
+from linkspread.estimators.graph_kinds import CONSTRAINED, GraphContext
+from linkspread.estimators.link_choice import largest_rank
+from linkspread.estimators.parameters import (
+    check_adjustment,
+    check_alphas,
+    check_parameters,
+)
+from linkspread.estimators.queries import is_table
+from linkspread.graphs import normalize
+from linkspread.kernels.threads import small_algebra
+from linkspread.propagation import Spread, spread_links
+from linkspread.propagation.settings import settings_bytes, spread_settings
+from linkspread.selection.grids import Parameters
+from linkspread.selection.questions import ScoreBlock, Trial
+
+__all__ = ["ModelRunner", "SpreadingRunner", "choose_runner"]
+
+Array = np.ndarray
+
+# Memory that the shared functions of a grid may take; larger links go one by one.
+MAX_BYTES = 2e9
+
+
+class ModelRunner:
+    """Fit any model anew for every setting.
+
+    Parameters
+    ----------
+    model : estimator with ``fit(views, links)`` and ``scores``
+    """
+
+    # Parameters in which settings may differ and still share a fit.
+    together: tuple[str, ...] = ()
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def run(
+        self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
+    ) -> Iterator[ScoreBlock]:
+        """Yield the scores of each setting.
+
+        Parameters
+        ----------
+        trial : Trial
+        common : dict
+            Parameters that all settings share.
+        settings : sequence of dict
+
+        Yields
+        ------
+        scores : callable
+        """
+        for setting in settings:
+            model = clone(self.model).set_params(**common, **setting)
+            yield model.fit(trial.views, trial.links).scores
+
+
+class SpreadingRunner:
+    """Fit `LinkSpreading`: graphs are built once, a grid is spread at once.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    """
+
+    together = ("alpha", "beta", "rank")
+
+    def __init__(self, model: LinkSpreading) -> None:
+        self.model = model
+        # By view, kind and parameters; the table is kept so that its identity is.
+        self._graphs: list[tuple[Any, Parameters, Any]] = []
+
+    def run(
+        self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
+    ) -> Iterator[ScoreBlock]:
+        """Yield the scores of each setting.
+
+        Parameters
+        ----------
+        trial : Trial
+        common : dict
+            Parameters that all settings share.
+        settings : sequence of dict
+            Of `alpha`, `beta` and `rank` only.
+
+        Yields
+        ------
+        scores : callable
+        """
+        models = [clone(self.model).set_params(**common, **s) for s in settings]
+        for model in models:
+            check_parameters(model)
+        graphs = self._build(trial, models[0])
+        yield from _Arrows(trial, graphs, models).run()
+
+    def _build(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
+        """Return the graph of each view and its normalised form."""
+        choices = choose_graphs(model, trial.views, trial.links)
+        return {
+            view: self._graph(trial, view, choices[view], model) for view in trial.views
+        }
+
+    def _graph(
+        self, trial: Trial, view: str, choice: Parameters, model: LinkSpreading
+    ) -> Any:
+        """Return a graph, built now unless it was before."""
+        table = trial.views[view]
+        is_constrained = (
+            isinstance(choice["graph"], str) and choice["graph"] in CONSTRAINED
+        )
+        for known, parameters, built in self._graphs:
+            if known is table and parameters == choice and not is_constrained:
+                return built
+        context = GraphContext(
+            view=view,
+            links=trial.links,
+            **self._adjustment(trial, model)[view],
+            balance=model.balance,
+            rank=model.rank,
+            tol=model.tol,
+            n_jobs=model.n_jobs,
+            verbose=False,
+        )
+        fitted = build_graph(X=table, context=context, **choice)
+        built = fitted, normalize(fitted.affinity_)
+        if not is_constrained:
+            self._graphs.append((table, choice, built))
+        return built
+
+    def _adjustment(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
+        """Return how links adjust the graphs."""
+        alphas = check_alphas(model.alpha, trial.views)
+        return check_adjustment(model.adjustment, alphas, model.beta)
+
+
+class _Arrows:
+    """The graphs and links of a trial, and the settings to spread them with."""
+
+    def __init__(
+        self, trial: Trial, graphs: dict[str, Any], models: Sequence[LinkSpreading]
+    ) -> None:
+        self.trial = trial
+        self.graphs = graphs
+        self.models = models
+        self.alphas = [check_alphas(m.alpha, trial.views) for m in models]
+        ways = {(q.source, q.target) for q in trial.questions}
+        self.links = {
+            way: trial.links.between(*way, balance=models[0].balance) for way in ways
+        }
+        self.unseen = any(is_table(getattr(q, "rows", None)) for q in trial.questions)
+
+    def run(self) -> Iterator[ScoreBlock]:
+        """Yield the scores of each model, from shared functions where these fit."""
+        fits = all(settings_bytes(Z) <= MAX_BYTES for Z in self.links.values())
+        plain = all(model.rank is None for model in self.models)
+        return self._run_shared() if fits and plain else self._run_single()
+
+    def _run_shared(self) -> Iterator[ScoreBlock]:
+        """Spread once for all settings."""
+        spreads = {way: self._spread_all(way) for way in self.links}
+        for k in range(len(self.models)):
+
+            def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
+                spread = spreads[source, target]  # noqa: B023 - used at once
+                own = self._own(spread.left, rows, source)
+                # Spinning threads of BLAS would slow the measure that comes next.
+                with small_algebra(len(own) * len(cols)):
+                    return spread.queries(own, k) @ spread.right[cols].T  # noqa: B023
+
+            yield scores
+
+    def _spread_all(self, way: tuple[str, str]) -> Any:
+        """Spread the links of two views with the settings of all models."""
+        grid = [
+            ((alphas[way[0]], alphas[way[1]]), model.beta)
+            for alphas, model in zip(self.alphas, self.models, strict=True)
+        ]
+        S_x, S_y = (self.graphs[view][1] for view in way)
+        return spread_settings(S_x, self.links[way], S_y, grid, unseen=self.unseen)
+
+    def _run_single(self) -> Iterator[ScoreBlock]:
+        """Spread anew for each alpha and beta; a smaller rank is cut from a larger."""
+        largest = max((m.rank or 0 for m in self.models), default=0) or None
+        kept: dict[Any, Any] = {}
+        for alphas, model in zip(self.alphas, self.models, strict=True):
+            key = (*alphas.values(), model.beta)
+            if key not in kept:
+                # One at a time: the spreads of a whole grid would fill the memory.
+                kept = {key: self._spread_one(alphas, model, largest)}
+            spreads = {w: s.truncated(model.rank) for w, s in kept[key].items()}
+
+            def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
+                spread = spreads[source, target]  # noqa: B023 - used at once
+                own = self._own(spread.left, rows, source)
+                core = spread.unseen_left if is_table(rows) else spread.core
+                return (own @ core) @ spread.right[cols].T
+
+            yield scores
+
+    def _spread_one(
+        self, alphas: dict[str, float], model: LinkSpreading, largest: int | None
+    ) -> dict[tuple[str, str], Spread]:
+        """Spread the links of all pairs of views with the settings of one model."""
+        spreads = {}
+        for way, Z in self.links.items():
+            S_x, S_y = (self.graphs[view][1] for view in way)
+            spreads[way] = spread_links(
+                S_x,
+                Z,
+                S_y,
+                alpha=(alphas[way[0]], alphas[way[1]]),
+                beta=model.beta,
+                tol=model.tol,
+                rank=largest_rank(Z, largest),
+            )
+        return spreads
+
+    def _own(self, left: Array, rows: Any, view: str) -> Array:
+        """Return the vectors of fitted items, or those of new items' neighbours."""
+        if not is_table(rows):
+            return left[rows]
+        return similarities(self.graphs[view][0], rows, view=view) @ left
+
+
+def choose_runner(model: Any) -> ModelRunner | SpreadingRunner:
+    """Return the cheapest way to try a model's parameters.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    runner : ModelRunner or SpreadingRunner
+    """
+    is_ours = type(model) is LinkSpreading
+    return SpreadingRunner(model) if is_ours else ModelRunner(model)

@@ -1,0 +1,141 @@
+"""The outcome of a search for parameters."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkspreadError, require
+from linkspread.selection.grids import Parameters
+
+__all__ = ["Tuning", "flatten"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings, how well each did on every fold, and which one is best.
+
+    Attributes
+    ----------
+    model : estimator
+        Not fitted, with the best parameters set.
+    settings : tuple of dict
+        Every setting that was tried.
+    fold_scores : ndarray of shape (n_settings, n_folds)
+        Mean average precision, or average precision of held-out pairs.
+    seconds : float
+        Time of the search.
+    protocol : str
+        "transductive" or "inductive".
+    """
+
+    model: Any
+    settings: tuple[Parameters, ...]
+    fold_scores: Array
+    seconds: float
+    protocol: str
+
+    @property
+    def scores(self) -> Array:
+        """Mean of the folds, for each setting."""
+        return self.fold_scores.mean(axis=1)
+
+    @property
+    def best_index(self) -> int:
+        """Which setting is best; the first of equal ones."""
+        return int(np.argmax(self.scores))
+
+    @property
+    def best_parameters(self) -> Parameters:
+        """The setting with the largest mean."""
+        return self.settings[self.best_index]
+
+    @property
+    def best_score(self) -> float:
+        """Its mean over the folds, a little flattered by the choice."""
+        return float(self.scores[self.best_index])
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the settings and their scores, a list for each column.
+
+        Returns
+        -------
+        columns : dict from str to list
+            Parameters by view have a column for each view, such as "alpha text".
+        """
+        rows = [flatten(setting) for setting in self.settings]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns: dict[str, list[Any]] = {n: [r.get(n) for r in rows] for n in names}
+        columns["mean"] = self.scores.tolist()
+        columns["deviation"] = self.fold_scores.std(axis=1).tolist()
+        for i in range(self.fold_scores.shape[1]):
+            columns[f"fold {i + 1}"] = self.fold_scores[:, i].tolist()
+        return columns
+
+    def frame(self) -> Any:
+        """Return the settings and their scores as a pandas DataFrame.
+
+        Returns
+        -------
+        frame : DataFrame
+            Best first.
+        """
+        pandas = require("pandas", extra="tables", purpose="A frame of scores")
+        frame = pandas.DataFrame(self.columns())
+        return frame.sort_values("mean", ascending=False, kind="stable")
+
+    def curve(self, parameter: str) -> tuple[list[Any], Array]:
+        """Return the scores against one parameter, all others being the best.
+
+        Parameters
+        ----------
+        parameter : str
+            Such as "beta", or "alpha text" for the alpha of one view.
+
+        Returns
+        -------
+        values : list
+            In the order of the grid.
+        scores : ndarray of shape (n_values,)
+        """
+        rows = [flatten(setting) for setting in self.settings]
+        best = rows[self.best_index]
+        if parameter not in best:
+            raise LinkspreadError(
+                f"`parameter` must be one that was tried, {list(best)}, got "
+                f"{parameter!r}. Correct the name."
+            )
+        others = [name for name in best if name != parameter]
+        found: dict[Any, float] = {}
+        for row, score in zip(rows, self.scores, strict=True):
+            if row.keys() == best.keys() and all(row[n] == best[n] for n in others):
+                found.setdefault(row[parameter], float(score))
+        return list(found), np.array(list(found.values()))
+
+
+def flatten(setting: Parameters) -> Parameters:
+    """Return a setting with a name of its own for each view's value.
+
+    Parameters
+    ----------
+    setting : dict
+
+    Returns
+    -------
+    flat : dict
+
+    Examples
+    --------
+    >>> from linkspread.selection.tuning import flatten
+    >>> flatten({"alpha": {"text": 0.1, "image": 0.2}, "beta": 0.5})
+    {'alpha text': 0.1, 'alpha image': 0.2, 'beta': 0.5}
+    """
+    flat: Parameters = {}
+    for name, value in setting.items():
+        if isinstance(value, dict):
+            flat |= {f"{name} {view}": own for view, own in value.items()}
+        else:
+            flat[name] = value
+    return flat

@@ -1,0 +1,246 @@
+"""Choosing parameters: every fast way against a plain fit of each setting."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from linkspread import Links, LinkSpreading
+from linkspread.datasets import make_views
+from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.metrics import mean_average_precision
+from linkspread.selection import LabelFolds, score_search, tune
+from linkspread.selection.folds import item_trials, link_trials
+from linkspread.selection.grids import expand_grid, group_settings
+from linkspread.selection.runners import ModelRunner, SpreadingRunner
+
+GRID = {"alpha": {"text": [0.05, 0.6], "image": [0.3]}, "beta": [0.5, 0.95]}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_views(120, n_classes=3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def known(data):
+    """Return labels of two thirds of the items, the same rows in both views."""
+    hidden = np.arange(120) % 3 == 0
+    return {view: np.where(hidden, -1, y) for view, y in data.labels.items()}
+
+
+def pairs_of(data, n_pairs, seed=0):
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(0, 120, n_pairs), rng.integers(0, 120, n_pairs)
+    same = data.labels["text"][i] == data.labels["image"][j]
+    pairs = list(zip(i, j, np.where(same, 1.0, -1.0), strict=True))
+    return Links.from_pairs(pairs, between=("text", "image"))
+
+
+def plain_scores(trials, settings, model):
+    """Fit every setting anew and measure it, without any sharing."""
+    runner = ModelRunner(model)
+    return [
+        [
+            np.mean([v for t in fold for v in t.measure(next(runner.run(t, {}, [s])))])
+            for fold in trials
+        ]
+        for s in settings
+    ]
+
+
+@pytest.mark.parametrize("protocol", ["transductive", "inductive"])
+@pytest.mark.parametrize("graph", ["knn", "cwa"])
+def test_a_grid_scores_as_single_fits_do(data, known, protocol, graph):
+    model = LinkSpreading(
+        n_neighbors=8, graph=graph, adjustment={"alpha": 0.1, "beta": 0.5}
+    )
+    tuning = tune(data.views(), known, GRID, model=model, n_splits=3, protocol=protocol)
+    links = Links.from_labels(known)
+    trials = item_trials(data.views(), links, LabelFolds(3), protocol=protocol)
+    expected = plain_scores(trials, expand_grid(GRID), model)
+    assert np.allclose(tuning.fold_scores, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_pairs", [30, 600])
+def test_pairs_score_as_single_fits_do(data, n_pairs):
+    model = LinkSpreading(n_neighbors=8)
+    grid = {"alpha": [0.1, 0.7], "rank": [4, 30]}
+    links = pairs_of(data, n_pairs)
+    tuning = tune(data.views(), links, grid, model=model, n_splits=3)
+    trials = link_trials(
+        data.views(),
+        links.resolve({"text": 120, "image": 120}),
+        n_splits=3,
+        n_repeats=1,
+        random_state=0,
+    )
+    expected = plain_scores(trials, expand_grid(grid), model)
+    # The sketch of a small rank is not quite the truncation of a larger one.
+    assert np.allclose(tuning.fold_scores, expected, atol=0.05)
+
+
+def test_the_best_model_is_a_copy_with_the_best_parameters(data, known):
+    model = LinkSpreading(n_neighbors=8)
+    tuning = tune(data.views(), known, GRID, model=model, n_splits=3)
+    assert tuning.model.get_params()["beta"] == tuning.best_parameters["beta"]
+    assert tuning.model.get_params()["n_neighbors"] == 8
+    assert model.beta == 0.95 and model.alpha == 0.1
+    assert tuning.best_score == tuning.scores.max()
+
+
+def test_folds_hide_the_same_rows_of_matched_views(data, known):
+    links = Links.from_labels(dict.fromkeys(known, known["text"]))
+    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
+    for (trial,) in trials:
+        (question,) = trial.questions
+        assert np.array_equal(question.rows, question.cols)
+        shown = trial.links.memberships("text").sum(axis=1)
+        assert not np.any(shown[question.rows])
+
+
+def test_every_labelled_item_is_hidden_once():
+    y = np.array([0, 0, 0, 1, 1, 1, -1, -1])
+    tests = [test for _, test in LabelFolds(3).split(y, y)]
+    assert sorted(np.concatenate(tests)) == [0, 1, 2, 3, 4, 5]
+    assert all(6 in train and 7 in train for train, _ in LabelFolds(3).split(y, y))
+
+
+def test_inductive_queries_are_not_in_the_fit(data, known):
+    links = Links.from_labels(known)
+    trials = item_trials(data.views(), links, LabelFolds(4), protocol="inductive")
+    for fold in trials:
+        for trial in fold:
+            (question,) = trial.questions
+            own = {row.tobytes() for row in trial.views[question.source]}
+            assert not own & {row.tobytes() for row in question.rows}
+
+
+def test_pairs_given_twice_are_never_on_both_sides():
+    pairs = [(0, 1, 1.0), (1, 0, -1.0), (0, 1, 1.0), (2, 2, 1.0), (0, 0, -1.0)]
+    links = Links.from_pairs(pairs, between=("a", "b"))
+    turned = Links.from_pairs([(1, 0, 1.0)], between=("b", "a"))
+    links = (links + turned).resolve({"a": 3, "b": 3})
+    trials = link_trials({}, links, n_splits=2, n_repeats=1, random_state=0)
+    assert len(trials) == 2
+    for (trial,) in trials:
+        shown = trial.links.judged("a", "b").toarray() != 0
+        for question in trial.questions:
+            where = question.rows, question.cols
+            asked = where if question.source == "a" else where[::-1]
+            assert not shown[asked].any()
+
+
+def test_matched_rows_must_find_their_partners(data):
+    links = Links.from_matched(("text", "image"), 60)
+    tuning = tune(data.views(), links, {"alpha": [0.3, 0.9]}, n_splits=3)
+    assert np.all((tuning.fold_scores > 0) & (tuning.fold_scores <= 1))
+
+
+def test_stages_start_from_the_best_before_them(data, known):
+    stages = [{"n_neighbors": [5, 20]}, {"alpha": [0.1, 0.5]}, {"beta": [0.5]}]
+    tuning = tune(data.views(), known, stages, n_splits=3)
+    assert len(tuning.settings) == 5
+    best = max((5, 20), key=lambda k: tuning.scores[[5, 20].index(k)])
+    assert all(s["n_neighbors"] == best for s in tuning.settings[2:])
+
+
+def test_any_model_with_the_same_face_can_be_tuned(data, known):
+    class Renamed(LinkSpreading):
+        """Another class, which takes the plain way."""
+
+    ours = tune(
+        data.views(), known, GRID, model=LinkSpreading(n_neighbors=8), n_splits=3
+    )
+    plain = tune(data.views(), known, GRID, model=Renamed(n_neighbors=8), n_splits=3)
+    assert np.allclose(ours.scores, plain.scores, atol=1e-3)
+
+
+def test_a_curve_goes_through_the_best_setting(data, known):
+    tuning = tune(data.views(), known, GRID, n_splits=3)
+    values, scores = tuning.curve("alpha text")
+    assert values == [0.05, 0.6]
+    assert scores.max() == tuning.best_score
+    with pytest.raises(LinkspreadError, match="'alpha image'.*got 'gamma'"):
+        tuning.curve("gamma")
+
+
+def test_the_frame_has_a_row_for_each_setting(data, known):
+    frame = tune(data.views(), known, GRID, n_splits=3).frame()
+    assert list(frame.columns[:3]) == ["alpha text", "alpha image", "beta"]
+    assert frame["mean"].is_monotonic_decreasing and len(frame) == 4
+
+
+def test_scikit_learn_searches_with_our_folds_and_scorer(data):
+    X, y = data.views()["text"], data.labels["text"]
+    search = GridSearchCV(
+        LinkSpreading(n_neighbors=8),
+        {"alpha": [0.1, 0.5]},
+        scoring=score_search,
+        cv=LabelFolds(3),
+    ).fit(X, y)
+    train, test = next(LabelFolds(3).split(X, y))
+    model = clone(search.estimator).set_params(alpha=0.1).fit(X[train], y[train])
+    block = model.scores("X", "X", rows=X[test])
+    expected = mean_average_precision(block, y[test], y[train])
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
+
+
+def test_graphs_without_links_are_built_once(data, known, monkeypatch):
+    runner = SpreadingRunner(LinkSpreading(n_neighbors=8))
+    links = Links.from_labels(known)
+    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
+    built = []
+    from linkspread.selection import runners
+
+    real = runners.build_graph
+    monkeypatch.setattr(
+        runners, "build_graph", lambda *a, **k: built.append(1) or real(*a, **k)
+    )
+    for (trial,) in trials:
+        list(runner.run(trial, {}, [{"alpha": 0.1}]))
+    assert len(built) == 2
+
+
+def test_settings_that_share_a_graph_are_grouped():
+    settings = expand_grid({"n_neighbors": [5, 9], "alpha": [0.1, 0.2]})
+    groups = group_settings(settings, ("alpha",))
+    assert groups == [({"n_neighbors": 5}, [0, 1]), ({"n_neighbors": 9}, [2, 3])]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"protocol": "both"}, "`protocol` must be one of .*got 'both'"),
+        ({"folds": "rows"}, "`folds` must be one of .*got 'rows'"),
+        (
+            {"grid": {"alpha": 0.1}},
+            "list of values for 'alpha', got 0.1. Write",
+        ),
+        ({"grid": {"alpha": []}}, "at least one value for 'alpha'"),
+        ({"grid": "alpha"}, "`grid` must map names of parameters"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(data, known, change, message):
+    with pytest.raises(LinkspreadError, match=message):
+        tune(data.views(), known, **({"grid": GRID} | change))
+
+
+def test_one_label_a_class_leaves_nothing_to_hold_out(data):
+    y = {view: np.full(120, -1) for view in data.labels}
+    for labels in y.values():
+        labels[:3] = [0, 1, 2]
+    with pytest.raises(LinkError, match="no class has more than 1"):
+        tune(data.views(), y, GRID)
+
+
+def test_pairs_cannot_be_held_out_inductively(data):
+    with pytest.raises(LinkspreadError, match="'transductive' where pairs"):
+        tune(data.views(), pairs_of(data, 30), GRID, protocol="inductive")
+
+
+def test_a_single_must_link_cannot_be_held_out(data):
+    links = Links.from_pairs([(0, 0, 1.0), (1, 0, -1.0), (0, 1, -1.0)],
+                             between=("text", "image"))  # fmt: skip
+    with pytest.raises(LinkError, match="got 1 must and 2 cannot"):
+        tune(data.views(), links, GRID)
