@@ -18,7 +18,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LINES = [
     {"__main__"},
     {"cli", "web"},
-    {"storage", "exchange"},
+    {"storage", "exchange", "reproduction"},
     {"estimators", "selection", "baselines"},
     {"retrieval", "metrics"},
     {"graphs"},
@@ -45,9 +45,9 @@ SIDE_IMPORTS = {
     "report": GROUND | {"metrics", "retrieval"},
 }
 SIDE_IMPORTERS = {
-    "datasets": {"cli", "web", "selection"},
-    "features": {"cli", "web", "selection"},
-    "report": {"cli", "web", "selection"},
+    "datasets": {"cli", "web", "reproduction"},
+    "features": {"cli", "web", "reproduction"},
+    "report": {"cli", "web", "reproduction"},
 }
 # `from linkspread import __version__`: model folders and exports state who wrote them.
 READS_VERSION = {"cli", "web", "storage", "exchange"}

@@ -95,6 +95,14 @@ def test_tables_show_brackets_as_they_are():
     assert "+-+" in printed(searches_table([search]))
 
 
+def test_a_bar_without_a_terminal_can_be_lines(capsys):
+    with step_bar(n_steps=2, lines=True) as step:
+        step("first")
+        step("second")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" (")[0] for line in lines] == ["1/2 first", "2/2 second"]
+
+
 def test_a_bar_is_silent_without_a_terminal(capsys):
     with step_bar(n_steps=2) as step:
         step("first")

@@ -1,5 +1,6 @@
 """Documentation: the README runs, every public name is explained, files stay small."""
 
+import importlib
 import re
 import subprocess
 from pathlib import Path
@@ -80,3 +81,11 @@ def test_links_between_pages_lead_somewhere(page):
     targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text)
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "results.md"])
+def test_tables_of_studies_are_those_of_the_stored_results(page, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    rewrite = importlib.import_module("write_studies").rewrite
+    message = "run `python benchmarks/write_studies.py`"
+    assert rewrite(page) == page.read_text(encoding="utf-8"), message

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import manhattan_distances
 
 from linkspread.exceptions import GraphError, ViewError
-from linkspread.graphs import mean_distance
+from linkspread.graphs import NeighborGraph, mean_distance
 from linkspread.graphs.distances import METRICS, resolve_metric
 from linkspread.graphs.weights import (
     WEIGHTS,
@@ -77,11 +77,36 @@ def test_unknown_weights_list_the_choices(weights):
         check_weights(weights)
 
 
-@pytest.mark.parametrize("bandwidth", [0, -1.0, np.inf, np.nan, "auto", None, True])
+@pytest.mark.parametrize(
+    "bandwidth",
+    [
+        0,
+        -1.0,
+        np.inf,
+        np.nan,
+        "auto",
+        None,
+        True,
+        "mean",
+        "0 mean",
+        "-1 mean",
+        "half mean",
+    ],
+)
 def test_bandwidths_that_are_no_width_are_refused(bandwidth):
-    match = "`bandwidth` must be 'local' or a positive number, got.*mean_distance"
+    match = "`bandwidth` must be 'local', a positive number, or a multiple.*got"
     with pytest.raises(GraphError, match=match):
         check_bandwidth(bandwidth)
+
+
+def test_a_width_in_mean_distances_is_that_width(rng):
+    X = rng.random((30, 4))
+    width = 0.5 * mean_distance(X)
+    named = NeighborGraph(n_neighbors=5, bandwidth="0.5 mean").fit(X)
+    given = NeighborGraph(n_neighbors=5, bandwidth=width).fit(X)
+    assert named.bandwidths_ == given.bandwidths_ == width
+    Q = rng.random((3, 4))
+    assert np.array_equal(named.extend(Q).toarray(), given.extend(Q).toarray())
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])

@@ -6,13 +6,15 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from linkspread import Links, LinkSpreading
+from linkspread.baselines import LabelSpreadingMatching, SemanticMatching
 from linkspread.datasets import make_views
+from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.metrics import mean_average_precision
 from linkspread.selection import LabelFolds, score_search, tune
 from linkspread.selection.folds import item_trials, link_trials
 from linkspread.selection.grids import expand_grid, group_settings
-from linkspread.selection.runners import ModelRunner, SpreadingRunner
+from linkspread.selection.runners import ModelRunner
 
 GRID = {"alpha": {"text": [0.05, 0.6], "image": [0.3]}, "beta": [0.5, 0.95]}
 
@@ -186,20 +188,35 @@ def test_scikit_learn_searches_with_our_folds_and_scorer(data):
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
 
 
-def test_graphs_without_links_are_built_once(data, known, monkeypatch):
-    runner = SpreadingRunner(LinkSpreading(n_neighbors=8))
-    links = Links.from_labels(known)
-    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
+@pytest.mark.parametrize("kind", [LinkSpreading, LabelSpreadingMatching])
+def test_graphs_without_links_are_built_once(data, known, monkeypatch, kind):
     built = []
-    from linkspread.selection import runners
+    real = GRAPHS["knn"]
+    monkeypatch.setitem(GRAPHS, "knn", lambda *a, **k: built.append(1) or real(*a, **k))
+    grid = {"n_neighbors": [5, 9], "alpha": [0.1, 0.3]}
+    tune(data.views(), known, grid, model=kind(), n_splits=3)
+    assert len(built) == 4
+    kind(n_neighbors=5).fit(data.views(), known)
+    assert len(built) == 6  # and outside of it as ever
 
-    real = runners.build_graph
+
+def test_views_of_a_rival_are_learnt_once_for_each_setting_of_their_own(
+    data, known, monkeypatch
+):
+    learnt = []
+    real = SemanticMatching._learn_view
     monkeypatch.setattr(
-        runners, "build_graph", lambda *a, **k: built.append(1) or real(*a, **k)
+        SemanticMatching,
+        "_learn_view",
+        lambda self, X, links, view, **own: (
+            learnt.append((view, own["C"])) or real(self, X, links, view, **own)
+        ),
     )
-    for (trial,) in trials:
-        list(runner.run(trial, {}, [{"alpha": 0.1}]))
-    assert len(built) == 2
+    costs = [0.1, 1.0, 10.0]
+    grid = {"C": {"text": costs, "image": costs}}
+    tuning = tune(data.views(), known, grid, model=SemanticMatching(), n_splits=2)
+    assert tuning.fold_scores.shape == (9, 2)
+    assert len(learnt) == 2 * 2 * 3
 
 
 def test_settings_that_share_a_graph_are_grouped():

@@ -6,6 +6,7 @@
     ├── ViewError                 a view's table cannot be used
     ├── GraphError                a graph, or a parameter of one, cannot be used
     ├── LinkError                 links are malformed
+    │   ├── FewLinksError         too few links to hold any of them out
     │   └── UnknownItemError      links or queries name items that no view has
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
@@ -21,6 +22,7 @@ from types import ModuleType
 __all__ = [
     "BlockTooLargeError",
     "ConflictWarning",
+    "FewLinksError",
     "GraphError",
     "LinkError",
     "LinkspreadError",
@@ -45,6 +47,10 @@ class GraphError(LinkspreadError):
 
 class LinkError(LinkspreadError):
     """Links are malformed."""
+
+
+class FewLinksError(LinkError):
+    """There are too few links to hold any of them out."""
 
 
 class UnknownItemError(LinkError):

@@ -173,10 +173,30 @@ class Matching(CrossViewSearch):
 class ViewMatching(Matching):
     """A rival that learns each view by itself, in dimensions that all share."""
 
+    # Sides learnt before from the same views and links, by view and parameters.
+    _memory: dict[str, Side] | None = None
+
+    def sharing(self, memory: dict[str, Side]) -> Self:
+        """Take sides from a memory where it has them, and put new ones there.
+
+        Settings that differ in the parameters of one view can so share what was
+        learnt of the others, as long as the views and links are the same.
+
+        Parameters
+        ----------
+        memory : dict from str to Side
+
+        Returns
+        -------
+        self : ViewMatching
+        """
+        self._memory = memory
+        return self
+
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
         chosen = self._choose(tables)
         sides = {
-            view: self._learn_view(tables[view], links, view, **chosen[view])
+            view: self._learn_once(tables[view], links, view, chosen[view])
             for view in tables
             if any(links.connects(view, other) for other in tables)
         }
@@ -188,6 +208,17 @@ class ViewMatching(Matching):
                 "for all views."
             )
         return sides
+
+    def _learn_once(
+        self, X: Any, links: Links, view: str, chosen: dict[str, Any]
+    ) -> Side:
+        """Return the side of one view, from the memory if it is there."""
+        memory = {} if self._memory is None else self._memory
+        common = {n: v for n, v in self.get_params().items() if n not in self.PER_VIEW}
+        key = repr((view, chosen, common))
+        if key not in memory:
+            memory[key] = self._learn_view(X, links, view, **chosen)
+        return memory[key]
 
     @abstractmethod
     def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:

@@ -11,6 +11,7 @@ import typer
 
 from linkspread import __version__
 from linkspread.cli.demo import run_demo
+from linkspread.cli.reproduce import reproduce_app
 from linkspread.exceptions import LinkspreadError
 
 __all__ = ["app", "main"]
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(run_demo)
+app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """What the commands print: tables, and a bar while something runs."""
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -8,21 +10,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.progress import TimeElapsedColumn as Elapsed
+from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Table
 
+from linkspread.progress import format_seconds
 from linkspread.report import ComparisonRow, Search
 
 __all__ = ["comparison_table", "searches_table", "step_bar"]
 
 
 @contextmanager
-def step_bar(n_steps: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar on standard error; calling the value names the next step."""
+def step_bar(n_steps: int, *, lines: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show a bar on standard error; calling the value names the next step.
+
+    Where there is no terminal nothing is shown, or, with `lines`, a line for each
+    step, so that a log of hours shows how far they went.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
+    console, start = Console(stderr=True), time.perf_counter()
     with Progress(
         *columns,
         Elapsed(),
+        Remaining(),
         console=console,
         transient=True,
         # Without a terminal a bar would only leave a blank line.
@@ -32,7 +41,12 @@ def step_bar(n_steps: int) -> Iterator[Callable[[str], None]]:
         n_ended = count()
 
         def step(description: str) -> None:
-            progress.update(task, description=description, completed=next(n_ended))
+            ended = next(n_ended)
+            progress.update(task, description=description, completed=ended)
+            if lines and not console.is_terminal:
+                elapsed = format_seconds(time.perf_counter() - start)
+                line = f"{ended + 1}/{n_steps} {description} (after {elapsed})"
+                print(line, file=sys.stderr, flush=True)
 
         yield step
 

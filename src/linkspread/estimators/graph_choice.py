@@ -1,7 +1,9 @@
 """The graph of each view, by name, by function or as it is given."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,19 @@ from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.links import Links
 from linkspread.validation import check_table, per_view
 
-__all__ = ["GivenGraph", "build_graph", "build_graphs", "choose_graphs", "similarities"]
+__all__ = [
+    "GivenGraph",
+    "build_graph",
+    "build_graphs",
+    "choose_graphs",
+    "remember_graphs",
+    "similarities",
+]
+
+# Graphs that were built within `remember_graphs`: table, parameters, graph.
+_MEMORY: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
+    "remembered graphs", default=None
+)
 
 PER_VIEW = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
 
@@ -140,8 +154,30 @@ def build_graph(graph: Any, X: Any, *, context: GraphContext, **parameters: Any)
     -------
     fitted : object with `affinity_` and `extend`
     """
+    memory = _MEMORY.get()
+    key = graph, parameters
+    if memory is None or not _is_repeatable(graph):
+        memory = []
+    for table, known, fitted in memory:
+        if _same_table(table, X) and known == key:
+            return fitted
     with naming(context.view):
-        return _build(graph, X, context, parameters)
+        fitted = _build(graph, X, context, parameters)
+    memory.append((X, key, fitted))
+    return fitted
+
+
+@contextmanager
+def remember_graphs() -> Iterator[None]:
+    """Build no graph twice within this context, from the same table.
+
+    Graphs that depend on links are built anew each time.
+    """
+    token = _MEMORY.set([])
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
 
 
 def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:
@@ -165,6 +201,24 @@ def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:
     degrees = fitted.affinity_.sum(axis=1, dtype=np.float64)
     with naming(view):
         return normalize_rows(fitted.extend(rows), degrees)
+
+
+def _is_repeatable(graph: Any) -> bool:
+    """Tell whether a graph depends on its table and parameters alone."""
+    return isinstance(graph, str) and graph in GRAPHS and graph not in CONSTRAINED
+
+
+def _same_table(one: Any, other: Any) -> bool:
+    """Tell whether two tables are one, or two names for the same memory."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or one.shape != other.shape:
+        return False
+    places = [
+        (part.data if sparse.issparse(part) else part).__array_interface__
+        for part in (one, other)
+    ]
+    return all(places[0][key] == places[1][key] for key in ("data", "strides"))
 
 
 def _check_choice(

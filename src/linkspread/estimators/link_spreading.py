@@ -63,8 +63,9 @@ class LinkSpreading(CrossViewSearch):
         30 suits "knn" and "cwa"; "sr" and "csr" choose among more, such as 90.
     metric : str, callable or dict by view, default="euclidean"
         "euclidean", "cosine", "hellinger", "chi2", or a function of two blocks.
-    bandwidth : "local", float or dict by view, default="local"
-        Width of the Gaussian edge weights; "local" tunes it to each neighbourhood.
+    bandwidth : "local", float, str or dict by view, default="local"
+        Width of the Gaussian edge weights; "local" tunes it to each neighbourhood,
+        "0.5 mean" is half the mean distance between items.
     weights : str or dict by view, default="gaussian"
         "gaussian", "binary" or "similarity".
     alpha : float or dict by view, default=0.1

@@ -30,6 +30,7 @@ from linkspread.graphs.weights import (
     check_bandwidth,
     check_weights,
     exponents,
+    fixed_bandwidth,
     lift_exponents,
     local_bandwidths,
 )
@@ -53,9 +54,10 @@ class NeighborGraph(BaseEstimator):
     metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
 default="euclidean"
         A callable takes two blocks of rows and returns all distances between them.
-    bandwidth : "local" or float, default="local"
+    bandwidth : "local", float or str, default="local"
         "local" takes as sigma_i the distance of item i to its seventh neighbour; a
-        number is one width for all, as in ``exp(-d^2 / bandwidth^2)``.
+        number is one width for all, as in ``exp(-d^2 / bandwidth^2)``; "0.5 mean" is
+        half the mean distance.
     weights : {"gaussian", "binary", "similarity"}, default="gaussian"
         "similarity" is the cosine (at least 0) for cosine, ``1 - d^2`` (at least 0) for
         hellinger and chi2, and ``1 / (1 + d)`` otherwise.
@@ -122,7 +124,7 @@ default="euclidean"
         """
         index = self._index_items(X)
         ids, distances, recall = self._search_items(index)
-        widths = self._widths(distances)
+        widths = self._widths(distances, index)
         exponent = exponents(distances, *_by_pair(widths, widths, ids))
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
         W = neighbor_matrix(ids, weights, index.items.dtype, len(ids))
@@ -173,7 +175,7 @@ default="euclidean"
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
         fitted, dtype = self.bandwidths_, self._index.items.dtype
-        widths = self._widths(distances, smallest=np.min(fitted))
+        widths = self._widths(distances, self._index, smallest=np.min(fitted))
         exponent = exponents(distances, *_by_pair(widths, fitted, ids))
         exponent = lift_exponents(exponent, dtype)
         weights = WEIGHTS[self.weights](distances, exponent, self._index.metric)
@@ -204,12 +206,12 @@ default="euclidean"
         return *index.search(**common), None
 
     def _widths(
-        self, distances: np.ndarray, *, smallest: float = 0.0
+        self, distances: np.ndarray, index: NeighborIndex, *, smallest: float = 0.0
     ) -> np.ndarray | float:
         """Return the local widths, or the one width for all."""
-        if isinstance(self.bandwidth, str):
+        if self.bandwidth == "local":
             return local_bandwidths(distances, smallest=smallest)
-        return float(self.bandwidth)
+        return fixed_bandwidth(self.bandwidth, index.items, metric=self.metric)
 
     def _keep(
         self,
@@ -267,7 +269,7 @@ def knn_graph(
     n_neighbors : int, default=30
     metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
 default="euclidean"
-    bandwidth : "local" or float, default="local"
+    bandwidth : "local", float or str, default="local"
     weights : {"gaussian", "binary", "similarity"}, default="gaussian"
     method : {"exact", "approximate", "auto"}, default="auto"
     n_jobs : int, default=None

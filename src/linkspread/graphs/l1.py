@@ -24,7 +24,11 @@ from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
 from linkspread.graphs.neighborhoods import NeighborhoodKernels
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
-from linkspread.graphs.weights import check_bandwidth, local_bandwidths
+from linkspread.graphs.weights import (
+    check_bandwidth,
+    fixed_bandwidth,
+    local_bandwidths,
+)
 from linkspread.graphs.within import links_within
 from linkspread.solvers import Report, solve_many
 
@@ -75,7 +79,7 @@ class L1Graph(BaseEstimator):
     n_neighbors : int, default=90
     metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
 default="euclidean"
-    bandwidth : "local" or float, default="local"
+    bandwidth : "local", float or str, default="local"
         Of the Gaussian affinities, as in `NeighborGraph`.
     kernel : {"gaussian", "similarity"}, default="gaussian"
     codes : {"absolute", "clipped"}, default="absolute"
@@ -150,7 +154,7 @@ default="euclidean"
         ids, distances = index.search(
             n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        widths = self._widths(distances)
+        widths = self._widths(distances, index)
         self._index, self._roots_ = index, roots
         self._kernels = NeighborhoodKernels(
             index.items, index.metric, widths, self.kernel
@@ -185,7 +189,7 @@ default="euclidean"
         ids, distances = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        return self._encode(ids, distances, self._widths(distances))[0]
+        return self._encode(ids, distances, self._widths(distances, self._index))[0]
 
     def _encode(
         self, ids: Array, distances: Array, widths: Any
@@ -223,11 +227,11 @@ default="euclidean"
             warnings.warn(message, UserWarning, stacklevel=3)
         return LinkedNeighborhoods(links, root=self.root)
 
-    def _widths(self, distances: Array) -> Any:
+    def _widths(self, distances: Array, index: NeighborIndex) -> Any:
         """Return the local widths, or the one width for all."""
-        if isinstance(self.bandwidth, str):
+        if self.bandwidth == "local":
             return local_bandwidths(distances)
-        return float(self.bandwidth)
+        return fixed_bandwidth(self.bandwidth, index.items, metric=self.metric)
 
     def _check_parameters(self) -> None:
         """Refuse names that are not known."""
@@ -268,7 +272,7 @@ def l1_graph(
     n_neighbors : int, default=90
     metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
 default="euclidean"
-    bandwidth : "local" or float, default="local"
+    bandwidth : "local", float or str, default="local"
     kernel : {"gaussian", "similarity"}, default="gaussian"
     codes : {"absolute", "clipped"}, default="absolute"
     root : {"symmetric", "literal"}, default="symmetric"

@@ -23,6 +23,7 @@ __all__ = [
     "check_bandwidth",
     "check_weights",
     "exponents",
+    "fixed_bandwidth",
     "lift_exponents",
     "local_bandwidths",
     "mean_distance",
@@ -80,16 +81,51 @@ def check_bandwidth(bandwidth: Any) -> None:
 
     Parameters
     ----------
-    bandwidth : "local" or float
+    bandwidth : "local", float, or str such as "0.5 mean"
     """
     if isinstance(bandwidth, str) and bandwidth == "local":
         return
-    is_width = isinstance(bandwidth, Real) and not isinstance(bandwidth, bool)
-    if not (is_width and 0 < bandwidth < np.inf):
+    width = _multiple(bandwidth) if isinstance(bandwidth, str) else bandwidth
+    is_width = isinstance(width, Real) and not isinstance(width, bool)
+    if not (is_width and 0 < width < np.inf):
         raise GraphError(
-            f"`bandwidth` must be 'local' or a positive number, got {bandwidth!r}. "
-            "Use 'local' or a fraction of `mean_distance(X)`."
+            "`bandwidth` must be 'local', a positive number, or a multiple of the mean "
+            f"distance such as '0.5 mean', got {bandwidth!r}. Use 'local' if in doubt."
         )
+
+
+def fixed_bandwidth(bandwidth: Any, X: Any, *, metric: str | Pairwise) -> float:
+    """Return the one width for all items.
+
+    Parameters
+    ----------
+    bandwidth : float, or str such as "0.5 mean"
+        The latter is a multiple of the mean distance, from a sample of the items.
+    X : ndarray or csr_array of shape (n_items, n_features)
+    metric : str or callable
+
+    Returns
+    -------
+    width : float
+
+    Examples
+    --------
+    >>> from linkspread.graphs.weights import fixed_bandwidth
+    >>> fixed_bandwidth("0.5 mean", [[0.0], [1.0], [3.0]], metric="euclidean")
+    1.0
+    """
+    if not isinstance(bandwidth, str):
+        return float(bandwidth)
+    return _multiple(bandwidth) * mean_distance(X, metric=metric)
+
+
+def _multiple(bandwidth: str) -> float:
+    """Return 0.5 of "0.5 mean", and 0 of anything else."""
+    number, _, unit = bandwidth.partition(" ")
+    try:
+        return float(number) if unit == "mean" else 0.0
+    except ValueError:
+        return 0.0
 
 
 def local_bandwidths(distances: np.ndarray, *, smallest: float = 0.0) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import RepeatedStratifiedKFold
 
-from linkspread.exceptions import LinkError
+from linkspread.exceptions import FewLinksError
 from linkspread.links import Links
 from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
 
@@ -102,7 +102,7 @@ class LabelFolds:
         """Return the number of folds that the labels allow."""
         counts = np.bincount(y[y != UNKNOWN]) if np.any(y != UNKNOWN) else [0]
         if max(counts) < 2:
-            raise LinkError(
+            raise FewLinksError(
                 "folds must leave labels of a class on both sides, and no class has "
                 f"more than {max(counts)}. Label two items of each class, or keep the "
                 "default parameters."
@@ -165,7 +165,7 @@ def link_trials(
     is_must = _is_must(links, groups)
     rarest = np.unique(is_must, return_counts=True)[1].min(initial=len(is_must))
     if rarest < 2:
-        raise LinkError(
+        raise FewLinksError(
             "folds must leave pairs of each kind on both sides, got "
             f"{int(is_must.sum())} must and {int((~is_must).sum())} cannot. Judge a "
             "few more, or keep the default parameters."

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from linkspread.baselines.matching import ViewMatching
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import (
     build_graph,
     choose_graphs,
     similarities,
 )
-from linkspread.estimators.graph_kinds import CONSTRAINED, GraphContext
+from linkspread.estimators.graph_kinds import GraphContext
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.parameters import (
     check_adjustment,
@@ -48,6 +49,7 @@ class ModelRunner:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self._memories: list[tuple[Trial, dict[str, Any]]] = []
 
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
@@ -67,11 +69,21 @@ class ModelRunner:
         """
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
+            if isinstance(model, ViewMatching):
+                model.sharing(self._memory_of(trial))
             yield model.fit(trial.views, trial.links).scores
+
+    def _memory_of(self, trial: Trial) -> dict[str, Any]:
+        """Return what was learnt of the views of a trial, by view and parameters."""
+        for known, memory in self._memories:
+            if known is trial:
+                return memory
+        self._memories.append((trial, {}))
+        return self._memories[-1][1]
 
 
 class SpreadingRunner:
-    """Fit `LinkSpreading`: graphs are built once, a grid is spread at once.
+    """Fit `LinkSpreading`: a whole grid of `alpha` and `beta` is spread at once.
 
     Parameters
     ----------
@@ -82,8 +94,6 @@ class SpreadingRunner:
 
     def __init__(self, model: LinkSpreading) -> None:
         self.model = model
-        # By view, kind and parameters; the table is kept so that its identity is.
-        self._graphs: list[tuple[Any, Parameters, Any]] = []
 
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
@@ -118,14 +128,7 @@ class SpreadingRunner:
     def _graph(
         self, trial: Trial, view: str, choice: Parameters, model: LinkSpreading
     ) -> Any:
-        """Return a graph, built now unless it was before."""
-        table = trial.views[view]
-        is_constrained = (
-            isinstance(choice["graph"], str) and choice["graph"] in CONSTRAINED
-        )
-        for known, parameters, built in self._graphs:
-            if known is table and parameters == choice and not is_constrained:
-                return built
+        """Return the graph of a view and its normalised form."""
         context = GraphContext(
             view=view,
             links=trial.links,
@@ -136,11 +139,8 @@ class SpreadingRunner:
             n_jobs=model.n_jobs,
             verbose=False,
         )
-        fitted = build_graph(X=table, context=context, **choice)
-        built = fitted, normalize(fitted.affinity_)
-        if not is_constrained:
-            self._graphs.append((table, choice, built))
-        return built
+        fitted = build_graph(X=trial.views[view], context=context, **choice)
+        return fitted, normalize(fitted.affinity_)
 
     def _adjustment(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
         """Return how links adjust the graphs."""

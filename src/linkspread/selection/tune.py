@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from linkspread.estimators import LinkSpreading
+from linkspread.estimators.graph_choice import remember_graphs
 from linkspread.estimators.link_choice import choose_links
 from linkspread.exceptions import LinkspreadError
 from linkspread.links import Items, Links
@@ -112,7 +113,8 @@ def tune(
     scores: list[Array] = []
     for stage in stages:
         settings = [chosen | setting for setting in expand_grid(stage)]
-        measured = _measure(model, settings, trials, verbose=verbose)
+        with remember_graphs():
+            measured = _measure(model, settings, trials, verbose=verbose)
         tried += settings
         scores.append(measured)
         chosen = tried[int(np.argmax(np.vstack(scores).mean(axis=1)))]

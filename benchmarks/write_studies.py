@@ -1,0 +1,45 @@
+"""Write the tables of stored studies into the documents.
+
+``linkspread reproduce ... --output DIR`` writes ``DIR/study.json``; a copy of it in
+``docs/studies/NAME.json`` is shown wherever a document has the marks
+``<!-- study NAME -->`` and ``<!-- end of study NAME -->``.
+"""
+
+from pathlib import Path
+
+from linkspread.report import (
+    parameters_markdown,
+    read_study,
+    replace_between,
+    results_markdown,
+)
+
+ROOT = Path(__file__).parent.parent
+STUDIES = ROOT / "docs" / "studies"
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md")
+
+
+def study_markdown(path, *, with_parameters):
+    """Return the table of a study, the command that made it and the machine."""
+    study = read_study(path)
+    machine = ", ".join(f"{key} {value}" for key, value in study.environment.items())
+    parts = [results_markdown(study), f"Made by `{study.command}` ({machine})."]
+    if with_parameters:
+        parts.append(parameters_markdown(study))
+    return "\n\n".join(part.strip() for part in parts)
+
+
+def rewrite(document):
+    """Return a document with the tables of all studies that it shows."""
+    text = document.read_text(encoding="utf-8")
+    for path in sorted(STUDIES.glob("*.json")):
+        name = f"study {path.stem}"
+        if f"<!-- {name}" in text:
+            shown = study_markdown(path, with_parameters=document.name != "README.md")
+            text = replace_between(text, name, shown)
+    return text
+
+
+if __name__ == "__main__":
+    for document in DOCUMENTS:
+        document.write_text(rewrite(document), encoding="utf-8")

@@ -1,0 +1,160 @@
+"""Mean average precision against how much is known, every method tuned within it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkspread.links import Links
+from linkspread.metrics import mean_average_precision
+from linkspread.progress import announce
+from linkspread.report import BudgetCell, BudgetStudy
+from linkspread.reproduction.measures import ask, choose, chosen_parameters
+from linkspread.reproduction.methods import (
+    Method,
+    label_methods,
+    link_methods,
+    matched_methods,
+)
+from linkspread.reproduction.splits import (
+    Split,
+    label_links,
+    matched_links,
+    random_links,
+)
+
+__all__ = ["run_budgets"]
+
+Array = np.ndarray
+Budget = tuple[str, int | None]
+
+# Few labels make noisy folds: they are drawn several times.
+N_REPEATS_FOR_FEW = 3
+FEW = 10
+
+
+def run_budgets(
+    collection: Any,
+    splits: Sequence[Split],
+    *,
+    metrics: Mapping[str, Sequence[str]],
+    title: str,
+    introduction: str,
+    command: str,
+    name: str,
+    environment: Mapping[str, str],
+    labels: Sequence[int | None] = (1, 3, 10, 30, None),
+    links: Sequence[int] = (300, 1_000, 3_000, 10_000, 30_000),
+    matched: bool = True,
+    n_splits: int = 5,
+    step: Callable[[str], None] = print,
+) -> BudgetStudy:
+    """Measure every method at every amount of supervision.
+
+    Parameters
+    ----------
+    collection : Collection
+        With two views.
+    splits : sequence of Split
+        One for each repetition.
+    metrics : mapping from str to sequence of str
+        For each view the distances to choose from.
+    title, introduction, command, name : str
+    environment : mapping from str to str
+    labels : sequence of int or None, default=(1, 3, 10, 30, None)
+        Labels a class; None for all training labels.
+    links : sequence of int, default=(300, 1000, 3000, 10000, 30000)
+        Random links, without any label.
+    matched : bool, default=True
+        Also learn from matched training rows only.
+    n_splits : int, default=5
+        Folds of the cross-validation.
+    step : callable, default=print
+        Called with the name of each step.
+
+    Returns
+    -------
+    study : BudgetStudy
+    """
+    budgets: list[tuple[Budget, list[Method]]] = []
+    budgets += [(("labels per class", k), label_methods(metrics)) for k in labels]
+    budgets += [(("links", k), link_methods(metrics)) for k in links]
+    if matched:
+        budgets.append((("matched pairs", None), matched_methods(metrics)))
+    cells = []
+    for budget, methods in budgets:
+        for method in methods:
+            step(f"{_words(budget)}: {method.name}")
+            cells.append(_measure_cell(collection, splits, budget, method, n_splits))
+    return BudgetStudy(
+        title=title,
+        introduction=introduction,
+        command=command,
+        collection=name,
+        ours="LinkSpreading",
+        cells=tuple(cells),
+        environment=dict(environment),
+    )
+
+
+def _measure_cell(
+    collection: Any,
+    splits: Sequence[Split],
+    budget: Budget,
+    method: Method,
+    n_splits: int,
+) -> BudgetCell:
+    """Measure one method at one budget, on all splits."""
+    scores, parameters = [], []
+    start = time.perf_counter()
+    for seed, split in enumerate(splits):
+        links = _known_links(collection, split, budget, seed)
+        is_few = budget[0] == "labels per class" and (budget[1] or FEW) < FEW
+        model, tuning = choose(
+            method,
+            collection.views,
+            links,
+            n_splits=n_splits,
+            n_repeats=N_REPEATS_FOR_FEW if is_few else 1,
+        )
+        scores.append(_average(model, collection, split, links))
+        parameters.append(chosen_parameters(tuning))
+    seconds = (time.perf_counter() - start) / len(splits)
+    announce(f"{_words(budget)}: {method.name}: {np.mean(scores):.3f}, {seconds:.0f} s")
+    return BudgetCell(*budget, method.name, tuple(scores), seconds, tuple(parameters))
+
+
+def _average(model: Any, collection: Any, split: Split, links: Links) -> float:
+    """Return the mean average precision among the test items, of both directions."""
+    y = collection.labels[split.test]
+    blocks = ask(model, collection.views, links, split.test, protocol="transductive")
+    values = [mean_average_precision(block, y, y) for block in blocks.values()]
+    return float(np.mean(values))
+
+
+def _known_links(collection: Any, split: Split, budget: Budget, seed: int) -> Links:
+    """Return what is known of the training rows at this budget."""
+    kind, amount = budget
+    views = list(collection.views)
+    if kind == "links" and amount is not None:
+        return random_links(collection.labels, split.train, views, amount, seed=seed)
+    if kind == "matched pairs":
+        return matched_links(split.train, views)
+    known = _choose_rows(collection.labels, split.train, amount, seed)
+    return label_links(collection.labels, known, views)
+
+
+def _choose_rows(labels: Array, train: Array, amount: int | None, seed: int) -> Array:
+    """Return so many training rows of each class, or all of them."""
+    if amount is None:
+        return train
+    order = np.random.default_rng(seed).permutation(train)
+    chosen = [order[labels[order] == label][:amount] for label in np.unique(labels)]
+    return np.sort(np.concatenate(chosen))
+
+
+def _words(budget: Budget) -> str:
+    """Return a budget in words."""
+    kind, amount = budget
+    return kind if kind == "matched pairs" else f"{amount or 'all'} {kind}"

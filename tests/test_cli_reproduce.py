@@ -1,0 +1,85 @@
+"""The command that reproduces tables, on a small collection."""
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks_in_small import write_wikipedia
+from linkspread import LinkSpreading
+from linkspread.cli import app
+from linkspread.exceptions import LinkspreadError
+from linkspread.report import read_study
+from linkspread.reproduction.methods import Method
+
+
+@pytest.fixture
+def few_methods(monkeypatch):
+    """Let the command measure two methods only."""
+    methods = [
+        Method(name, "paper", LinkSpreading(n_neighbors=k), [{"alpha": [0.1, 0.5]}])
+        for name, k in (("near", 8), ("far", 20))
+    ]
+    monkeypatch.setattr(
+        "linkspread.cli.reproduce.table_methods", lambda *_, **__: methods
+    )
+
+
+def run(*arguments):
+    """Call the command line, and let errors through."""
+    return CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+
+
+def test_a_table_is_written_as_page_tables_and_data(tmp_path, few_methods):
+    write_wikipedia(tmp_path)
+    output = tmp_path / "report"
+    result = run(
+        "reproduce",
+        "wikipedia",
+        "--data",
+        tmp_path,
+        "--output",
+        output,
+        "--resplits",
+        2,
+    )
+    assert result.exit_code == 0
+    study = read_study(output / "study.json")
+    assert [m.method for m in study.methods] == ["near", "far"]
+    assert [r.split for r in study.methods[0].runs][1:] == ["re-split 1", "re-split 2"]
+    assert "| near |" in (output / "tables.md").read_text()
+    page = (output / "index.html").read_text()
+    assert "<svg" in page and "near" in page
+    # Three queries in each direction.
+    assert len(study.examples) == 6
+    assert study.examples[0].query.title.startswith("i")
+
+
+def test_the_inductive_protocol_is_named_in_the_report(tmp_path, few_methods):
+    write_wikipedia(tmp_path)
+    run("reproduce", "wikipedia", "--data", tmp_path, "--output", tmp_path / "o",
+        "--protocol", "inductive")  # fmt: skip
+    assert "in no graph" in read_study(tmp_path / "o" / "study.json").introduction
+
+
+def test_an_unknown_protocol_is_refused(tmp_path, few_methods):
+    write_wikipedia(tmp_path)
+    with pytest.raises(LinkspreadError, match="transductive or inductive, got 'both'"):
+        run("reproduce", "wikipedia", "--data", tmp_path, "--protocol", "both")
+
+
+def test_budgets_are_written_too(tmp_path, monkeypatch):
+    write_wikipedia(tmp_path)
+    methods = [
+        Method("LinkSpreading", "paper", LinkSpreading(n_neighbors=8)),
+        Method("another", "rival", LinkSpreading(n_neighbors=20)),
+    ]
+    for name in ("label_methods", "link_methods"):
+        monkeypatch.setattr(
+            f"linkspread.reproduction.budgets.{name}", lambda *_, **__: methods
+        )
+    output = tmp_path / "report"
+    run("reproduce", "budgets", "wikipedia", "--data", tmp_path, "--quick",
+        "--output", output, "--repetitions", 2)  # fmt: skip
+    study = read_study(output / "study.json")
+    assert len(study.cells) == 3 * 2
+    assert all(len(cell.scores) == 2 for cell in study.cells)
+    assert study.ratio(("links", 1000)) is not None

@@ -1,0 +1,263 @@
+"""Studies: splits, what is known to whom, and that nothing is tuned on test data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks_in_small import small_collection
+from linkspread import LinkSpreading
+from linkspread.exceptions import LinkspreadError
+from linkspread.metrics import mean_average_precision
+from linkspread.reproduction import Split, resplit, run_budgets, run_table
+from linkspread.reproduction.collections import load_benchmark
+from linkspread.reproduction.measures import ask, choose
+from linkspread.reproduction.methods import (
+    PRINTED,
+    Method,
+    label_methods,
+    link_methods,
+    matched_methods,
+    table_methods,
+)
+from linkspread.reproduction.splits import (
+    label_links,
+    matched_links,
+    random_links,
+)
+
+METRICS = {"text": ("euclidean", "hellinger"), "image": ("euclidean", "chi2")}
+ALLOWED = ("alpha", "C", "ridge", "width", "reg", "score")
+WIDTHS = dict.fromkeys(METRICS, ("local", "0.5 mean"))
+WORDS = {
+    "title": "A table",
+    "introduction": "",
+    "command": "",
+    "name": "small",
+    "environment": {},
+    "step": lambda text: None,
+}
+
+
+@pytest.fixture(scope="module")
+def collection():
+    return small_collection()
+
+
+@pytest.fixture(scope="module")
+def split(collection):
+    drawn = resplit(collection.labels, 110, seed=0)
+    return Split("standard", drawn.train, drawn.test)
+
+
+def quickly(methods):
+    """Return methods with two choices of one parameter, and few neighbours."""
+    fitting = []
+    for method in methods:
+        model = method.model
+        if hasattr(model, "n_neighbors"):
+            model = model.set_params(n_neighbors=12)
+        choices = {n: v for g in method.grid for n, v in g.items() if n in ALLOWED}
+        grid = [{n: _two(v)} for n, v in list(choices.items())[:1]]
+        fitting.append(replace(method, model=model, grid=grid))
+    return fitting
+
+
+def _two(values):
+    """Return two choices; where they are by view, those of the first view only."""
+    if not isinstance(values, dict):
+        return [values[0], values[-1]]
+    first, *others = values
+    return {first: _two(values[first]), **{v: values[v][:1] for v in others}}
+
+
+def permuted(collection, split):
+    """Return the collection with the labels of its test items exchanged."""
+    labels = collection.labels.copy()
+    labels[split.test] = np.random.default_rng(1).permutation(labels[split.test])
+    assert not np.array_equal(labels, collection.labels)
+    return replace(collection, labels=labels)
+
+
+def test_a_resplit_has_all_rows_once_and_the_classes_in_shares(collection):
+    split = resplit(collection.labels, 110, seed=3)
+    assert np.array_equal(np.union1d(split.train, split.test), np.arange(150))
+    assert len(split.train) == 110 and not set(split.train) & set(split.test)
+    shares = np.bincount(collection.labels[split.train]) / 110
+    assert np.allclose(shares, np.bincount(collection.labels) / 150, atol=0.02)
+    other = resplit(collection.labels, 110, seed=4)
+    assert not np.array_equal(other.train, split.train)
+    assert other.name == "re-split 4"
+
+
+def test_a_resplit_leaves_items_on_both_sides(collection):
+    with pytest.raises(LinkspreadError, match="between 1 and 149, got 150"):
+        resplit(collection.labels, 150, seed=0)
+
+
+def test_links_know_training_rows_only(collection, split):
+    views = list(collection.views)
+    shown = label_links(collection.labels, split.train, views, matched=True)
+    shown = shown.resolve({"text": 150, "image": 150})
+    assert not shown.memberships("text")[split.test].sum()
+    matched = shown.judged("text", "image").toarray()
+    assert np.array_equal(np.flatnonzero(np.diag(matched)), split.train)
+    assert matched.sum() == len(split.train)
+    drawn = random_links(collection.labels, split.train, views, 500, seed=0)
+    drawn = drawn.resolve({"text": 150, "image": 150}).judged("text", "image").tocoo()
+    assert drawn.nnz == 500
+    assert set(drawn.row) | set(drawn.col) <= set(split.train)
+    same = collection.labels[drawn.row] == collection.labels[drawn.col]
+    assert np.array_equal(drawn.data > 0, same)
+
+
+def test_permuted_test_labels_change_no_choice_of_the_table(collection, split):
+    methods = quickly(table_methods(METRICS, WIDTHS, quick=True))
+    studies = [
+        run_table(data, methods, [split], n_splits=2, **WORDS)
+        for data in (collection, permuted(collection, split))
+    ]
+    for honest, blind in zip(*(study.methods for study in studies), strict=True):
+        assert honest.runs[0].parameters == blind.runs[0].parameters
+        # The same scores, measured against other labels.
+        assert honest.runs[0].precision != blind.runs[0].precision
+    assert len(studies[0].methods) == len(methods)
+
+
+@pytest.fixture
+def quick_budgets(monkeypatch):
+    """Let the budgets have few choices."""
+    for make in (label_methods, link_methods, matched_methods):
+        monkeypatch.setattr(
+            f"linkspread.reproduction.budgets.{make.__name__}",
+            lambda metrics, make=make: quickly(make(metrics)),
+        )
+
+
+def test_permuted_test_labels_change_no_choice_of_the_budgets(
+    collection, split, quick_budgets
+):
+    def run(data):
+        return run_budgets(
+            data,
+            [split],
+            metrics={v: m[-1:] for v, m in METRICS.items()},
+            labels=(3,),
+            links=(200,),
+            n_splits=2,
+            **WORDS,
+        )
+
+    studies = [run(data) for data in (collection, permuted(collection, split))]
+    for honest, blind in zip(*(study.cells for study in studies), strict=True):
+        assert honest.parameters == blind.parameters
+        assert honest.scores != blind.scores
+
+
+def test_every_method_beats_chance_and_says_what_was_chosen(collection, split):
+    methods = quickly(table_methods(METRICS, WIDTHS, quick=True))
+    study = run_table(collection, methods, [split], n_splits=2, **WORDS)
+    for result in study.methods:
+        assert result.standard.average > 0.45, result.method  # chance is .35
+        assert set(result.standard.per_class["image to text"]) == {
+            "art",
+            "sport",
+            "war",
+        }
+        assert set(result.standard.seconds) == {"choose", "fit and score"}
+    printed = {m.method: m.printed for m in study.methods if m.printed}
+    assert printed.keys() == PRINTED.keys()
+    assert printed["Inter-CP (CSR)"]["average"] == 0.306
+    assert {curve.parameter for curve in study.curves} == {"alpha text"}
+
+
+def test_methods_start_from_what_was_chosen_before(collection, split):
+    grid = [{"n_neighbors": [5, 12]}]
+    first = Method("first", "paper", LinkSpreading(), grid)
+    second = Method(
+        "second",
+        "paper",
+        LinkSpreading(graph="cwa"),
+        [{"beta": [0.5]}],
+        after="first",
+        inherited=("n_neighbors",),
+    )
+
+    def describe(source, target, test, block):
+        return ()
+
+    study = run_table(
+        collection, [first, second], [split], n_splits=2, describe=describe, **WORDS
+    )
+    chosen = [result.runs[0].parameters for result in study.methods]
+    assert chosen[0]["n_neighbors"] in (5, 12) and chosen[1] == {"beta": 0.5}
+    alone = replace(second, after="")
+    other = run_table(collection, [alone], [split], n_splits=2, **WORDS)
+    assert other.methods[0].runs[0].precision != study.methods[1].runs[0].precision
+
+
+def test_inductive_scores_are_those_of_queries_new_to_the_fit(collection, split):
+    links = label_links(collection.labels, split.train, ["text", "image"])
+    model = LinkSpreading(n_neighbors=12)
+    blocks = ask(model, collection.views, links, split.test, protocol="inductive")
+    known = {
+        "text": collection.labels[split.train],
+        "image": np.where(np.isin(np.arange(150), split.train), collection.labels, -1),
+    }
+    views = collection.views
+    seen = {"text": views["text"][split.train], "image": views["image"]}
+    fitted = LinkSpreading(n_neighbors=12).fit(seen, known)
+    expected = fitted.scores(
+        "text", "image", rows=views["text"][split.test], cols=split.test
+    )
+    assert np.allclose(blocks["text to image"], expected)
+    other = ask(model, views, links, split.test, protocol="transductive")
+    assert not np.allclose(blocks["text to image"], other["text to image"])
+
+
+def test_inductive_choices_use_no_test_row(collection, split):
+    methods = quickly(label_methods(METRICS, quick=True))[:2]
+    views = {v: X.copy() for v, X in collection.views.items()}
+    for X in views.values():
+        X[split.test] = X[split.test[::-1]]
+    studies = [
+        run_table(data, methods, [split], protocol="inductive", n_splits=2, **WORDS)
+        for data in (collection, replace(collection, views=views))
+    ]
+    for one, other in zip(*(study.methods for study in studies), strict=True):
+        assert one.runs[0].parameters == other.runs[0].parameters
+
+
+def test_one_label_a_class_keeps_the_defaults(collection, split):
+    known = [np.flatnonzero(collection.labels == c)[0] for c in range(3)]
+    links = label_links(collection.labels, np.array(known), ["text", "image"])
+    method = quickly(label_methods(METRICS))[0]
+    model, tuning = choose(method, collection.views, links)
+    assert tuning is None
+    assert model.get_params() == method.model.get_params()
+
+
+def test_matched_rows_teach_something(collection, split):
+    links = matched_links(split.train, ["text", "image"])
+    y = collection.labels[split.test]
+    for method in matched_methods(METRICS):
+        model = method.model
+        if hasattr(model, "n_neighbors"):
+            model.set_params(n_neighbors=12, alpha=0.9)
+        blocks = ask(
+            model, collection.views, links, split.test, protocol="transductive"
+        )
+        value = mean_average_precision(blocks["text to image"], y, y)
+        assert value > 0.4, method.name
+
+
+def test_link_methods_are_ours_first():
+    for methods in (link_methods(METRICS), label_methods(METRICS)):
+        assert methods[0].name == "LinkSpreading"
+        names = [method.name for method in methods]
+        assert len(set(names)) == len(names)
+
+
+def test_an_unknown_collection_is_refused():
+    with pytest.raises(LinkspreadError, match="one of .*'wikipedia'.*got 'flickr'"):
+        load_benchmark("flickr")
