@@ -141,26 +141,33 @@ def measure(
         split=split.name,
         precision={way: float(np.nanmean(v)) for way, v in values.items()},
         seconds={"choose": chosen - start, "fit and score": fitted - chosen},
-        parameters=chosen_parameters(tuning),
+        parameters=chosen_parameters(tuning, method.inherited),
         per_class=_per_class(values, labels, collection.label_names),
         curve=_curves(blocks, labels),
     )
     return run, tuning
 
 
-def chosen_parameters(tuning: Tuning | None) -> dict[str, Any]:
+def chosen_parameters(
+    tuning: Tuning | None, inherited: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return the parameters that were chosen, for the report.
 
     Parameters
     ----------
     tuning : Tuning or None
+    inherited : sequence of str, default=()
+        Parameters that were chosen for an earlier method, and kept.
 
     Returns
     -------
     parameters : dict
         Empty where nothing was chosen.
     """
-    return {} if tuning is None else flatten(tuning.best_parameters)
+    if tuning is None:
+        return {}
+    known = tuning.model.get_params(deep=False)
+    return flatten({n: known[n] for n in inherited} | tuning.best_parameters)
 
 
 def _ask_new(

@@ -289,7 +289,8 @@ def _inter_cp(
     }
     fine: Grid = {"alpha": _each(views, ALPHAS), "beta": list(BETAS)}
     coarse: Grid = {"alpha": _each(views, ALPHAS[1:8:2]), "beta": [0.3, 0.8, 0.95]}
-    within = {"alpha": 0.1, "beta": 0.95}
+    half: Grid = {"alpha": _each(views, ALPHAS[1::2]), "beta": list(BETAS[::2])}
+    adjusted = LinkSpreading(graph="cwa", adjustment={"alpha": 0.1, "beta": 0.95})
     middle = {view: own[len(own) // 2] for view, own in fixed.items()}
     # Each graph starts from what was chosen for a simpler one, on the same labels.
     plain = {"after": "Inter-CP (k-NN)", "inherited": ("metric",)}
@@ -299,17 +300,23 @@ def _inter_cp(
         {"bandwidth": _each_alone(fixed, view), **some} for view in views
     ]
     rows: list[tuple[str, LinkSpreading, list[Grid], list[Grid], dict[str, Any]]] = [
-        ("k-NN", LinkSpreading(metric=guess), [near], [kinds, near, width], {}),
-        ("SR", _codes("sr", middle), [], [codes], plain),
-        ("CWA", LinkSpreading(graph="cwa", adjustment=within), [], [adjust], same),
-        ("CSR", _codes("csr", middle), [], one_width, coded),
+        ("k-NN", LinkSpreading(metric=guess), [near], [kinds, near, width, fine], {}),
+        ("SR", _codes("sr", middle), [], [codes, half], plain),
+        (
+            "CWA",
+            adjusted,
+            [],
+            [adjust, half],
+            same,
+        ),
+        ("CSR", _codes("csr", middle), [], [*one_width, half], coded),
     ]
     return [
         Method(
             f"Inter-CP ({name})",
             OURS,
             model,
-            [*few, coarse] if quick else [*many, fine],
+            [*few, coarse] if quick else many,
             **start,
         )
         for name, model, few, many, start in rows
