@@ -33,8 +33,8 @@ __all__ = ["propagate", "propagate_rows", "spread_links"]
 Array = np.ndarray
 Alpha = float | tuple[float, float]
 
-# Factors up to this width are shortened in well under a second.
-THIN_WIDTH = 512
+# Factors up to this width are shortened in a few seconds; a sketch takes longer.
+THIN_WIDTH = 1536
 # Error of the filter that is small beside what a rank usually drops.
 COARSE = 1e-3
 

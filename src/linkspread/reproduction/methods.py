@@ -289,7 +289,6 @@ def _inter_cp(
     }
     fine: Grid = {"alpha": _each(views, ALPHAS), "beta": list(BETAS)}
     coarse: Grid = {"alpha": _each(views, ALPHAS[1:8:2]), "beta": [0.3, 0.8, 0.95]}
-    half: Grid = {"alpha": _each(views, ALPHAS[1::2]), "beta": list(BETAS[::2])}
     adjusted = LinkSpreading(graph="cwa", adjustment={"alpha": 0.1, "beta": 0.95})
     middle = {view: own[len(own) // 2] for view, own in fixed.items()}
     # Each graph starts from what was chosen for a simpler one, on the same labels.
@@ -301,15 +300,15 @@ def _inter_cp(
     ]
     rows: list[tuple[str, LinkSpreading, list[Grid], list[Grid], dict[str, Any]]] = [
         ("k-NN", LinkSpreading(metric=guess), [near], [kinds, near, width, fine], {}),
-        ("SR", _codes("sr", middle), [], [codes, half], plain),
+        ("SR", _codes("sr", middle), [], [codes, fine], plain),
         (
             "CWA",
             adjusted,
             [],
-            [adjust, half],
+            [adjust, fine],
             same,
         ),
-        ("CSR", _codes("csr", middle), [], [*one_width, half], coded),
+        ("CSR", _codes("csr", middle), [], [*one_width, fine], coded),
     ]
     return [
         Method(
