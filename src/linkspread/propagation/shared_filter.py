@@ -7,6 +7,7 @@ therefore serves all settings, and a setting is no more than a small core.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -49,6 +50,14 @@ def share_filter(
     separable : SeparableFilter
         With a core for each setting, in their order.
     """
+    return _share_filter(tuple(settings), tol, unseen)
+
+
+@lru_cache(maxsize=4)
+def _share_filter(
+    settings: tuple[Setting, ...], tol: float, unseen: bool
+) -> SeparableFilter:
+    """Do so once for all folds, which have the same grid."""
     make = unseen_response if unseen else fitted_response
     responses = [make(pair, beta) for pair, beta in settings]
     betas = [beta for _, beta in settings]
