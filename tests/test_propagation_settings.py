@@ -12,7 +12,11 @@ from linkspread.graphs import normalize
 from linkspread.links import as_dense
 from linkspread.propagation import spread_links
 from linkspread.propagation.filter import fitted_response, unseen_response
-from linkspread.propagation.settings import settings_bytes, spread_settings
+from linkspread.propagation.settings import (
+    settings_bytes,
+    spread_settings,
+    spread_settings_each,
+)
 from linkspread.propagation.shared_filter import share_filter
 from reference import dense_filter, random_graph, relative_error
 
@@ -86,3 +90,14 @@ def test_the_shared_filter_keeps_its_promise(alphas, betas, unseen):
 
 def test_memory_is_counted_for_both_views():
     assert settings_bytes(label_links()) == pytest.approx(8 * 26 * 3 * (N + M))
+
+
+def test_links_spread_together_are_those_spread_alone():
+    S_x, S_y = graphs()
+    sets = [label_links(0), pair_links(1), label_links(2)]
+    together = spread_settings_each(S_x, sets, S_y, GRID)
+    for Z, spread in zip(sets, together, strict=True):
+        alone = spread_settings(S_x, Z, S_y, GRID)
+        assert np.allclose(spread.left, alone.left)
+        assert np.allclose(spread.right, alone.right)
+        assert np.array_equal(spread.classes, alone.classes)

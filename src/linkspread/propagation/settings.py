@@ -9,13 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from linkspread.links import as_link_matrix
 from linkspread.propagation.chebyshev import filtered_sums
 from linkspread.propagation.parameters import check_tol, working_graphs
 from linkspread.propagation.shared_filter import Setting, share_filter
 
-__all__ = ["SettingsSpread", "settings_bytes", "spread_settings"]
+__all__ = [
+    "SettingsSpread",
+    "settings_bytes",
+    "spread_settings",
+    "spread_settings_each",
+]
 
 Array = np.ndarray
 
@@ -95,12 +101,55 @@ def spread_settings(
     -------
     spread : SettingsSpread
     """
-    S_x, S_y = working_graphs(S_x, Z, S_y)
+    return spread_settings_each(S_x, [Z], S_y, settings, tol=tol, unseen=unseen)[0]
+
+
+def spread_settings_each(
+    S_x: Any,
+    links: Sequence[Any],
+    S_y: Any,
+    settings: Sequence[Setting],
+    *,
+    tol: float = 1e-6,
+    unseen: bool = False,
+) -> list[SettingsSpread]:
+    """Propagate several sets of links over the same graphs, side by side.
+
+    Parameters
+    ----------
+    S_x : sparse or ndarray of shape (n, n)
+    links : sequence of sparse, ndarray or LinkMatrix of shape (n, m)
+    S_y : sparse or ndarray of shape (m, m)
+    settings : sequence of ((float, float), float)
+    tol : float, default=1e-6
+    unseen : bool, default=False
+        All others as in :func:`spread_settings`.
+
+    Returns
+    -------
+    spreads : list of SettingsSpread
+        One for each set of links.
+    """
+    S_x, S_y = working_graphs(S_x, links[0], S_y)
     separable = share_filter(settings, tol=check_tol(tol), unseen=unseen)
-    U, G, V = as_link_matrix(Z).thin()
-    left = filtered_sums(S_x, U, separable.left).reshape(S_x.shape[0], -1)
-    right = filtered_sums(S_y, V, separable.right).reshape(S_y.shape[0], -1)
-    return SettingsSpread(left, right, separable.cores, G, separable.error)
+    thin = [as_link_matrix(Z).thin() for Z in links]
+    lefts = _filter_each(S_x, [U for U, _, _ in thin], separable.left)
+    rights = _filter_each(S_y, [V for _, _, V in thin], separable.right)
+    return [
+        SettingsSpread(left, right, separable.cores, G, separable.error)
+        for left, (_, G, _), right in zip(lefts, thin, rights, strict=True)
+    ]
+
+
+def _filter_each(
+    S: sparse.csr_array, blocks: Sequence[Any], functions: Array
+) -> list[Array]:
+    """Filter blocks in one recurrence, which reads the graph once for all of them."""
+    joined = sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
+    sums = filtered_sums(S, joined, functions)
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    parts = np.split(sums, ends[:-1], axis=2)
+    return [part.reshape(S.shape[0], -1) for part in parts]
 
 
 def settings_bytes(Z: Any) -> float:

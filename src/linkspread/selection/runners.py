@@ -13,7 +13,7 @@ from linkspread.estimators.graph_choice import (
     choose_graphs,
     similarities,
 )
-from linkspread.estimators.graph_kinds import GraphContext
+from linkspread.estimators.graph_kinds import CONSTRAINED, GraphContext
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.parameters import (
     check_adjustment,
@@ -24,7 +24,12 @@ from linkspread.estimators.queries import is_table
 from linkspread.graphs import normalize
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation import Spread, spread_links
-from linkspread.propagation.settings import settings_bytes, spread_settings
+from linkspread.propagation.settings import (
+    SettingsSpread,
+    settings_bytes,
+    spread_settings_each,
+)
+from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
 from linkspread.selection.questions import ScoreBlock, Trial
 
@@ -50,6 +55,21 @@ class ModelRunner:
     def __init__(self, model: Any) -> None:
         self.model = model
         self._memories: list[tuple[Trial, dict[str, Any]]] = []
+
+    def prepare(
+        self,
+        trials: Sequence[Trial],
+        common: Parameters,
+        settings: Sequence[Parameters],
+    ) -> None:
+        """Do nothing: models of other kinds share no work among trials.
+
+        Parameters
+        ----------
+        trials : sequence of Trial
+        common : dict
+        settings : sequence of dict
+        """
 
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
@@ -94,6 +114,36 @@ class SpreadingRunner:
 
     def __init__(self, model: LinkSpreading) -> None:
         self.model = model
+        # Trials whose links were spread together with those of others.
+        self._prepared: list[_Arrows] = []
+
+    def prepare(
+        self,
+        trials: Sequence[Trial],
+        common: Parameters,
+        settings: Sequence[Parameters],
+    ) -> None:
+        """Spread the links of all trials at once, where they have the same graphs.
+
+        Parameters
+        ----------
+        trials : sequence of Trial
+        common : dict
+        settings : sequence of dict
+            As for :meth:`run`.
+        """
+        self._prepared = []
+        models, first = self._models(common, settings), trials[0]
+        if any(trial.views is not first.views for trial in trials):
+            return
+        choices = choose_graphs(models[0], first.views, first.links)
+        kinds = [choice["graph"] for choice in choices.values()]
+        if any(isinstance(kind, str) and kind in CONSTRAINED for kind in kinds):
+            return
+        graphs = self._build(first, models[0])
+        together = [_Arrows(trial, graphs, models) for trial in trials]
+        if _spread_together(together):
+            self._prepared = together
 
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
@@ -112,11 +162,22 @@ class SpreadingRunner:
         ------
         scores : callable
         """
+        for arrows in self._prepared:
+            if arrows.trial is trial:
+                yield from arrows.run()
+                return
+        models = self._models(common, settings)
+        graphs = self._build(trial, models[0])
+        yield from _Arrows(trial, graphs, models).run()
+
+    def _models(
+        self, common: Parameters, settings: Sequence[Parameters]
+    ) -> list[LinkSpreading]:
+        """Return a model for each setting, checked."""
         models = [clone(self.model).set_params(**common, **s) for s in settings]
         for model in models:
             check_parameters(model)
-        graphs = self._build(trial, models[0])
-        yield from _Arrows(trial, graphs, models).run()
+        return models
 
     def _build(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
         """Return the graph of each view and its normalised form."""
@@ -164,15 +225,24 @@ class _Arrows:
         }
         self.unseen = any(is_table(getattr(q, "rows", None)) for q in trial.questions)
 
+        self.spreads: dict[tuple[str, str], SettingsSpread] = {}
+
     def run(self) -> Iterator[ScoreBlock]:
         """Yield the scores of each model, from shared functions where these fit."""
-        fits = all(settings_bytes(Z) <= MAX_BYTES for Z in self.links.values())
-        plain = all(model.rank is None for model in self.models)
-        return self._run_shared() if fits and plain else self._run_single()
+        if self.spreads or _spread_together([self]):
+            return self._run_shared()
+        return self._run_single()
+
+    def grid(self, way: tuple[str, str]) -> list[Setting]:
+        """Return the settings of all models between two views."""
+        return [
+            ((alphas[way[0]], alphas[way[1]]), model.beta)
+            for alphas, model in zip(self.alphas, self.models, strict=True)
+        ]
 
     def _run_shared(self) -> Iterator[ScoreBlock]:
-        """Spread once for all settings."""
-        spreads = {way: self._spread_all(way) for way in self.links}
+        """Score every setting from functions that all of them share."""
+        spreads = self.spreads
         for k in range(len(self.models)):
 
             def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
@@ -183,15 +253,6 @@ class _Arrows:
                     return spread.queries(own, k) @ spread.right[cols].T  # noqa: B023
 
             yield scores
-
-    def _spread_all(self, way: tuple[str, str]) -> Any:
-        """Spread the links of two views with the settings of all models."""
-        grid = [
-            ((alphas[way[0]], alphas[way[1]]), model.beta)
-            for alphas, model in zip(self.alphas, self.models, strict=True)
-        ]
-        S_x, S_y = (self.graphs[view][1] for view in way)
-        return spread_settings(S_x, self.links[way], S_y, grid, unseen=self.unseen)
 
     def _run_single(self) -> Iterator[ScoreBlock]:
         """Spread anew for each alpha and beta; a smaller rank is cut from a larger."""
@@ -235,6 +296,23 @@ class _Arrows:
         if not is_table(rows):
             return left[rows]
         return similarities(self.graphs[view][0], rows, view=view) @ left
+
+
+def _spread_together(trials: Sequence[_Arrows]) -> bool:
+    """Spread the links of trials with the same graphs at once, if memory allows."""
+    first = trials[0]
+    n_bytes = sum(settings_bytes(Z) for arrows in trials for Z in arrows.links.values())
+    if n_bytes > MAX_BYTES or any(model.rank is not None for model in first.models):
+        return False
+    for way in first.links:
+        S_x, S_y = (first.graphs[view][1] for view in way)
+        links = [arrows.links[way] for arrows in trials]
+        spreads = spread_settings_each(
+            S_x, links, S_y, first.grid(way), unseen=first.unseen
+        )
+        for arrows, spread in zip(trials, spreads, strict=True):
+            arrows.spreads[way] = spread
+    return True
 
 
 def choose_runner(model: Any) -> ModelRunner | SpreadingRunner:

@@ -172,6 +172,8 @@ def _measure(
         own = [
             {n: v for n, v in settings[k].items() if n not in common} for k in members
         ]
+        if fold == 0:
+            runner.prepare([t for trial in trials for t in trial], common, own)
         answers: list[list[float]] = [[] for _ in members]
         for trial in trials[fold]:
             for found, scores in zip(
