@@ -24,6 +24,8 @@ from pathlib import Path
 import numpy as np
 from joblib import cpu_count
 
+from linkspread.reproduction.environment import name_processor
+
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "linkspread")
@@ -137,7 +139,7 @@ def environment():
     return {
         "python": platform.python_version(),
         **versions,
-        "cpu": _cpu_model(),
+        "cpu": name_processor(),
         "cores": cpu_count(),
         "memory_gigabytes": round(pages / 1e9, 1),
         "commit": _git("rev-parse", "--short", "HEAD"),
@@ -235,16 +237,6 @@ def _copy_speed(n_bytes=2**28):
         # NumPy releases the interpreter lock while it copies.
         timing = measure(lambda: list(pool.map(np.copyto, *parts)))
     return 2 * source.nbytes / timing["seconds_min"]
-
-
-def _cpu_model():
-    """Return the name of the processor."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-    return names[0] if names else platform.machine()
 
 
 def _git(*arguments):

@@ -14,14 +14,10 @@ import sys
 import traceback
 
 import harness
+from linkspread.report import replace_between
 
 README = harness.FOLDER / "README.md"
 FRONT_PAGE = harness.FOLDER.parent / "README.md"
-RESULTS = ("<!-- results: written by run.py -->", "<!-- end of results -->")
-HEADLINE = (
-    "<!-- headline: written by benchmarks/run.py -->",
-    "<!-- end of headline -->",
-)
 
 
 def main(arguments=None):
@@ -90,17 +86,14 @@ def cell(value):
 def write_tables():
     """Write a section per stored result here, and their headlines on the front page."""
     paths = sorted(harness.RESULTS.glob("*.json"))
-    write_between(README, RESULTS, "\n\n".join(section(path) for path in paths))
+    write_part(README, "results", "\n\n".join(section(path) for path in paths))
     lines = [line for path in paths for line in headline(path)]
-    write_between(FRONT_PAGE, HEADLINE, "\n".join(f"- {line}" for line in lines))
+    write_part(FRONT_PAGE, "headline", "\n".join(f"- {line}" for line in lines))
 
 
-def write_between(path, marks, body):
-    """Replace what stands between two marks of a file."""
-    start, end = marks
-    before, _, rest = path.read_text(encoding="utf-8").partition(start)
-    _, _, after = rest.partition(end)
-    text = f"{before}{start}\n\n{body}\n\n{end}{after}"
+def write_part(path, name, body):
+    """Replace what stands between the marks of a part of a page."""
+    text = replace_between(path.read_text(encoding="utf-8"), name, body)
     path.write_text(text, encoding="utf-8")
 
 

@@ -8,6 +8,7 @@ from linkspread import LinkSpreading
 from linkspread.cli import app
 from linkspread.exceptions import LinkspreadError
 from linkspread.report import read_study
+from linkspread.reproduction import tables
 from linkspread.reproduction.methods import Method
 
 
@@ -58,6 +59,33 @@ def test_the_inductive_protocol_is_named_in_the_report(tmp_path, few_methods):
     run("reproduce", "wikipedia", "--data", tmp_path, "--output", tmp_path / "o",
         "--protocol", "inductive")  # fmt: skip
     assert "in no graph" in read_study(tmp_path / "o" / "study.json").introduction
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_work(tmp_path, few_methods):
+    write_wikipedia(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LinkspreadError, match="folder that can be written"):
+        run("reproduce", "wikipedia", "--data", tmp_path, "--output",
+            tmp_path / "file" / "report")  # fmt: skip
+
+
+def test_what_was_measured_is_kept_when_a_later_method_fails(
+    tmp_path, few_methods, monkeypatch
+):
+    write_wikipedia(tmp_path)
+    real, measured = tables.measure, []
+
+    def fail_at_the_second(method, *arguments, **keywords):
+        if measured:
+            raise KeyboardInterrupt
+        measured.append(method)
+        return real(method, *arguments, **keywords)
+
+    monkeypatch.setattr(tables, "measure", fail_at_the_second)
+    CliRunner().invoke(app, ["reproduce", "wikipedia", "--data", str(tmp_path),
+                             "--output", str(tmp_path / "o")])  # fmt: skip
+    study = read_study(tmp_path / "o" / "study.json")
+    assert [m.method for m in study.methods] == ["near"]
 
 
 def test_an_unknown_protocol_is_refused(tmp_path, few_methods):

@@ -84,5 +84,24 @@ def test_a_mask_of_another_length_is_refused():
 
 def test_pairs_by_id_must_be_resolved_before_items_are_hidden():
     links = Links.from_pairs([("a", "x")], between=("text", "image"))
-    with pytest.raises(LinkError, match="resolved to positions"):
+    with pytest.raises(LinkError, match="resolve the links first"):
         links.hide({"text": [0]})
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        ({"text": [5]}, "view 'text' must be from 0 to 4, got 5"),
+        ({"text": [-1]}, "view 'text' must be from 0 to 4, got -1"),
+        ({"sound": [0]}, r"\['text', 'image'\], got 'sound'"),
+    ],
+)
+def test_items_that_are_not_there_are_refused(positions, message):
+    for part in (both_kinds().hide, both_kinds().select):
+        with pytest.raises(LinkError, match=message):
+            part(positions)
+
+
+def test_an_item_is_selected_once():
+    with pytest.raises(LinkError, match="got 3 positions of 2 items"):
+        both_kinds().select({"text": [0, 1, 0]})

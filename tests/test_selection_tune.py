@@ -236,6 +236,12 @@ def test_settings_that_share_a_graph_are_grouped():
         ),
         ({"grid": {"alpha": []}}, "at least one value for 'alpha'"),
         ({"grid": "alpha"}, "`grid` must map names of parameters"),
+        ({"grid": []}, "at least one stage"),
+        ({"grid": {"alfa": [0.1]}}, "parameters of LinkSpreading.*got 'alfa'"),
+        ({"n_splits": 1}, "`n_splits` must be an integer from 2, got 1"),
+        ({"n_splits": "5"}, "`n_splits` must be an integer from 2, got '5'"),
+        ({"n_repeats": 0}, "`n_repeats` must be a positive integer, got 0"),
+        ({"model": "knn"}, "`model` must be an estimator.*got 'knn'"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(data, known, change, message):
@@ -261,3 +267,9 @@ def test_a_single_must_link_cannot_be_held_out(data):
                              between=("text", "image"))  # fmt: skip
     with pytest.raises(LinkError, match="got 1 must and 2 cannot"):
         tune(data.views(), links, GRID)
+
+
+def test_folds_of_items_need_labels(data):
+    links = Links.from_matched(("text", "image"), 60)
+    with pytest.raises(LinkError, match="where no item has a label, got 'items'"):
+        tune(data.views(), links, GRID, folds="items")

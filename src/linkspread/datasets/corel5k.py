@@ -8,6 +8,7 @@ The data are not part of this package; they are read from a folder.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from linkspread.datasets.collection import Collection
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.datasets.folders import file_error, find_folder, read_lines
+from linkspread.exceptions import ViewError
 from linkspread.validation import check_table
 
 __all__ = ["Corel5k", "load_corel5k"]
@@ -84,8 +86,14 @@ def load_corel5k(
     corel5k : Corel5k
         Training rows first, then test rows.
     """
-    folder = _find_folder(folder)
-    words = tuple(_read_lines(folder / "labels" / _WORDS))
+    folder = find_folder(
+        folder,
+        name="corel5k",
+        title="the Corel5k benchmark",
+        holds="labels, train_jpeg and test_jpeg",
+        source=_SOURCE,
+    )
+    words = tuple(_lines(folder / "labels" / _WORDS))
     parts = [_read_part(folder, name, len(words)) for name in _PARTS]
     twice = {p.stem for p in parts[0]} & {p.stem for p in parts[1]}
     if twice:
@@ -110,41 +118,10 @@ def load_corel5k(
     )
 
 
-def _find_folder(folder: str | os.PathLike[str] | None) -> Path:
-    """Return the folder given or the one below LINKSPREAD_DATA."""
-    if folder is None and not os.environ.get("LINKSPREAD_DATA"):
-        raise LinkspreadError(
-            "`folder` must name the folder of the Corel5k benchmark where the "
-            f"environment variable LINKSPREAD_DATA is not set, got None. {_SOURCE}"
-        )
-    if folder is None:
-        folder = Path(os.environ["LINKSPREAD_DATA"]) / "corel5k"
-    if not Path(folder).is_dir():
-        raise LinkspreadError(
-            f"`folder` must be a folder with labels, train_jpeg and test_jpeg, got "
-            f"{str(folder)!r}, which does not exist. {_SOURCE}"
-        )
-    return Path(folder)
-
-
-def _read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file that are not blank."""
-    if not path.is_file():
-        raise _file_error(path, "must exist", "no such file")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise _file_error(path, "must be plain text", "other bytes") from error
-    lines = [line.strip() for line in lines if line.strip()]
-    if not lines:
-        raise _file_error(path, "must have at least one line", "none")
-    return lines
-
-
 def _read_part(folder: Path, name: str, n_words: int) -> dict[Path, list[int]]:
     """Return the keyword columns of each picture of one part, by its file."""
     path, keywords = folder / "labels" / name, {}
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         got = f"{line[:80]!r} on line {number}"
         picture_id, columns = _read_line(line, path, got, n_words)
         picture = folder / _PARTS[name] / f"{picture_id}.jpeg"
@@ -193,8 +170,6 @@ def _picture_table(features: Any, pictures: Sequence[Path], n_train: int) -> Any
     return X
 
 
-def _file_error(path: Path, rule: str, received: str) -> LinkspreadError:
-    """Return the error of a file that breaks a rule."""
-    return LinkspreadError(
-        f"{path} {rule}, got {received}. Unpack the data again. {_SOURCE}"
-    )
+# The messages of this collection tell where it comes from.
+_file_error = partial(file_error, source=_SOURCE)
+_lines = partial(read_lines, source=_SOURCE)

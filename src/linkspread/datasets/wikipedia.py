@@ -6,13 +6,14 @@ The data are not part of this package; `load_wikipedia` reads them from a folder
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.io import loadmat
 
 from linkspread.datasets.collection import Collection
-from linkspread.exceptions import LinkspreadError
+from linkspread.datasets.folders import file_error, find_folder, read_lines
 
 __all__ = ["Wikipedia", "load_wikipedia"]
 
@@ -65,8 +66,14 @@ def load_wikipedia(folder: str | os.PathLike[str] | None = None) -> Wikipedia:
     wikipedia : Wikipedia
         Training rows first, then test rows.
     """
-    folder = _find_folder(folder)
-    label_names = tuple(_read_lines(folder / _CATEGORIES))
+    folder = find_folder(
+        folder,
+        name="wikipedia",
+        title="the Wikipedia benchmark",
+        holds=_FEATURES,
+        source=_SOURCE,
+    )
+    label_names = tuple(_lines(folder / _CATEGORIES))
     parts = [_read_list(folder / name, len(label_names)) for name in _PARTS.values()]
     rows = [row for part in parts for row in part]
     n_train = len(parts[0])
@@ -83,38 +90,10 @@ def load_wikipedia(folder: str | os.PathLike[str] | None = None) -> Wikipedia:
     )
 
 
-def _find_folder(folder: str | os.PathLike[str] | None) -> Path:
-    """Return the folder given or the one below LINKSPREAD_DATA."""
-    if folder is None and not os.environ.get("LINKSPREAD_DATA"):
-        raise LinkspreadError(
-            "`folder` must name the folder of the Wikipedia benchmark where the "
-            f"environment variable LINKSPREAD_DATA is not set, got None. {_SOURCE}"
-        )
-    if folder is None:
-        folder = Path(os.environ["LINKSPREAD_DATA"]) / "wikipedia"
-    if not Path(folder).is_dir():
-        raise LinkspreadError(
-            f"`folder` must be a folder with {_FEATURES}, got {str(folder)!r}, which "
-            f"does not exist. {_SOURCE}"
-        )
-    return Path(folder)
-
-
-def _read_lines(path: Path) -> list[str]:
-    """Return the lines of a list file that are not blank."""
-    if not path.is_file():
-        raise _file_error(path, "must exist", "no such file")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise _file_error(path, "must be plain text", "other bytes") from error
-    return [line.strip() for line in lines if line.strip()]
-
-
 def _read_list(path: Path, n_classes: int) -> list[tuple[str, str, str]]:
     """Return text id, image id and category (from 1) of each line of a list file."""
     rows = []
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in enumerate(_lines(path), start=1):
         fields = line.split("\t")
         if len(fields) != 3 or fields[2] not in map(str, range(1, n_classes + 1)):
             rule = (
@@ -165,8 +144,6 @@ def _read_tables(path: Path) -> dict[str, np.ndarray]:
     return {name: content[name] for name in names}
 
 
-def _file_error(path: Path, rule: str, received: str) -> LinkspreadError:
-    """Return the error of a file that breaks a rule."""
-    return LinkspreadError(
-        f"{path} {rule}, got {received}. Unpack the data again. {_SOURCE}"
-    )
+# The messages of this collection tell where it comes from.
+_file_error = partial(file_error, source=_SOURCE)
+_lines = partial(read_lines, source=_SOURCE)

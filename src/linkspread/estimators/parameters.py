@@ -95,22 +95,22 @@ def check_adjustment(
     return {view: {"alpha": own[view], "beta": own_beta} for view in alphas}
 
 
-def check_count(value: Any, *, name: str, remedy: str) -> int:
-    """Return a positive integer.
+def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int:
+    """Return an integer that is large enough.
 
     Parameters
     ----------
     value : int
     name, remedy : str
         Name of the argument and what to do instead, for the message.
+    at_least : int, default=1
 
     Returns
     -------
     count : int
     """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < 1:
-        raise LinkspreadError(
-            f"`{name}` must be a positive integer, got {value!r}. {remedy}"
-        )
+    if not is_integer or value < at_least:
+        kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
+        raise LinkspreadError(f"`{name}` must be {kind}, got {value!r}. {remedy}")
     return int(value)

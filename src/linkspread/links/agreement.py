@@ -5,10 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkError
+from linkspread.exceptions import LinkError, UnknownItemError
 from linkspread.links.items import Items
 
-__all__ = ["check_between", "check_labels_fit", "check_same_items"]
+__all__ = [
+    "check_between",
+    "check_labels_fit",
+    "check_positions",
+    "check_same_items",
+]
 
 
 def check_between(between: Any) -> tuple[str, str]:
@@ -47,6 +52,47 @@ def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> N
                 f"{memberships.shape[0]:,} labels for {items[view].n_items:,} items. "
                 "Give one label per row, -1 for unknown."
             )
+
+
+def check_positions(
+    positions: Mapping[str, Any], items: Mapping[str, Items], *, once: bool = False
+) -> dict[str, np.ndarray]:
+    """Return positions of items by view, which must be among those at hand.
+
+    Parameters
+    ----------
+    positions : mapping from str to array-like of int
+    items : mapping from str to Items
+        Of the views that are known.
+    once : bool, default=False
+        Whether each item may be named only once.
+
+    Returns
+    -------
+    positions : dict from str to ndarray of int
+    """
+    checked = {}
+    for view, where in positions.items():
+        if view not in items:
+            raise LinkError(
+                f"positions must be of views that the links know, {list(items)}, got "
+                f"{view!r}. Correct the name, or resolve the links first."
+            )
+        chosen, n_items = np.asarray(where, dtype=np.int64), items[view].n_items
+        outside = chosen[(chosen < 0) | (chosen >= n_items)]
+        if len(outside):
+            raise UnknownItemError(
+                f"positions in view {view!r} must be from 0 to {n_items - 1:,}, got "
+                f"{outside[0]}. Correct it."
+            )
+        if once and len(np.unique(chosen)) < len(chosen):
+            raise LinkError(
+                f"items of view {view!r} must be selected once each, got "
+                f"{len(chosen):,} positions of {len(np.unique(chosen)):,} items. Drop "
+                "the repeated ones."
+            )
+        checked[view] = chosen
+    return checked
 
 
 def check_same_items(one: Items, other: Items) -> None:

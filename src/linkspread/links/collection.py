@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from linkspread.exceptions import LinkError
 from linkspread.links.agreement import (
     check_between,
     check_labels_fit,
+    check_positions,
     check_same_items,
 )
 from linkspread.links.balance import Balance, balance_pairs, check_balance
@@ -307,7 +306,7 @@ class Links:
         -------
         links : Links
         """
-        hidden = {view: np.asarray(where) for view, where in positions.items()}
+        hidden = check_positions(positions, self._items)
         labels = [hide_labels(labels, hidden) for labels in self._labels]
         return Links(
             labels=labels, pairs=hide_pairs(self._pairs, hidden), items=self._items
@@ -325,7 +324,7 @@ class Links:
         -------
         links : Links
         """
-        chosen = {view: np.asarray(where) for view, where in positions.items()}
+        chosen = check_positions(positions, self._items, once=True)
         items = {
             view: own.take(chosen[view]) if view in chosen else own
             for view, own in self._items.items()

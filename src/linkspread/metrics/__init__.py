@@ -12,6 +12,7 @@ An item is relevant to a query when they share a class. Equal scores are ranked 
 the position of the item.
 """
 
+from linkspread.metrics.blocks import ScoreBlock
 from linkspread.metrics.cutoff import ndcg, recall_at_k
 from linkspread.metrics.precision import (
     average_precision,
@@ -20,6 +21,7 @@ from linkspread.metrics.precision import (
 )
 
 __all__ = [
+    "ScoreBlock",
     "average_precision",
     "mean_average_precision",
     "ndcg",

@@ -4,12 +4,12 @@ from linkspread.report.budget_curves import budget_figures
 from linkspread.report.budgets import Budget, BudgetCell, BudgetStudy
 from linkspread.report.comparison import (
     ComparisonRow,
-    ScoreBlock,
     compare_chance,
     compare_label_spreading,
     compare_scores,
 )
 from linkspread.report.figures import class_figures, parameter_figures, recall_figures
+from linkspread.report.files import check_folder
 from linkspread.report.markdown import (
     parameters_markdown,
     replace_between,
@@ -37,12 +37,12 @@ __all__ = [
     "MethodResult",
     "ParameterCurve",
     "Run",
-    "ScoreBlock",
     "Search",
     "TableStudy",
     "budget_figures",
     "build_page",
     "build_study_page",
+    "check_folder",
     "choose_labeled",
     "choose_queries",
     "class_figures",

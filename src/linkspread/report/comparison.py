@@ -7,30 +7,22 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.semi_supervised import LabelSpreading
 
-from linkspread.metrics import mean_average_precision
+from linkspread.metrics import ScoreBlock, mean_average_precision
 from linkspread.report.protocol import expected_by_chance
 
 __all__ = [
     "ComparisonRow",
-    "ScoreBlock",
     "compare_chance",
     "compare_label_spreading",
     "compare_scores",
 ]
 
 Labels = Mapping[str, np.ndarray]
-
-
-class ScoreBlock(Protocol):
-    """Scores of some items of a view against some items of another."""
-
-    def __call__(self, source: str, target: str, *, rows: Any, cols: Any) -> Any:
-        """Return the block of shape (n_rows, n_cols) for positions in the views."""
 
 
 @dataclass(frozen=True)

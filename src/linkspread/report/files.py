@@ -1,11 +1,36 @@
 """Files that are replaced as a whole: readers see the old or the new one."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from linkspread.exceptions import LinkspreadError
 
-__all__ = ["replace_file"]
+__all__ = ["check_folder", "replace_file"]
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make a folder, and make sure before long work that it can be written.
+
+    Parameters
+    ----------
+    folder : path-like
+
+    Returns
+    -------
+    folder : Path
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise LinkspreadError(
+            f"The report must go to a folder that can be written, got "
+            f"{str(folder)!r}: {error.strerror}. Choose another folder."
+        ) from error
+    return folder
 
 
 def replace_file(path: str | os.PathLike[str], text: str, *, what: str) -> Path:

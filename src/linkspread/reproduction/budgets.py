@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ def run_budgets(
     links: Sequence[int] = (300, 1_000, 3_000, 10_000, 30_000),
     matched: bool = True,
     n_splits: int = 5,
+    keep: Callable[[BudgetStudy], Any] | None = None,
     step: Callable[[str], None] = print,
 ) -> BudgetStudy:
     """Measure every method at every amount of supervision.
@@ -70,6 +72,8 @@ def run_budgets(
         Also learn from matched training rows only.
     n_splits : int, default=5
         Folds of the cross-validation.
+    keep : callable, default=None
+        Called with what there is after every cell, so that nothing is lost.
     step : callable, default=print
         Called with the name of each step.
 
@@ -82,20 +86,23 @@ def run_budgets(
     budgets += [(("links", k), link_methods(metrics)) for k in links]
     if matched:
         budgets.append((("matched pairs", None), matched_methods(metrics)))
-    cells = []
-    for budget, methods in budgets:
-        for method in methods:
-            step(f"{_words(budget)}: {method.name}")
-            cells.append(_measure_cell(collection, splits, budget, method, n_splits))
-    return BudgetStudy(
+    study = BudgetStudy(
         title=title,
         introduction=introduction,
         command=command,
         collection=name,
         ours="LinkSpreading",
-        cells=tuple(cells),
+        cells=(),
         environment=dict(environment),
     )
+    for budget, methods in budgets:
+        for method in methods:
+            step(f"{_words(budget)}: {method.name}")
+            cell = _measure_cell(collection, splits, budget, method, n_splits)
+            study = replace(study, cells=(*study.cells, cell))
+            if keep is not None:
+                keep(study)
+    return study
 
 
 def _measure_cell(

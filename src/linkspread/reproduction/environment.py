@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["describe_environment"]
+__all__ = ["describe_environment", "name_processor"]
 
 PACKAGES = ("linkspread", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -22,14 +22,19 @@ def describe_environment() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         **versions,
-        "processor": _processor(),
+        "processor": name_processor(),
         "cores": str(os.cpu_count()),
         "date": datetime.date.today().isoformat(),
     }
 
 
-def _processor() -> str:
-    """Return the name of the processor, as far as the system tells."""
+def name_processor() -> str:
+    """Return the name of the processor, as far as the system tells.
+
+    Returns
+    -------
+    name : str
+    """
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from linkspread.progress import announce, format_seconds
 from linkspread.report import MethodResult, ParameterCurve, Run, Search, TableStudy
+from linkspread.reproduction.examples import describe_searches
 from linkspread.reproduction.measures import ask, measure
 from linkspread.reproduction.methods import OURS, PRINTED, Method
 from linkspread.reproduction.splits import Split, label_links
@@ -16,10 +17,6 @@ from linkspread.selection import Tuning
 from linkspread.selection.tuning import flatten
 
 __all__ = ["run_table"]
-
-Array = np.ndarray
-# Items described for the page: the query, its results with scores, and directions.
-Describe = Callable[[str, str, Array, Array], tuple[Search, ...]]
 
 
 def run_table(
@@ -35,7 +32,7 @@ def run_table(
     protocol: str = "transductive",
     n_splits: int = 5,
     printed: bool = True,
-    describe: Describe | None = None,
+    keep: Callable[[TableStudy], Any] | None = None,
     step: Callable[[str], None] = print,
 ) -> TableStudy:
     """Measure every method on every split.
@@ -56,8 +53,8 @@ def run_table(
         Folds of the cross-validation.
     printed : bool, default=True
         Whether the paper's figures are for this collection.
-    describe : callable, default=None
-        Makes examples of searches from the scores of the best of our methods.
+    keep : callable, default=None
+        Called with what there is after every method, so that nothing is lost.
     step : callable, default=print
         Called with the name of each step.
 
@@ -66,7 +63,17 @@ def run_table(
     study : TableStudy
     """
     directions = _directions(collection.views)
-    results, curves = [], []
+    study = TableStudy(
+        title=title,
+        introduction=introduction,
+        command=command,
+        collection=name,
+        directions=tuple(directions),
+        methods=(),
+        curves=(),
+        examples=(),
+        environment=dict(environment),
+    )
     tunings: dict[tuple[str, str], Tuning | None] = {}
     for method in methods:
         runs = []
@@ -77,26 +84,18 @@ def run_table(
             tunings[method.name, split.name] = tuning
             _tell(method, run)
             runs.append(run)
-            if split is splits[0]:
-                curves += _curves(method, tuning)
         figures = _printed(method, directions) if printed else None
-        results.append(MethodResult(method.name, method.group, figures, tuple(runs)))
-    examples: tuple[Search, ...] = ()
-    if describe is not None:
-        step("examples")
-        model = _best_of_ours(methods, results, tunings, splits[0])
-        examples = _examples(collection, model, splits[0], describe)
-    return TableStudy(
-        title=title,
-        introduction=introduction,
-        command=command,
-        collection=name,
-        directions=tuple(directions),
-        methods=tuple(results),
-        curves=tuple(curves),
-        examples=examples,
-        environment=dict(environment),
-    )
+        result = MethodResult(method.name, method.group, figures, tuple(runs))
+        curves = _curves(method, tunings[method.name, splits[0].name])
+        study = replace(
+            study, methods=(*study.methods, result), curves=(*study.curves, *curves)
+        )
+        if keep is not None:
+            keep(study)
+    step("examples")
+    model = _best_of_ours(methods, study.methods, tunings, splits[0])
+    examples = _examples(collection, model, splits[0], protocol)
+    return replace(study, examples=examples)
 
 
 def _start(method: Method, earlier: Tuning | None) -> Method:
@@ -156,23 +155,28 @@ def _best_of_ours(
     split: Split,
 ) -> Any:
     """Return the best of our methods on a split, with its parameters, not fitted."""
-    ours = [k for k, method in enumerate(methods) if method.group == OURS]
-    best = methods[max(ours, key=lambda k: results[k].runs[0].average)]
+    pairs = zip(methods, results, strict=True)
+    ours = [(r.runs[0].average, m.name, m) for m, r in pairs if m.group == OURS]
+    if not ours:
+        return None
+    best = max(ours, key=lambda entry: entry[0])[-1]
     tuning = tunings[best.name, split.name]
     return best.model if tuning is None else tuning.model
 
 
 def _examples(
-    collection: Any, model: Any, split: Split, describe: Describe
+    collection: Any, model: Any, split: Split, protocol: str
 ) -> tuple[Search, ...]:
     """Search for test items with test items, in both directions."""
+    if model is None:
+        return ()
     views = collection.views
     links = label_links(collection.labels, split.train, list(views))
     found: tuple[Search, ...] = ()
-    blocks = ask(model, views, links, split.test, protocol="transductive")
+    blocks = ask(model, views, links, split.test, protocol=protocol)
     for way, block in blocks.items():
         source, _, target = way.partition(" to ")
-        found += describe(source, target, split.test, block)
+        found += describe_searches(collection, source, target, split.test, block)
     return found
 
 

@@ -6,7 +6,14 @@ from typing import Any
 
 from linkspread.exceptions import LinkspreadError
 
-__all__ = ["Parameters", "expand_grid", "group_settings", "refine_stages"]
+__all__ = [
+    "Parameters",
+    "check_model",
+    "check_names",
+    "expand_grid",
+    "group_settings",
+    "refine_stages",
+]
 
 Parameters = dict[str, Any]
 
@@ -51,9 +58,53 @@ def refine_stages(grid: Any) -> list[Mapping[str, Any]]:
     -------
     stages : list of mappings
     """
-    if isinstance(grid, Sequence) and not isinstance(grid, str):
-        return list(grid)
-    return [grid]
+    if isinstance(grid, str | Mapping) or not isinstance(grid, Sequence):
+        one: Any = grid
+        return [one]
+    if not grid:
+        raise LinkspreadError(
+            "`grid` must have at least one stage, got an empty list. Leave it out for "
+            "the default grid."
+        )
+    return list(grid)
+
+
+def check_model(model: Any) -> Any:
+    """Return a model whose parameters can be tried.
+
+    Parameters
+    ----------
+    model : object
+
+    Returns
+    -------
+    model : estimator
+    """
+    missing = [n for n in ("get_params", "fit", "scores") if not hasattr(model, n)]
+    if missing:
+        raise LinkspreadError(
+            "`model` must be an estimator with fit(views, links) and scores, got "
+            f"{model!r:.60} without {missing[0]!r}. Use LinkSpreading() or one of "
+            "`linkspread.baselines`."
+        )
+    return model
+
+
+def check_names(grid: Any, model: Any) -> None:
+    """Refuse a grid of parameters that the model does not have.
+
+    Parameters
+    ----------
+    grid : mapping from str
+    model : estimator
+    """
+    known = list(model.get_params(deep=False))
+    unknown = [name for name in grid if name not in known]
+    if isinstance(grid, Mapping) and unknown:
+        raise LinkspreadError(
+            f"`grid` must name parameters of {type(model).__name__}, {known}, got "
+            f"{unknown[0]!r}. Correct the name."
+        )
 
 
 def group_settings(

@@ -9,21 +9,14 @@ from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from linkspread.links import Links
-from linkspread.metrics import mean_average_precision
+from linkspread.metrics import ScoreBlock, mean_average_precision
 
-__all__ = ["ItemQuestion", "PairQuestion", "Question", "ScoreBlock", "Trial"]
+__all__ = ["ItemQuestion", "PairQuestion", "Question", "Trial"]
 
 Array = np.ndarray
 
 # Scores of held-out pairs are computed in blocks of so many entries.
 BLOCK_ENTRIES = 1 << 22
-
-
-class ScoreBlock(Protocol):
-    """Scores of some items of a view against some items of another."""
-
-    def __call__(self, source: str, target: str, *, rows: Any, cols: Any) -> Array:
-        """Return the block of shape (n_rows, n_cols)."""
 
 
 class Question(Protocol):

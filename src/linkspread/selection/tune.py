@@ -10,12 +10,15 @@ from sklearn.base import clone
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import remember_graphs
 from linkspread.estimators.link_choice import choose_links
-from linkspread.exceptions import LinkspreadError
+from linkspread.estimators.parameters import check_count
+from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Items, Links
 from linkspread.progress import track
 from linkspread.selection.folds import LabelFolds, item_trials, link_trials
 from linkspread.selection.grids import (
     Parameters,
+    check_model,
+    check_names,
     expand_grid,
     group_settings,
     refine_stages,
@@ -103,7 +106,7 @@ def tune(
     (2, True)
     """
     start = time.perf_counter()
-    model = LinkSpreading() if model is None else model
+    model = check_model(LinkSpreading() if model is None else model)
     trials = _make_trials(
         views, links, ids, n_splits, n_repeats, protocol, folds, random_state
     )
@@ -112,6 +115,7 @@ def tune(
     tried: list[Parameters] = []
     scores: list[Array] = []
     for stage in stages:
+        check_names(stage, model)
         settings = [chosen | setting for setting in expand_grid(stage)]
         with remember_graphs():
             measured = _measure(model, settings, trials, verbose=verbose)
@@ -135,12 +139,19 @@ def _make_trials(
 ) -> Trials:
     """Check what was given and part it into folds."""
     _check_choice(protocol, PROTOCOLS, "protocol")
+    check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
+    check_count(n_repeats, name="n_repeats", remedy="The default is 1.")
     _check_choice(folds, FOLDS, "folds")
     tables, ids = check_views(views, ids)
     items = {view: Items(ids[view], view=view) for view in tables}
     resolved: Links = choose_links(links, tables).resolve(items)
     has_labels = any(resolved.memberships(view) is not None for view in tables)
-    if folds == "items" or (folds == "auto" and has_labels):
+    if folds == "items" and not has_labels:
+        raise LinkError(
+            f"`folds` must be 'links' or 'auto' where no item has a label, got 'items' "
+            f"and {resolved!r}. Leave it out, or give labels."
+        )
+    if folds != "links" and has_labels:
         splitter = LabelFolds(n_splits, n_repeats=n_repeats, random_state=random_state)
         return item_trials(tables, resolved, splitter, protocol=protocol)
     if protocol == "inductive":

@@ -1,0 +1,89 @@
+"""Folders of published data, and the text files in them."""
+
+import os
+from pathlib import Path
+
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["file_error", "find_folder", "read_lines"]
+
+
+def find_folder(
+    folder: str | os.PathLike[str] | None,
+    *,
+    name: str,
+    title: str,
+    holds: str,
+    source: str,
+) -> Path:
+    """Return the folder given, or the one below LINKSPREAD_DATA.
+
+    Parameters
+    ----------
+    folder : path-like or None
+    name : str
+        Of the folder below LINKSPREAD_DATA.
+    title, holds, source : str
+        What it is called, what must be in it, and where it comes from, for messages.
+
+    Returns
+    -------
+    folder : Path
+    """
+    if folder is None and not os.environ.get("LINKSPREAD_DATA"):
+        raise LinkspreadError(
+            f"`folder` must name the folder of {title} where the environment variable "
+            f"LINKSPREAD_DATA is not set, got None. {source}"
+        )
+    if folder is None:
+        folder = Path(os.environ["LINKSPREAD_DATA"]) / name
+    if not Path(folder).is_dir():
+        raise LinkspreadError(
+            f"`folder` must be a folder with {holds}, got {str(folder)!r}, which does "
+            f"not exist. {source}"
+        )
+    return Path(folder)
+
+
+def read_lines(path: Path, *, source: str) -> list[str]:
+    """Return the lines of a text file that are not blank, of which there must be one.
+
+    Parameters
+    ----------
+    path : Path
+    source : str
+        Where the data come from, for messages.
+
+    Returns
+    -------
+    lines : list of str
+    """
+    if not path.is_file():
+        raise file_error(path, "must exist", "no such file", source=source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise file_error(
+            path, "must be plain text", "other bytes", source=source
+        ) from error
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise file_error(path, "must have at least one line", "none", source=source)
+    return lines
+
+
+def file_error(path: Path, rule: str, received: str, *, source: str) -> LinkspreadError:
+    """Return the error of a file that breaks a rule.
+
+    Parameters
+    ----------
+    path : Path
+    rule, received, source : str
+
+    Returns
+    -------
+    error : LinkspreadError
+    """
+    return LinkspreadError(
+        f"{path} {rule}, got {received}. Unpack the data again. {source}"
+    )
