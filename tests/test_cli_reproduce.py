@@ -111,3 +111,8 @@ def test_budgets_are_written_too(tmp_path, monkeypatch):
     assert len(study.cells) == 3 * 2
     assert all(len(cell.scores) == 2 for cell in study.cells)
     assert study.ratio(("links", 1000)) is not None
+    run("reproduce", "budgets", "wikipedia", "--data", tmp_path, "--quick",
+        "--output", output, "--repetitions", 3, "--resume")  # fmt: skip
+    longer = read_study(output / "study.json")
+    assert [c.scores[:2] for c in longer.cells] == [c.scores for c in study.cells]
+    assert all(len(cell.scores) == 3 for cell in longer.cells)

@@ -116,7 +116,7 @@ def test_graphs_that_would_not_gain_stay_as_they_are(monkeypatch, rng):
     small = graph_of("classes", rng, N)
     assert renumber(small, width=32, n_steps=20).S is small
     monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
-    monkeypatch.setattr(ordering, "NEAR_BYTES", 2**11)  # 16 rows
+    monkeypatch.setattr(ordering, "NEAR_BYTES", (2**11,))  # 16 rows
     chain = normalize(sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(N, N)))
     assert renumber(chain, width=16, n_steps=20).S is chain
     dense = normalize(np.ones((N, N)) - np.eye(N))

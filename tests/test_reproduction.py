@@ -171,6 +171,24 @@ def test_permuted_test_labels_change_no_choice_of_the_budgets(
         assert honest.scores != blind.scores
 
 
+def test_budgets_that_were_cut_short_go_on_where_they_stopped(
+    collection, split, quick_budgets
+):
+    other = resplit(collection.labels, len(split.train), seed=5)
+    words = {**WORDS, "metrics": {v: m[-1:] for v, m in METRICS.items()}}
+    words |= {"labels": (3,), "links": (), "matched": False, "n_splits": 2}
+    whole = run_budgets(collection, [split, other], **words)
+    kept = []
+    run_budgets(collection, [split], keep=kept.append, **words)
+    assert [len(study.cells) for study in kept] == list(range(1, 6))
+    resumed = run_budgets(collection, [split, other], before=kept[2], **words)
+    assert [c.scores for c in resumed.cells] == [c.scores for c in whole.cells]
+    assert [c.method for c in resumed.cells] == [c.method for c in whole.cells]
+    assert all(len(c.scores) == len(c.parameters) == 2 for c in resumed.cells)
+    with pytest.raises(LinkspreadError, match="on its own collection"):
+        run_budgets(collection, [split], before=replace(whole, collection="x"), **words)
+
+
 def test_every_method_beats_chance_and_says_what_was_chosen(collection, split):
     methods = quickly(table_methods(METRICS, WIDTHS, quick=True))
     study = run_table(collection, methods, [split], n_splits=2, **WORDS)

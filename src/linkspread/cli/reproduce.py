@@ -11,9 +11,11 @@ from rich.console import Console
 from linkspread.cli.rendering import step_bar
 from linkspread.exceptions import LinkspreadError
 from linkspread.report import (
+    BudgetStudy,
     build_study_page,
     check_folder,
     parameters_markdown,
+    read_study,
     results_markdown,
     write_page,
     write_study,
@@ -95,17 +97,21 @@ def reproduce_budgets(
         int, typer.Option(min=1, help="Random splits to measure on.")
     ] = 5,
     quick: Quick = False,
+    resume: Annotated[
+        bool, typer.Option(help="Go on with the study in the folder.")
+    ] = False,
 ) -> None:
     """Precision against how many labels or links are known, all methods tuned.
 
     Takes long: a cell of the table is a search for parameters in three folds, for
-    each repetition. Results are kept as they come.
+    each repetition. Results are kept as they come, and --resume goes on from them.
     """
     check_folder(output)
+    before = _read_before(output) if resume else None
     benchmark = load_benchmark(collection, data, verbose=True)
     smaller: dict[str, Any] = {"labels": (3, 30), "links": (1_000,)} if quick else {}
     n_columns = 3 * 5 if quick else 5 * 5 + 5 * 5 + 6
-    with step_bar(n_steps=n_columns, lines=True) as step:
+    with step_bar(n_steps=n_columns * repetitions, lines=True) as step:
         study = run_budgets(
             benchmark.collection,
             benchmark.splits(repetitions)[1:],
@@ -122,6 +128,7 @@ def reproduce_budgets(
             environment=describe_environment(),
             n_splits=3,
             matched=not quick,
+            before=before,
             keep=partial(write_study, output / "study.json"),
             step=step,
             **smaller,
@@ -163,6 +170,20 @@ def _reproduce_table(
             step=step,
         )
     _write(study, output)
+
+
+def _read_before(output: Path) -> BudgetStudy | None:
+    """Return the study that a folder holds, if any."""
+    path = output / "study.json"
+    if not path.exists():
+        return None
+    study = read_study(path)
+    if not isinstance(study, BudgetStudy):
+        raise LinkspreadError(
+            f"`--resume` must be given the folder of a budget study, got a table in "
+            f"{path}. Use another folder."
+        )
+    return study
 
 
 def _introduction(benchmark: Benchmark, protocol: str) -> str:

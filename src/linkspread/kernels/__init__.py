@@ -4,6 +4,7 @@ A second backend will offer the same names over its own arrays.
 """
 
 from linkspread.kernels.cpu import (
+    add_terms,
     average_precisions,
     chebyshev_step,
     clenshaw_step,
@@ -16,6 +17,7 @@ from linkspread.kernels.cpu import (
 )
 
 __all__ = [
+    "add_terms",
     "average_precisions",
     "chebyshev_step",
     "clenshaw_step",

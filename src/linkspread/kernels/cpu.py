@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 __all__ = [
+    "add_terms",
     "average_precisions",
     "chebyshev_step",
     "clenshaw_step",
@@ -26,27 +27,32 @@ FEW_RELEVANT = 512
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
-def chebyshev_step(
-    data, indices, indptr, scale, current, previous, coefficients, totals
-):
-    """Advance the recurrence of ``T_i(S) U`` and add the new block to running sums.
+def chebyshev_step(data, indices, indptr, scale, current, previous, following):
+    """Advance the recurrence of ``T_i(S) U``.
 
-    Write ``previous = scale * S @ current - previous``, then
-    ``totals[:, r] += coefficients[r] * previous`` for every r.
+    Write ``following = scale * S @ current - previous``.
     """
     n_columns = current.shape[1]
     for i in prange(current.shape[0]):
         for c in range(n_columns):
-            previous[i, c] = -previous[i, c]
+            following[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):
             weight = scale * data[k]
             j = np.uint64(indices[k])  # unsigned, so that no sign is tested
             for c in range(n_columns):
-                previous[i, c] += weight * current[j, c]
-        for r in range(coefficients.shape[0]):
-            weight = coefficients[r]
-            for c in range(n_columns):
-                totals[i, r, c] += weight * previous[i, c]
+                following[i, c] += weight * current[j, c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def add_terms(terms, coefficients, totals):
+    """Add ``sum_t coefficients[t, r] * terms[t]`` to ``totals[:, r]`` for every r."""
+    n_terms, n_items, n_columns = terms.shape
+    for i in prange(n_items):
+        for r in range(coefficients.shape[1]):
+            for t in range(n_terms):
+                weight = coefficients[t, r]
+                for c in range(n_columns):
+                    totals[i, r, c] += weight * terms[t, i, c]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -114,12 +120,18 @@ def grow_order(indices, indptr, needed, span, order):
 def renumber_rows(
     data, indices, indptr, order, places, new_data, new_indices, new_indptr
 ):
-    """Write row ``order[i]`` as row i, its column j as ``places[j]``."""
+    """Write row ``order[i]`` as row i, its column j as ``places[j]``, sorted."""
     for i in prange(len(order)):
-        shift = new_indptr[i] - indptr[order[i]]
+        first = new_indptr[i]
+        shift = first - indptr[order[i]]
         for k in range(indptr[order[i]], indptr[order[i] + 1]):
-            new_data[k + shift] = data[k]
-            new_indices[k + shift] = places[indices[k]]
+            column, value = places[indices[k]], data[k]
+            place = k + shift
+            while place > first and new_indices[place - 1] > column:
+                new_indices[place] = new_indices[place - 1]
+                new_data[place] = new_data[place - 1]
+                place -= 1
+            new_indices[place], new_data[place] = column, value
 
 
 # The search kernels below run on one core and release the interpreter lock: their

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.kernels import chebyshev_step, clenshaw_step
+from linkspread.kernels import add_terms, chebyshev_step, clenshaw_step
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
@@ -14,6 +14,9 @@ from linkspread.propagation.ordering import Numbering, renumber
 __all__ = ["FilterOperator", "filtered_sum", "filtered_sums"]
 
 Array = np.ndarray
+
+# Terms of a recurrence that are kept; a step reads two and writes one.
+N_TERMS = 4
 
 
 def filtered_sums(S: sparse.csr_array, block: Any, coefficients: Array) -> Array:
@@ -32,16 +35,21 @@ def filtered_sums(S: sparse.csr_array, block: Any, coefficients: Array) -> Array
     sums : ndarray of shape (n, n_functions, c)
     """
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
-    # A copy, because the recurrence writes into both of its blocks.
-    current = np.array(_dense(block), dtype=S.dtype, order="C")
-    previous = np.zeros_like(current)
-    sums = steps[0][None, :, None] * current[:, None, :]
-    for i in range(1, len(steps)):
-        scale = S.dtype.type(1 if i == 1 else 2)
-        chebyshev_step(
-            S.data, S.indices, S.indptr, scale, current, previous, steps[i], sums
-        )
-        current, previous = previous, current
+    block = _dense(block)
+    sums = np.zeros((block.shape[0], steps.shape[1], block.shape[1]), dtype=S.dtype)
+    # Sums take several times the memory of a term, and are updated for a few at once.
+    terms = np.zeros((N_TERMS, *block.shape), dtype=S.dtype)
+    terms[0] = block
+    for i in range(len(steps)):
+        here, last = i % N_TERMS, i == len(steps) - 1
+        if i > 0:
+            scale = S.dtype.type(1 if i == 1 else 2)
+            current, previous = terms[here - 1], terms[here - 2]
+            chebyshev_step(
+                S.data, S.indices, S.indptr, scale, current, previous, terms[here]
+            )
+        if here == N_TERMS - 1 or last:
+            add_terms(terms[: here + 1], steps[i - here : i + 1], sums)
     return sums
 
 

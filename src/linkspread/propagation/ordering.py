@@ -14,6 +14,7 @@ True
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,17 +30,19 @@ logger = logging.getLogger("linkspread")
 
 # A block below this size stays in the last cache whatever the order of its rows.
 CACHE_BYTES = 8e6
-# Rows of a block within this distance of each other share the cache of one core.
-NEAR_BYTES = 2**18
+# Rows of a block within these distances of each other share the cache of one core,
+# and the cache of all cores.
+NEAR_BYTES = (2**18, 2**22)
 # An order costs about as much as two products, and halves the time of each where it
 # helps.
 LEAST_STEPS = 6
 # The share of edges between near nodes that has to be gained for that.
 LEAST_GAIN = 0.2
 N_SAMPLED = 1000
-# Parameters of `grow_order`. Three common neighbours tell a neighbourhood from a
-# single edge that leads far away; results hardly depend on either number.
-NEEDED, SPAN = 3, 1000
+# Parameters of `grow_order`. A share of common neighbours tells a neighbourhood from
+# single edges that lead far away. More than so many are not needed; with fewer, or
+# after fewer nodes, the walk scatters over clusters of many dimensions.
+NEEDED_SHARE, MOST_NEEDED, SPAN = 0.25, 5, 5000
 
 
 class Numbering(NamedTuple):
@@ -48,7 +51,7 @@ class Numbering(NamedTuple):
     Attributes
     ----------
     S : csr_array of shape (n, n)
-        The renumbered graph; its rows need not be sorted.
+        The renumbered graph.
     order : ndarray of shape (n,) or None
         Node i of `S` was node ``order[i]``; None where the numbers are the old ones.
     """
@@ -109,15 +112,17 @@ def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
     row_bytes = max(width * S.dtype.itemsize, 1)
     if S.shape[0] * row_bytes < CACHE_BYTES or n_steps < LEAST_STEPS:
         return Numbering(S, None)
-    reach = max(NEAR_BYTES // row_bytes, 1)
+    reaches = [max(n_bytes // row_bytes, 1) for n_bytes in NEAR_BYTES]
     order = np.arange(S.shape[0], dtype=S.indices.dtype)
-    before = _near_share(S, order, reach)
+    before = _near_share(S, order, reaches)
     if before > 1 - LEAST_GAIN:
         return Numbering(S, None)
-    grow_order(S.indices, S.indptr, NEEDED, SPAN, order)
+    n_common = round(NEEDED_SHARE * S.nnz / S.shape[0])
+    needed = min(max(n_common, 2), MOST_NEEDED)
+    grow_order(S.indices, S.indptr, needed, SPAN, order)
     places = np.empty_like(order)
     places[order] = np.arange(len(order), dtype=order.dtype)
-    after = _near_share(S, places, reach)
+    after = _near_share(S, places, reaches)
     logger.debug(
         "edges between nodes near in memory: %.0f %% as numbered, %.0f %% renumbered",
         100 * before,
@@ -128,19 +133,20 @@ def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
     return Numbering(_permuted(S, order, places), order)
 
 
-def _near_share(S: sparse.csr_array, places: Array, reach: int) -> float:
-    """Return the share of edges, in a sample of rows, within reach of each other."""
+def _near_share(S: sparse.csr_array, places: Array, reaches: Sequence[int]) -> float:
+    """Return the share of edges within reach, in a sample of rows; the mean of all."""
     step = max(S.shape[0] // N_SAMPLED, 1)
     rows = np.arange(0, S.shape[0], step)
     sample = S[rows]
     if not sample.nnz:
         return 1.0  # nothing to bring nearer
     ends = places[rows].astype(np.int64).repeat(np.diff(sample.indptr))
-    return float(np.mean(np.abs(ends - places[sample.indices]) <= reach))
+    distances = np.abs(ends - places[sample.indices])
+    return float(np.mean([np.mean(distances <= reach) for reach in reaches]))
 
 
 def _permuted(S: sparse.csr_array, order: Array, places: Array) -> sparse.csr_array:
-    """Return ``S[order][:, order]``, with rows that are not sorted."""
+    """Return ``S[order][:, order]``."""
     indptr = np.zeros_like(S.indptr)
     np.cumsum(np.diff(S.indptr)[order], out=indptr[1:])
     data, indices = np.empty_like(S.data), np.empty_like(S.indices)

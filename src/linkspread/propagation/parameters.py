@@ -67,7 +67,8 @@ def check_shapes(S_x: Any, Z: Any, S_y: Any) -> None:
 
 def check_normalized(S: Any, *, name: str) -> None:
     """Refuse a graph with eigenvalues beyond 1, on which the filter would diverge."""
-    vector = np.ones(S.shape[0], dtype=np.float64)
+    # In the graph's own precision, or every product would convert the whole graph.
+    vector = np.ones(S.shape[0], dtype=np.result_type(S.dtype, np.float32))
     for _ in range(POWER_STEPS):
         image = S @ vector
         size = float(np.linalg.norm(image))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.exceptions import LinkspreadError
 from linkspread.links import Links
 from linkspread.metrics import mean_average_precision
 from linkspread.progress import announce
@@ -29,6 +30,7 @@ __all__ = ["run_budgets"]
 
 Array = np.ndarray
 Budget = tuple[str, int | None]
+Key = tuple[str, int | None, str]
 
 # Few labels make noisy folds: they are drawn several times.
 N_REPEATS_FOR_FEW = 3
@@ -49,10 +51,14 @@ def run_budgets(
     links: Sequence[int] = (300, 1_000, 3_000, 10_000, 30_000),
     matched: bool = True,
     n_splits: int = 5,
+    before: BudgetStudy | None = None,
     keep: Callable[[BudgetStudy], Any] | None = None,
     step: Callable[[str], None] = print,
 ) -> BudgetStudy:
     """Measure every method at every amount of supervision.
+
+    One split after the other, so that a study which is cut short has measured all
+    methods equally often.
 
     Parameters
     ----------
@@ -72,8 +78,10 @@ def run_budgets(
         Also learn from matched training rows only.
     n_splits : int, default=5
         Folds of the cross-validation.
+    before : BudgetStudy, default=None
+        Of the same collection, cut short: what it measured is taken over.
     keep : callable, default=None
-        Called with what there is after every cell, so that nothing is lost.
+        Called with what there is after every measurement, so that nothing is lost.
     step : callable, default=print
         Called with the name of each step.
 
@@ -95,41 +103,77 @@ def run_budgets(
         cells=(),
         environment=dict(environment),
     )
-    for budget, methods in budgets:
-        for method in methods:
-            step(f"{_words(budget)}: {method.name}")
-            cell = _measure_cell(collection, splits, budget, method, n_splits)
-            study = replace(study, cells=(*study.cells, cell))
+    plan = [(budget, method) for budget, methods in budgets for method in methods]
+    cells = _known_cells(before, name)
+    for seed, split in enumerate(splits):
+        for budget, method in plan:
+            key = (*budget, method.name)
+            step(f"split {seed + 1}, {_words(budget)}: {method.name}")
+            if key in cells and len(cells[key].scores) > seed:
+                continue
+            cell = _measure(collection, split, seed, budget, method, n_splits)
+            cells[key] = _joined(cells[key], cell) if key in cells else cell
+            study = replace(study, cells=_in_order(cells, plan))
             if keep is not None:
                 keep(study)
-    return study
+    return replace(study, cells=_in_order(cells, plan))
 
 
-def _measure_cell(
+def _measure(
     collection: Any,
-    splits: Sequence[Split],
+    split: Split,
+    seed: int,
     budget: Budget,
     method: Method,
     n_splits: int,
 ) -> BudgetCell:
-    """Measure one method at one budget, on all splits."""
-    scores, parameters = [], []
+    """Measure one method at one budget, on one split."""
     start = time.perf_counter()
-    for seed, split in enumerate(splits):
-        links = _known_links(collection, split, budget, seed)
-        is_few = budget[0] == "labels per class" and (budget[1] or FEW) < FEW
-        model, tuning = choose(
-            method,
-            collection.views,
-            links,
-            n_splits=n_splits,
-            n_repeats=N_REPEATS_FOR_FEW if is_few else 1,
+    links = _known_links(collection, split, budget, seed)
+    is_few = budget[0] == "labels per class" and (budget[1] or FEW) < FEW
+    model, tuning = choose(
+        method,
+        collection.views,
+        links,
+        n_splits=n_splits,
+        n_repeats=N_REPEATS_FOR_FEW if is_few else 1,
+    )
+    score = _average(model, collection, split, links)
+    seconds = time.perf_counter() - start
+    announce(f"{_words(budget)}: {method.name}: {score:.3f}, {seconds:.0f} s")
+    parameters = chosen_parameters(tuning)
+    return BudgetCell(*budget, method.name, (score,), seconds, (parameters,))
+
+
+def _known_cells(before: BudgetStudy | None, name: str) -> dict[Key, BudgetCell]:
+    """Return what was measured before, by budget and method."""
+    if before is None:
+        return {}
+    if before.collection != name:
+        raise LinkspreadError(
+            f"a study must be continued on its own collection, {before.collection!r}, "
+            f"got {name!r}. Use another folder."
         )
-        scores.append(_average(model, collection, split, links))
-        parameters.append(chosen_parameters(tuning))
-    seconds = (time.perf_counter() - start) / len(splits)
-    announce(f"{_words(budget)}: {method.name}: {np.mean(scores):.3f}, {seconds:.0f} s")
-    return BudgetCell(*budget, method.name, tuple(scores), seconds, tuple(parameters))
+    return {(cell.kind, cell.amount, cell.method): cell for cell in before.cells}
+
+
+def _joined(one: BudgetCell, other: BudgetCell) -> BudgetCell:
+    """Return the repetitions of both, in this order."""
+    n, m = len(one.scores), len(other.scores)
+    return replace(
+        one,
+        scores=one.scores + other.scores,
+        seconds=(n * one.seconds + m * other.seconds) / (n + m),
+        parameters=one.parameters + other.parameters,
+    )
+
+
+def _in_order(
+    cells: Mapping[Key, BudgetCell], plan: Sequence[tuple[Budget, Method]]
+) -> tuple[BudgetCell, ...]:
+    """Return cells in the order of the plan, whenever they were measured."""
+    keys = [(*budget, method.name) for budget, method in plan]
+    return tuple(cells[key] for key in keys if key in cells)
 
 
 def _average(model: Any, collection: Any, split: Split, links: Links) -> float:
