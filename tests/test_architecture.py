@@ -21,17 +21,19 @@ LINES = [
     {"storage", "exchange", "reproduction"},
     {"estimators", "selection", "baselines"},
     {"retrieval", "metrics"},
+    {"fitting"},
     {"graphs"},
     {"propagation"},
     {"links"},
     {"solvers"},
     {"kernels"},
-    {"validation", "exceptions", "progress"},
+    {"validation", "parameter_checks", "exceptions", "progress"},
 ]
 GROUND = LINES[-1]
 # Neighbours on one line that may be imported, in this direction only.
 NEIGHBOURS = {
     ("baselines", "estimators"),
+    ("parameter_checks", "exceptions"),
     ("progress", "exceptions"),
     ("selection", "baselines"),
     ("selection", "estimators"),

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from sklearn.semi_supervised import LabelSpreading
 
 from linkspread.baselines import LabelSpreadingMatching
-from linkspread.baselines.graph_smoothing import smooth_over_graph
 from linkspread.graphs import NeighborGraph, normalize
+from linkspread.propagation.smoothing import smooth_over_graph
 from reference import random_graph, smoother
 
 SIZES = {"text": 60, "image": 45}

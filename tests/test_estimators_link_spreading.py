@@ -179,7 +179,11 @@ def test_pairs_are_cut_at_the_largest_rank_and_labels_are_not(monkeypatch):
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"objective": "ridge"}, "`objective` must be 'spread', got 'ridge'"),
+        ({"objective": "fit"}, "`objective` must be one of 'auto'.*got 'fit'"),
+        ({"ridge": 0}, "`ridge` must be a positive number, got 0. 'loo'"),
+        ({"ridge": "cv"}, "`ridge` must be a positive number or 'loo', got 'cv'"),
+        ({"mass": "heavy"}, "`mass` must be one of 'length'.*got 'heavy'"),
+        ({"mass": "sum"}, "`mass` must be 'none' for objective='spread', got 'sum'"),
         ({"beta": 1}, r"`beta` must be a number in \[0, 1\), got 1"),
         ({"tol": 0}, "`tol` must be between 0 and 1, got 0"),
         ({"rank": 0}, "`rank` must be a positive integer, got 0. None keeps"),

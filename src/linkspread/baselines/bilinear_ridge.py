@@ -9,11 +9,10 @@ from sklearn.pipeline import Pipeline
 from linkspread.baselines.bilinear_fit import fit_bilinear
 from linkspread.baselines.correspondences import balanced_links
 from linkspread.baselines.matching import Chosen, PairMatching, Side
-from linkspread.baselines.parameters import check_positive
-from linkspread.baselines.preparation import prepare
 from linkspread.baselines.steps import Steps
-from linkspread.estimators.parameters import check_count, naming
+from linkspread.fitting.preparation import prepare
 from linkspread.links import Links
+from linkspread.parameter_checks import check_count, check_positive, naming
 
 __all__ = ["BilinearRidge", "ComponentFeatures"]
 

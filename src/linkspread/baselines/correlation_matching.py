@@ -8,13 +8,12 @@ from sklearn.pipeline import Pipeline
 
 from linkspread.baselines.correspondences import correspondences, covariances
 from linkspread.baselines.matching import Chosen, PairMatching, Side
-from linkspread.baselines.parameters import check_name, check_positive
-from linkspread.baselines.preparation import prepare_dense
 from linkspread.baselines.projections import PROJECTIONS
-from linkspread.baselines.vector_scores import unit_rows
-from linkspread.estimators.parameters import check_count
 from linkspread.exceptions import LinkError
+from linkspread.fitting.mass import unit_rows
+from linkspread.fitting.preparation import prepare_dense
 from linkspread.links import Links
+from linkspread.parameter_checks import check_count, check_name, check_positive
 
 __all__ = ["CorrelationMatching", "Projection", "learn_projections"]
 

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 from linkspread.baselines.classes import labelled_rows
 from linkspread.baselines.correlation_matching import Projection, learn_projections
 from linkspread.baselines.matching import Chosen, PairMatching, Side
-from linkspread.baselines.parameters import check_positive
-from linkspread.baselines.posteriors import Posteriors, fit_posteriors, logistic
-from linkspread.baselines.preparation import prepare
 from linkspread.baselines.steps import Steps
-from linkspread.baselines.vector_scores import centred_units
+from linkspread.fitting.mass import centred_units
+from linkspread.fitting.posteriors import Posteriors, fit_posteriors, logistic
+from linkspread.fitting.preparation import prepare
 from linkspread.links import Links
+from linkspread.parameter_checks import check_positive
 
 __all__ = ["CorrelationSemantics"]
 

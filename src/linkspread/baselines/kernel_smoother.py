@@ -6,10 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.baselines.correspondences import balanced_links
-from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.baselines.matching import Chosen, PairMatching, Side
-from linkspread.estimators.parameters import naming
+from linkspread.fitting.gaussian_kernel import GaussianKernel
 from linkspread.links import LinkMatrix, Links
+from linkspread.parameter_checks import naming
 
 __all__ = ["KernelSmoother", "SmoothedLinks"]
 

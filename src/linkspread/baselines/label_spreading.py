@@ -5,15 +5,16 @@ from typing import Any
 import numpy as np
 
 from linkspread.baselines.classes import class_memberships
-from linkspread.baselines.graph_smoothing import fit_graphs, smooth_over_graph
+from linkspread.baselines.graph_fits import fit_graphs
 from linkspread.baselines.matching import Chosen, Side, ViewMatching
-from linkspread.baselines.parameters import check_name
 from linkspread.baselines.steps import Steps
-from linkspread.baselines.vector_scores import SCORES, share_rows
 from linkspread.estimators.parameters import check_alphas
+from linkspread.fitting.mass import SCORES, share_rows
 from linkspread.graphs import normalize
 from linkspread.links import Links
+from linkspread.parameter_checks import check_name
 from linkspread.propagation.parameters import check_tol
+from linkspread.propagation.smoothing import smooth_over_graph
 
 __all__ = ["LabelSpreadingMatching", "NeighborAverage"]
 

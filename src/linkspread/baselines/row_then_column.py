@@ -5,22 +5,20 @@ from typing import Any
 import numpy as np
 
 from linkspread.baselines.correspondences import balanced_links
-from linkspread.baselines.graph_smoothing import (
-    fit_graphs,
-    smooth_over_graph,
-    smoothing_polynomial,
-)
+from linkspread.baselines.graph_fits import fit_graphs
 from linkspread.baselines.matching import Chosen, PairMatching, Side
 from linkspread.estimators.graph_choice import similarities
 from linkspread.estimators.link_choice import largest_rank
-from linkspread.estimators.parameters import check_alphas, check_count
+from linkspread.estimators.parameters import check_alphas
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.links import LinkMatrix, Links
+from linkspread.parameter_checks import check_count
 from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.lowrank import sketch
 from linkspread.propagation.parameters import check_tol
+from linkspread.propagation.smoothing import smooth_over_graph, smoothing_polynomial
 
 __all__ = ["RowThenColumn", "propagate_rows_then_columns"]
 

@@ -3,21 +3,20 @@
 from typing import Any, ClassVar
 
 from linkspread.baselines.classes import labelled_rows
-from linkspread.baselines.gaussian_kernel import choose_kernel
 from linkspread.baselines.matching import Side, ViewMatching
-from linkspread.baselines.parameters import check_name, check_positive
-from linkspread.baselines.posteriors import (
+from linkspread.baselines.steps import Steps
+from linkspread.exceptions import LinkspreadError
+from linkspread.fitting.gaussian_kernel import choose_kernel
+from linkspread.fitting.mass import SCORES
+from linkspread.fitting.posteriors import (
     Posteriors,
     fit_posteriors,
     logistic,
     support_vectors,
 )
-from linkspread.baselines.preparation import prepare
-from linkspread.baselines.steps import Steps
-from linkspread.baselines.vector_scores import SCORES
-from linkspread.estimators.parameters import check_count, naming
-from linkspread.exceptions import LinkspreadError
+from linkspread.fitting.preparation import prepare
 from linkspread.links import Links
+from linkspread.parameter_checks import check_count, check_name, check_positive, naming
 
 __all__ = ["SemanticMatching"]
 

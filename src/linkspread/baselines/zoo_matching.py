@@ -8,11 +8,11 @@ from sklearn.pipeline import Pipeline
 
 from linkspread.baselines.correspondences import correspondences, sample_pairs
 from linkspread.baselines.matching import Chosen, PairMatching, Side
-from linkspread.baselines.preparation import prepare_dense
-from linkspread.baselines.vector_scores import unit_rows
-from linkspread.estimators.parameters import check_count
 from linkspread.exceptions import LinkspreadError, require
+from linkspread.fitting.mass import unit_rows
+from linkspread.fitting.preparation import prepare_dense
 from linkspread.links import Links
+from linkspread.parameter_checks import check_count
 
 __all__ = ["OneView", "ZooMatching"]
 

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.parameters import check_count
 from linkspread.estimators.queries import (
     choose_positions,
     drop_own,
@@ -16,6 +15,7 @@ from linkspread.estimators.queries import (
 )
 from linkspread.estimators.score_blocks import check_block
 from linkspread.links import Items
+from linkspread.parameter_checks import check_count
 from linkspread.retrieval import rank
 
 __all__ = ["CrossViewSearch"]

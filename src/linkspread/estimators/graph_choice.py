@@ -11,13 +11,13 @@ from scipy import sparse
 
 from linkspread.estimators.fit_report import GraphReport
 from linkspread.estimators.graph_kinds import CONSTRAINED, GRAPHS, GraphContext
-from linkspread.estimators.parameters import naming
 from linkspread.exceptions import GraphError
 from linkspread.graphs import check_graph, normalize_rows
 from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.neighbors import check_n_neighbors
 from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.links import Links
+from linkspread.parameter_checks import naming
 from linkspread.validation import check_table, per_view
 
 __all__ = [

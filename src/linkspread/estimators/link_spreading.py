@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.estimators.auto_objective import AutoObjective
 from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.graph_choice import (
@@ -21,6 +22,7 @@ from linkspread.estimators.link_choice import (
     largest_rank,
     linked_pairs,
 )
+from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import (
     check_adjustment,
     check_alphas,
@@ -30,12 +32,14 @@ from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.queries import choose_positions
 from linkspread.estimators.score_blocks import check_block, exact_block
 from linkspread.exceptions import LinkspreadError
+from linkspread.fitting.fitted_pair import FittedPair
 from linkspread.graphs import normalize
 from linkspread.links import Items
 from linkspread.propagation import Spread, spread_links
 from linkspread.validation import (
     as_mapping,
     check_columns,
+    check_table,
     check_views,
     column_names,
 )
@@ -75,8 +79,25 @@ class LinkSpreading(CrossViewSearch):
     adjustment : dict, default=None
         `alpha` and `beta` with which links spread within a view to adjust the weights
         of graph="cwa", such as ``{"alpha": 0.1}``; None takes those above.
-    objective : {"spread"}, default="spread"
-        "spread" is the paper's.
+    objective : {"spread", "ridge", "auto"}, default="spread"
+        "spread" is the paper's: links spread over the graphs, and pairs that nobody
+        judged count as 0. "ridge" fits what was judged, and nothing else, by a kernel
+        of each view. "auto" adds several such fits, weighed by what each says of
+        items left out; `choice_` tells how.
+    kernel : str, callable or dict by view, default="graph"
+        Of objective="ridge": "graph", "affinity" (a Gaussian of all distances),
+        "linear", several joined by "+", or a function of the table that returns a
+        `linkspread.fitting.view_kernels.ViewKernel`.
+    ridge : float or "loo", default="loo"
+        Of objective="ridge": how much smoothness counts against the links; "loo"
+        chooses by leave-one-out.
+    mass : {"none", "length", "sum", "posterior"}, default="none"
+        Of objective="ridge": what is done to each item's vector, so that
+        well-connected items do not score high for that alone: scale it to length 1,
+        to sum 1, or turn it into calibrated class probabilities. The last two are for
+        labels.
+    unit_diagonal : bool, default=True
+        Of kernel="graph": whether all items are equally similar to themselves.
     balance : {"auto", "literal"} or float, default="auto"
         Weight of cannot-links against must-links.
     rank : int, default=None
@@ -103,6 +124,11 @@ class LinkSpreading(CrossViewSearch):
         The vectors of the items and what joins them.
     report_ : FitReport
         Sizes, degrees, ranks, errors and times.
+    choice_ : str
+        Of objective="auto": what was chosen, in a few sentences.
+    loo_error_ : dict
+        Of objective="ridge": by view for labels and by pair of views for judged
+        pairs, the mean square of leave-one-out errors as a share of the targets'.
 
     Examples
     --------
@@ -130,6 +156,10 @@ class LinkSpreading(CrossViewSearch):
         beta: float = 0.95,
         adjustment: dict[str, Any] | None = None,
         objective: str = "spread",
+        kernel: Any = "graph",
+        ridge: float | str = "loo",
+        mass: str = "none",
+        unit_diagonal: bool = True,
         balance: str | float = "auto",
         rank: int | None = None,
         tol: float = 1e-6,
@@ -145,6 +175,10 @@ class LinkSpreading(CrossViewSearch):
         self.beta = beta
         self.adjustment = adjustment
         self.objective = objective
+        self.kernel = kernel
+        self.ridge = ridge
+        self.mass = mass
+        self.unit_diagonal = unit_diagonal
         self.balance = balance
         self.rank = rank
         self.tol = tol
@@ -198,10 +232,45 @@ class LinkSpreading(CrossViewSearch):
         self._settings = self.get_params(deep=False)
         self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
         self._normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
-        self.spreads_: dict[tuple[str, str], Spread] = {}
+        self.spreads_: dict[tuple[str, str], Spread | FittedPair] = {}
+        self._fitting = choose_objective(
+            self, tables, resolved, graphs, self._normalized, alphas
+        )
+        self._n_features = {view: X.shape[1] for view, X in tables.items()}
         for pair in linked_pairs(resolved, tables):
             self._spread(*pair)
         return self
+
+    @classmethod
+    def tuned(
+        cls, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+    ) -> "LinkSpreading":
+        """Fit with everything chosen by what the links say of each other.
+
+        Parameters
+        ----------
+        views : mapping from str to table of shape (n_items, n_features)
+        links : Links, or mapping from str to labels
+        ids : mapping from str to array-like of shape (n_items,), default=None
+            All as for :meth:`fit`.
+
+        Returns
+        -------
+        model : LinkSpreading
+            Fitted; its `choice_` tells what was chosen.
+
+        Examples
+        --------
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+        >>> model = ls.LinkSpreading.tuned(data.views(), data.labels)
+        >>> model.search(7, source="text", target="image", n_results=3)[0].shape
+        (3,)
+        """
+        tables, _ = check_views(views, ids)
+        # A view may have fewer items than a graph has neighbours by default.
+        n_neighbors = {view: min(30, X.shape[0] - 1) for view, X in tables.items()}
+        return cls(objective="auto", n_neighbors=n_neighbors).fit(views, links, ids=ids)
 
     def scores(
         self,
@@ -230,13 +299,14 @@ class LinkSpreading(CrossViewSearch):
             Refuse a block that would be larger.
         exact : bool, default=False
             Compute the block without truncation of rank, at the cost of a
-            propagation for every few rows, or columns if those are fewer.
+            propagation for every few rows, or columns if those are fewer. Only for
+            objective="spread".
 
         Returns
         -------
         block : ndarray of shape (n_rows, n_cols)
         """
-        if not exact:
+        if not exact or self._fitting is not None:
             return super().scores(
                 source, target, rows=rows, cols=cols, max_bytes=max_bytes
             )
@@ -265,28 +335,47 @@ class LinkSpreading(CrossViewSearch):
         return self._spread(source, target).queries(positions)
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
-        similar = self._similarities(rows, source)
-        return self._spread(source, target).unseen_queries(similar)
+        found = self._spread(source, target)
+        if isinstance(found, Spread):
+            return found.unseen_queries(self._similarities(rows, source))
+        check_columns(rows, self._columns[source], view=source)
+        table = check_table(rows, view=source, n_features=self._n_features[source])
+        return found.embed_left(table)
 
     def _vectors_found(self, source: str, target: str) -> Array:
         return self._spread(source, target).right
 
-    def _spread(self, source: str, target: str) -> Spread:
-        """Return the spread links of two views, made now if not before."""
+    def _spread(self, source: str, target: str) -> Spread | FittedPair:
+        """Return the spread or fitted links of two views, made now if not before."""
         if (source, target) in self.spreads_:
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
             return self.spreads_[target, source].T
         check_linked(self.links_, self.view_names_, source, target)
         start = time.perf_counter()
-        S_x, Z, S_y = self._arrows(source, target)
-        limit = largest_rank(Z, self._settings["rank"])
-        spread = spread_links(S_x, Z, S_y, rank=limit, **self._filter(source, target))
+        spread: Spread | FittedPair
+        if self._fitting is not None:
+            spread = self._fitting.scores(source, target)
+            self._tell_fitting()
+        else:
+            S_x, Z, S_y = self._arrows(source, target)
+            limit = largest_rank(Z, self._settings["rank"])
+            spread = spread_links(
+                S_x, Z, S_y, rank=limit, **self._filter(source, target)
+            )
         seconds = time.perf_counter() - start
         self.spreads_[source, target] = spread
         report = SpreadReport(max(spread.core.shape), spread.error, seconds)
         self.report_.spreads[source, target] = report
         return spread
+
+    def _tell_fitting(self) -> None:
+        """Keep what a fit tells about itself."""
+        if isinstance(self._fitting, AutoObjective):
+            self.choice_ = " ".join(self._fitting.story)
+        elif self._fitting is not None:
+            fits: dict[Any, Any] = {**self._fitting.labels, **self._fitting.pairs}
+            self.loo_error_ = {of: fit.fit.error for of, fit in fits.items()}
 
     def _arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
         """Return the graphs of two views and the links between them."""

@@ -1,32 +1,24 @@
 """The parameters of a fit, checked before anything is computed."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from linkspread.exceptions import LinkspreadError
+from linkspread.fitting.ridge import check_ridge
 from linkspread.links.balance import check_balance
+from linkspread.parameter_checks import check_count, check_name, naming
 from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_tol
 from linkspread.validation import per_view
 
 __all__ = [
     "check_adjustment",
     "check_alphas",
-    "check_count",
     "check_parameters",
-    "naming",
 ]
 
-
-@contextmanager
-def naming(view: str) -> Iterator[None]:
-    """Begin the message of any error within with the name of a view."""
-    try:
-        yield
-    except LinkspreadError as error:
-        raise type(error)(f"view {view!r}: {error}") from error
+OBJECTIVES = ("spread", "ridge", "auto")
+# What is done to the vector of each item, so that its mass says nothing.
+MASSES = ("none", "length", "sum", "posterior")
 
 
 def check_parameters(model: Any) -> None:
@@ -36,10 +28,13 @@ def check_parameters(model: Any) -> None:
     ----------
     model : LinkSpreading
     """
-    if not isinstance(model.objective, str) or model.objective != "spread":
+    check_name(model.objective, OBJECTIVES, name="objective")
+    check_name(model.mass, MASSES, name="mass")
+    check_ridge(model.ridge)
+    if model.mass != "none" and model.objective != "ridge":
         raise LinkspreadError(
-            f"`objective` must be 'spread', got {model.objective!r}. "
-            "Leave it at its default."
+            f"`mass` must be 'none' for objective={model.objective!r}, got "
+            f"{model.mass!r}. Leave it at its default, or use objective='ridge'."
         )
     check_beta(model.beta)
     check_tol(model.tol)
@@ -93,24 +88,3 @@ def check_adjustment(
     own = check_alphas(given["alpha"], alphas) if "alpha" in given else alphas
     own_beta = check_beta(given.get("beta", beta))
     return {view: {"alpha": own[view], "beta": own_beta} for view in alphas}
-
-
-def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int:
-    """Return an integer that is large enough.
-
-    Parameters
-    ----------
-    value : int
-    name, remedy : str
-        Name of the argument and what to do instead, for the message.
-    at_least : int, default=1
-
-    Returns
-    -------
-    count : int
-    """
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < at_least:
-        kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
-        raise LinkspreadError(f"`{name}` must be {kind}, got {value!r}. {remedy}")
-    return int(value)

@@ -12,6 +12,7 @@ from linkspread.kernels.cpu import (
     grow_order,
     keep_nearest,
     renumber_rows,
+    sampled_products,
     sparse_difference_sums,
     sparse_products,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "grow_order",
     "keep_nearest",
     "renumber_rows",
+    "sampled_products",
     "sparse_difference_sums",
     "sparse_products",
 ]

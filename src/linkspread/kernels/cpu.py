@@ -16,6 +16,7 @@ __all__ = [
     "grow_order",
     "keep_nearest",
     "renumber_rows",
+    "sampled_products",
     "sparse_difference_sums",
     "sparse_products",
 ]
@@ -77,6 +78,19 @@ def clenshaw_step(
             weight = coefficients[r]
             for c in range(n_columns):
                 previous[i, c] += weight * sources[i, r, c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def sampled_products(left, right, rows, columns):
+    """Return ``left[rows[k]] @ right[columns[k]]`` for every k."""
+    out = np.empty(len(rows), left.dtype)
+    for k in prange(len(rows)):
+        one, other = left[rows[k]], right[columns[k]]
+        total = left.dtype.type(0)
+        for c in range(left.shape[1]):
+            total += one[c] * other[c]
+        out[k] = total
+    return out
 
 
 @njit(nogil=True, cache=True)

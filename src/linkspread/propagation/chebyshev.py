@@ -115,6 +115,11 @@ class FilterOperator:
         return self.Z.shape
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the products."""
+        return self.S_x.dtype
+
+    @property
     def T(self) -> "FilterOperator":
         """The operator of the transposed matrices."""
         f = self.separable

@@ -4,13 +4,14 @@ The products ``F @ block`` cost two recurrences, so F is approximated from its a
 on random blocks and never formed (Halko, Martinsson and Tropp 2011).
 """
 
+from typing import Any, Protocol
+
 import numpy as np
 
 from linkspread.kernels.threads import small_algebra
-from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.spread import compress
 
-__all__ = ["sketch"]
+__all__ = ["ThinOperator", "sketch"]
 
 Array = np.ndarray
 
@@ -20,14 +21,33 @@ OVERSAMPLING = 16
 BASIS_BYTES = 2e9
 
 
+class ThinOperator(Protocol):
+    """Matrices F_k of the same shape that are multiplied with thin blocks."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of row items and of column items."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the products."""
+
+    @property
+    def T(self) -> "ThinOperator":
+        """The operator of the transposed matrices."""
+
+    def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
+        """Return ``F_k @ block`` for the first responses, or for all."""
+
+
 def sketch(
-    operator: FilterOperator, *, tol: float, rank: int | None, seed: int = 0
+    operator: ThinOperator, *, tol: float, rank: int | None, seed: int = 0
 ) -> tuple[Array, Array, list[Array], float]:
     """Find bases of both views for all responses of an operator.
 
     Parameters
     ----------
-    operator : FilterOperator
+    operator : ThinOperator
     tol : float
         Relative error allowed, in Frobenius norm.
     rank : int or None
@@ -58,11 +78,11 @@ def sketch(
 
 
 def _growing_range(
-    operator: FilterOperator, tol: float, rng: np.random.Generator
+    operator: ThinOperator, tol: float, rng: np.random.Generator
 ) -> Array:
     """Add random samples to an orthonormal basis until they bring nothing new."""
     n, m = operator.shape
-    dtype = operator.S_x.dtype
+    dtype = operator.dtype
     limit = min(n, max(BLOCK, int(BASIS_BYTES / (n + m) / dtype.itemsize)))
     basis = np.zeros((n, 0), dtype=dtype)
     while basis.shape[1] < limit:
@@ -81,9 +101,7 @@ def _growing_range(
     return basis
 
 
-def _fixed_range(
-    operator: FilterOperator, rank: int, rng: np.random.Generator
-) -> Array:
+def _fixed_range(operator: ThinOperator, rank: int, rng: np.random.Generator) -> Array:
     """Return a basis a little larger than `rank`, sharpened by one power step."""
     n, m = operator.shape
     width = min(n, m, rank + max(OVERSAMPLING, rank // 2))
@@ -107,7 +125,7 @@ def _remove(basis: Array, block: Array) -> Array:
 
 
 def _estimate_error(
-    operator: FilterOperator,
+    operator: ThinOperator,
     left: Array,
     core: Array,
     right: Array,

@@ -25,7 +25,8 @@ def budget_figures(study: BudgetStudy) -> dict[str, str]:
     figures : dict from str to str
         SVG by kind of budget; bars are standard deviations.
     """
-    looks = line_looks(study.methods, ours=study.ours)
+    best_known = (study.variants or (study.ours,))[-1]
+    looks = line_looks(study.methods, ours=best_known)
     figures = {}
     for kind in study.kinds:
         lines = _budget_lines(study, kind)

@@ -113,7 +113,8 @@ class BudgetStudy:
     collection : str
         Name of the data.
     ours : str
-        The method whose ratio to the best of the others is shown.
+        The method whose ratio to the best of the others is shown, as are those of
+        its variants: methods of the same name with a remark in parentheses.
     cells : tuple of BudgetCell
         Results; a method need not have one for each budget.
     environment : dict from str to str
@@ -146,6 +147,15 @@ class BudgetStudy:
     def methods(self) -> tuple[str, ...]:
         """Methods in the order of their first cell."""
         return tuple(dict.fromkeys(cell.method for cell in self.cells))
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Our method and its variants."""
+        return tuple(
+            method
+            for method in self.methods
+            if method == self.ours or method.startswith(f"{self.ours} (")
+        )
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
@@ -186,21 +196,25 @@ class BudgetStudy:
         """
         return max(self._cells(budget), key=lambda cell: cell.mean)
 
-    def ratio(self, budget: tuple[str, int | None]) -> float | None:
-        """Return our mean divided by that of the best other method.
+    def ratio(
+        self, budget: tuple[str, int | None], method: str | None = None
+    ) -> float | None:
+        """Return our mean divided by that of the best method of others.
 
         Parameters
         ----------
         budget : Budget or tuple of kind and amount
+        method : str, default=None
+            One of `variants`; None is `ours`.
 
         Returns
         -------
         ratio : float or None
             None where one of the two is missing, or no rival is above 0.
         """
-        ours = self.cell(budget, self.ours)
-        rivals = [c.mean for c in self._cells(budget) if c.method != self.ours]
-        best = max(rivals, default=0.0)
+        ours = self.cell(budget, method or self.ours)
+        cells = self._cells(budget)
+        best = max((c.mean for c in cells if c.method not in self.variants), default=0)
         return None if ours is None or best <= 0 else ours.mean / best
 
     def _cells(self, budget: tuple[str, int | None]) -> list[BudgetCell]:

@@ -82,9 +82,9 @@ def _(study: TableStudy) -> Table:
 def _(study: BudgetStudy) -> Table:
     caption = (
         "Mean average precision, mean ± standard deviation (repetitions); the best in "
-        f"bold. Last column: {study.ours} divided by the best of the others."
+        f"bold. Ratio: {study.ours} divided by the best of the others."
     )
-    head = ("Given", *study.methods, "ratio to best rival")
+    head = ("Given", *study.methods, *_ratio_heads(study.variants))
     return Table(caption, head, tuple(_budget_row(study, b) for b in study.budgets))
 
 
@@ -181,14 +181,21 @@ def _resplit_column(methods: Sequence[MethodResult]) -> list[Cell]:
 
 
 def _budget_row(study: BudgetStudy, budget: Budget) -> Row:
-    """Return the cells of one budget and the ratio of ours to the best rival."""
+    """Return the cells of one budget and the ratios of ours to the best rival."""
     found = [study.cell(budget, method) for method in study.methods]
     means = [c.mean if c else None for c in found]
     remarks = [_spread(c.deviation, len(c.scores)) if c else "" for c in found]
     cells = _score_column(means, remarks)
-    ratio = study.ratio(budget)
-    last = Cell() if ratio is None else Cell(f"{ratio:.2f}")
-    return Row(budget_text(budget), "", (*cells, last))
+    ratios = [study.ratio(budget, method) for method in study.variants]
+    last = [Cell() if ratio is None else Cell(f"{ratio:.2f}") for ratio in ratios]
+    return Row(budget_text(budget), "", (*cells, *last))
+
+
+def _ratio_heads(variants: Sequence[str]) -> list[str]:
+    """Return the heads of the ratios of our method and its variants."""
+    if len(variants) < 2:
+        return ["ratio to best rival"] * len(variants)
+    return [f"ratio of {name} to best rival" for name in variants]
 
 
 def _score_column(scores: Scores, remarks: Sequence[str]) -> list[Cell]:

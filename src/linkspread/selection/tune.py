@@ -10,9 +10,9 @@ from sklearn.base import clone
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import remember_graphs
 from linkspread.estimators.link_choice import choose_links
-from linkspread.estimators.parameters import check_count
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Items, Links
+from linkspread.parameter_checks import check_count
 from linkspread.progress import track
 from linkspread.selection.folds import LabelFolds, item_trials, link_trials
 from linkspread.selection.grids import (

@@ -9,28 +9,13 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from linkspread.baselines.parameters import check_name
-from linkspread.estimators.parameters import check_count, naming
 from linkspread.exceptions import ViewError
+from linkspread.fitting.rows import as_dense_rows
+from linkspread.parameter_checks import check_count, check_name, naming
 
-__all__ = ["SCALINGS", "as_dense_rows", "prepare", "prepare_dense", "root_of_shares"]
+__all__ = ["SCALINGS", "prepare", "prepare_dense", "root_of_shares"]
 
 Array = np.ndarray
-
-
-def as_dense_rows(X: Any) -> Array:
-    """Return rows as an array of float64.
-
-    Parameters
-    ----------
-    X : ndarray or sparse of shape (n_items, n_features)
-
-    Returns
-    -------
-    X : ndarray of shape (n_items, n_features)
-    """
-    dense = X.toarray() if sparse.issparse(X) else X
-    return np.asarray(dense, dtype=np.float64)
 
 
 def root_of_shares(X: Any) -> Any:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.baselines.parameters import check_name, check_positive
-from linkspread.baselines.preparation import as_dense_rows
+from linkspread.fitting.rows import as_dense_rows
 from linkspread.graphs import mean_distance
 from linkspread.graphs.distances import Pairwise, pairwise_distances
 from linkspread.graphs.weights import exponents, lift_exponents
+from linkspread.parameter_checks import check_name, check_positive
 
 __all__ = ["GaussianKernel", "KERNELS", "LinearKernel", "choose_kernel"]
 

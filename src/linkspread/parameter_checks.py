@@ -1,6 +1,7 @@
-"""Checks of the parameters that several rivals have."""
+"""Checks of the parameters that several estimators have."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
@@ -8,7 +9,21 @@ import numpy as np
 
 from linkspread.exceptions import LinkspreadError
 
-__all__ = ["check_name", "check_positive"]
+__all__ = ["check_count", "check_name", "check_positive", "naming"]
+
+
+@contextmanager
+def naming(view: str) -> Iterator[None]:
+    """Begin the message of any error within with the name of a view.
+
+    Parameters
+    ----------
+    view : str
+    """
+    try:
+        yield
+    except LinkspreadError as error:
+        raise type(error)(f"view {view!r}: {error}") from error
 
 
 def check_name(value: Any, names: Iterable[str], *, name: str) -> str:
@@ -54,3 +69,24 @@ def check_positive(value: Any, *, name: str, remedy: str, zero: bool = False) ->
         return float(value)
     rule = "a number of at least 0" if zero else "a positive number"
     raise LinkspreadError(f"`{name}` must be {rule}, got {value!r:.60}. {remedy}")
+
+
+def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int:
+    """Return an integer that is large enough.
+
+    Parameters
+    ----------
+    value : int
+    name, remedy : str
+        Name of the argument and what to do instead, for the message.
+    at_least : int, default=1
+
+    Returns
+    -------
+    count : int
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < at_least:
+        kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
+        raise LinkspreadError(f"`{name}` must be {kind}, got {value!r}. {remedy}")
+    return int(value)

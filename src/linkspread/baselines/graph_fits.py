@@ -1,0 +1,45 @@
+"""The graphs of rivals that spread labels."""
+
+from typing import Any
+
+from linkspread.estimators.graph_choice import build_graphs, choose_graphs
+from linkspread.estimators.parameters import check_adjustment
+from linkspread.links import Links
+
+__all__ = ["fit_graphs"]
+
+# Of the links within a view where graph="cwa", which has no such rival of its own.
+ADJUSTMENT_BETA = 0.95
+
+
+def fit_graphs(
+    model: Any, tables: dict[str, Any], links: Links, alphas: dict[str, float]
+) -> dict[str, Any]:
+    """Build the graphs of all views, as `LinkSpreading` builds them.
+
+    Parameters
+    ----------
+    model : LabelSpreadingMatching or RowThenColumn
+        Its parameters of graphs are read.
+    tables : dict from str to ndarray or csr_array of shape (n_items, n_features)
+    links : Links
+        Resolved.
+    alphas : dict from str to float
+
+    Returns
+    -------
+    graphs : dict from str to object with `affinity_` and `extend`
+    """
+    choices = choose_graphs(model, tables, links)
+    graphs, _ = build_graphs(
+        tables,
+        choices,
+        check_adjustment(None, alphas, ADJUSTMENT_BETA),
+        links=links,
+        balance="auto",
+        rank=None,
+        tol=model.tol,
+        n_jobs=model.n_jobs,
+        verbose=False,
+    )
+    return graphs

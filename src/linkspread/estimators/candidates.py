@@ -1,0 +1,131 @@
+"""The kernels that ``objective="auto"`` fits by: few, and far apart."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from scipy import sparse
+
+from linkspread.estimators.graph_choice import GivenGraph, similarities
+from linkspread.fitting.kernel_choice import (
+    affinity_kernel,
+    is_histogram,
+    linear_kernel,
+)
+from linkspread.fitting.view_kernels import GraphKernel, ViewKernel
+from linkspread.graphs import NeighborGraph, normalize
+
+__all__ = ["label_candidates", "other_metric", "pair_candidates"]
+
+Candidates = Iterator[tuple[str, ViewKernel]]
+
+# How far similarity reaches on the graph of a model, and on a denser one.
+NEAR, FAR = 0.9, 0.99
+DENSER = 90
+WIDTHS = (0.5, 1.0)
+# Principal components of a linear kernel for pairs, of which there may be few.
+COMPONENTS = (8, 32)
+
+
+def label_candidates(
+    X: Any, graph: Any, S: sparse.csr_array, *, metric: Any, view: str
+) -> Candidates:
+    """Yield kernels for the labels of a view, with their names.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_items, n_features)
+    graph : object with `affinity_` and `extend`
+        That of the model.
+    S : csr_array of shape (n_items, n_items)
+        The same, normalised.
+    metric : str or callable
+    view : str
+
+    Yields
+    ------
+    name : str
+    kernel : ViewKernel
+    """
+    yield "graph", _graph_kernel(graph, S, NEAR, view)
+    if isinstance(graph, GivenGraph):
+        yield "graph, far", _graph_kernel(graph, S, FAR, view)
+        return
+    yield "denser graph, far", _neighbor_kernel(X, DENSER, metric, FAR, view)
+    for width in WIDTHS:
+        yield f"affinity {width:g}", affinity_kernel(X, metric=metric, width=width)
+    yield "linear", linear_kernel(X)
+    second = other_metric(X, metric)
+    if second is not None:
+        yield f"graph, {second}", _neighbor_kernel(X, 30, second, NEAR, view)
+        for width in WIDTHS:
+            kernel = affinity_kernel(X, metric=second, width=width)
+            yield f"affinity {width:g}, {second}", kernel
+
+
+def pair_candidates(
+    X: Any, graph: Any, S: sparse.csr_array, *, metric: Any, view: str
+) -> Candidates:
+    """Yield kernels for judged pairs, in an order that all views share.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_items, n_features)
+    graph : object with `affinity_` and `extend`
+    S : csr_array of shape (n_items, n_items)
+    metric : str or callable
+    view : str
+
+    Yields
+    ------
+    name : str
+    kernel : ViewKernel
+    """
+    yield "graph", _graph_kernel(graph, S, NEAR, view)
+    if isinstance(graph, GivenGraph):
+        return
+    best = metric
+    if metric == "euclidean":
+        best = other_metric(X, metric) or metric
+    yield "denser graph", _neighbor_kernel(X, DENSER, best, NEAR, view)
+    for width in WIDTHS:
+        yield f"affinity {width:g}", affinity_kernel(X, metric=best, width=width)
+    for n in COMPONENTS:
+        name = f"{n} components"
+        yield name, linear_kernel(X, n_components=n, constant=True)
+
+
+def other_metric(X: Any, metric: Any) -> str | None:
+    """Return a second distance that suits the features of a view.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_items, n_features)
+    metric : str or callable
+
+    Returns
+    -------
+    metric : str or None
+        "hellinger" for histograms, "cosine" for others; "euclidean" where that is
+        the one already used, and None for a metric of the user's own.
+    """
+    if not isinstance(metric, str):
+        return None
+    suited = "hellinger" if is_histogram(X) else "cosine"
+    return suited if metric != suited else "euclidean"
+
+
+def _graph_kernel(
+    graph: Any, S: sparse.csr_array, alpha: float, view: str
+) -> GraphKernel:
+    """Return the kernel of a graph that is at hand."""
+    return GraphKernel(S, alpha, similar=partial(similarities, graph, view=view))
+
+
+def _neighbor_kernel(
+    X: Any, n_neighbors: int, metric: Any, alpha: float, view: str
+) -> GraphKernel:
+    """Return the kernel of a graph of nearest neighbours."""
+    n_neighbors = min(n_neighbors, X.shape[0] - 1)
+    graph = NeighborGraph(n_neighbors=n_neighbors, metric=metric).fit(X)
+    return _graph_kernel(graph, normalize(graph.affinity_), alpha, view)

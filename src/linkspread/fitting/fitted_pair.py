@@ -1,0 +1,150 @@
+"""Scores of two views after fitting: vectors of their items, and of new ones."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag
+
+from linkspread.fitting.pairs import PairFit
+from linkspread.propagation.lowrank import sketch
+
+__all__ = ["FittedPair", "join_scores", "pair_scores"]
+
+Array = np.ndarray
+Embedding = Callable[[Any], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPair:
+    """Scores as inner products of the vectors of two views.
+
+    Attributes
+    ----------
+    left, right : ndarray of shape (n, r) and (m, s)
+        One vector per item.
+    core : ndarray of shape (r, s)
+        Scores are ``left @ core @ right.T``.
+    embed_left : callable
+        Makes of new rows of the first view vectors to be multiplied with `right`.
+    embed_right : callable
+        Makes of new rows of the second view vectors to be multiplied with `left`.
+    error : float
+        Relative error of the scores in Frobenius norm, estimated.
+    """
+
+    left: Array
+    right: Array
+    core: Array
+    embed_left: Embedding
+    embed_right: Embedding
+    error: float = 0.0
+
+    @property
+    def T(self) -> "FittedPair":
+        """The same scores with the views exchanged."""
+        return FittedPair(
+            left=self.right,
+            right=self.left,
+            core=self.core.T,
+            embed_left=self.embed_right,
+            embed_right=self.embed_left,
+            error=self.error,
+        )
+
+    def queries(self, positions: Any) -> Array:
+        """Return the vectors with which fitted items search the other view.
+
+        Parameters
+        ----------
+        positions : array-like of shape (q,)
+
+        Returns
+        -------
+        vectors : ndarray of shape (q, s)
+        """
+        return self.left[positions] @ self.core
+
+
+def join_scores(parts: Sequence[FittedPair]) -> FittedPair:
+    """Return the sum of scores of the same two views.
+
+    Parameters
+    ----------
+    parts : sequence of FittedPair
+
+    Returns
+    -------
+    scores : FittedPair
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return FittedPair(
+        left=np.hstack([part.left for part in parts]),
+        right=np.hstack([part.right for part in parts]),
+        core=block_diag(*[part.core for part in parts]),
+        embed_left=lambda rows: np.hstack([part.embed_left(rows) for part in parts]),
+        embed_right=lambda rows: np.hstack([part.embed_right(rows) for part in parts]),
+        error=max(part.error for part in parts),
+    )
+
+
+def pair_scores(
+    fits: Sequence[PairFit], weights: Sequence[float], *, rank: int, tol: float
+) -> FittedPair:
+    """Return the weighed sum of fits of judged pairs, in few dimensions.
+
+    Parameters
+    ----------
+    fits : sequence of PairFit
+    weights : sequence of float
+    rank : int
+        Largest number of dimensions.
+    tol : float
+        Relative error allowed where `rank` does not bind.
+
+    Returns
+    -------
+    scores : FittedPair
+    """
+    used = [(w, fit) for w, fit in zip(weights, fits, strict=True) if w > 0]
+    used = used or [(1.0, fits[0])]
+    operator = _KernelSum([(w * fit.coefficients, *fit.kernels) for w, fit in used])
+    left, right, cores, error = sketch(operator, tol=tol, rank=rank)
+    return FittedPair(
+        left=left,
+        right=right,
+        core=cores[0],
+        embed_left=lambda rows: operator.extend(rows, right),
+        embed_right=lambda rows: operator.T.extend(rows, left),
+        error=error,
+    )
+
+
+class _KernelSum:
+    """Apply ``sum_k K_xk C_k K_yk`` to thin blocks, as `sketch` asks for it."""
+
+    def __init__(self, terms: list[tuple[sparse.csr_array, Any, Any]]) -> None:
+        self.terms = terms
+        self.shape = terms[0][0].shape
+        self.dtype = np.dtype(np.float64)
+
+    @property
+    def T(self) -> "_KernelSum":
+        """The operator of the transposed matrices."""
+        return _KernelSum([(C.T.tocsr(), y, x) for C, x, y in self.terms])
+
+    def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
+        """Return the product with a block, the only response."""
+        parts = [x @ (C @ (y @ block)) for C, x, y in self.terms]
+        return [np.sum(parts, axis=0)]
+
+    def extend(self, rows: Any, basis: Array) -> Array:
+        """Return what new rows of the first view get, multiplied with a basis."""
+        parts = []
+        for C, x, y in self.terms:
+            coefficients = C @ (y @ basis)
+            parts.append(x.extend(rows, coefficients, x @ coefficients))
+        return np.sum(parts, axis=0)

@@ -1,0 +1,87 @@
+"""Weights with which several fits are added, from what each says of items left out.
+
+Choosing one of several fits by a few judgements is choosing noise. Weights of at least
+0 that are drawn towards equal ones use all fits while little is known, and the better
+ones as more becomes known.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+from scipy.special import log_softmax, softmax
+
+__all__ = ["class_weights", "pair_weights"]
+
+Array = np.ndarray
+
+# The sum of the weights of all fits before anything is known: how sharply a fitted
+# membership of 1 against 0 separates two classes.
+SHARPNESS = 10.0
+# How many judged pairs equal weights are worth.
+PRIOR_PAIRS = 50.0
+
+
+def class_weights(
+    held_out: Sequence[Array], memberships: Array, weights: Array
+) -> Array:
+    """Return weights whose sum of fits has the most likely softmax.
+
+    Parameters
+    ----------
+    held_out : sequence of ndarray of shape (n_labelled, n_classes)
+        Of each fit, the memberships of items that were left out.
+    memberships : ndarray of shape (n_labelled, n_classes)
+        The true ones; rows sum to 1.
+    weights : ndarray of shape (n_labelled,)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_fits,)
+    """
+    fits = np.stack(held_out)
+    equal = SHARPNESS / len(fits)
+
+    def loss(w: Array) -> tuple[float, Array]:
+        logits = np.tensordot(w, fits, 1)
+        surprise = -np.sum(weights[:, None] * memberships * log_softmax(logits, axis=1))
+        missed = weights[:, None] * (softmax(logits, axis=1) - memberships)
+        away = w / equal - 1
+        gradient = np.tensordot(fits, missed, ((1, 2), (0, 1))) + 2 * away / equal
+        return float(surprise + away @ away), gradient
+
+    start = np.full(len(fits), equal)
+    bounds = [(0, None)] * len(fits)
+    return minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+
+
+def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> Array:
+    """Return weights whose sum of fits is nearest to the targets.
+
+    Parameters
+    ----------
+    held_out : sequence of ndarray of shape (n_pairs,)
+        Of each fit, the values of pairs that were left out.
+    targets : ndarray of shape (n_pairs,)
+    weights : ndarray of shape (n_pairs,)
+
+    Returns
+    -------
+    weights : ndarray of shape (n_fits,)
+    """
+    fits = np.column_stack(held_out)
+    scales = np.sqrt(np.average(fits**2, axis=0, weights=weights))
+    scales = np.where(scales > 0, scales, 1.0)
+    fits = fits / scales
+    mean = fits.mean(axis=1)
+    slope = float((weights * mean) @ targets) / (float((weights * mean) @ mean) or 1.0)
+    # A fit that says the contrary of what is so is still better than nothing: fits of
+    # few pairs err that way by chance.
+    size = float(np.sqrt(np.average(targets**2, weights=weights)))
+    equal = max(slope, 0.1 * size) / fits.shape[1]
+    root = np.sqrt(PRIOR_PAIRS * np.mean(weights))
+    rows = np.vstack([np.sqrt(weights)[:, None] * fits, root * np.eye(fits.shape[1])])
+    aims = np.concatenate(
+        [np.sqrt(weights) * targets, np.full(fits.shape[1], root * equal)]
+    )
+    return nnls(rows, aims)[0] / scales
