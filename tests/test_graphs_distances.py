@@ -12,7 +12,12 @@ from sklearn.metrics.pairwise import (
 )
 
 from linkspread.exceptions import GraphError, ViewError
-from linkspread.graphs.distances import METRICS, pairwise_distances, resolve_metric
+from linkspread.graphs.distances import (
+    METRICS,
+    pairwise_distances,
+    product_distances,
+    resolve_metric,
+)
 
 
 def _shares(rows):
@@ -135,3 +140,20 @@ def test_a_metric_that_returns_another_shape_is_refused():
 def test_a_metric_that_returns_no_distances_is_refused(value):
     with pytest.raises(GraphError, match="finite and at least 0.*not a similarity"):
         pairwise_distances([[1.0]], [[1.0]], metric=lambda Q, X: np.array([[value]]))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger", "chi2"])
+def test_distances_from_products_are_those_from_differences(metric, make, rng):
+    Q, X = make(rng.random((5, 7))), make(rng.random((9, 7)))
+    exact = pairwise_distances(Q, X, metric=metric)
+    assert_allclose(product_distances(Q, X, metric=metric), exact, atol=1e-7)
+
+
+def test_products_do_without_a_metric_of_ones_own(rng):
+    X = rng.random((4, 3))
+
+    def cityblock(Q, X):
+        return np.abs(Q[:, None] - X).sum(axis=2)
+
+    assert_allclose(product_distances(X, X, metric=cityblock), cityblock(X, X))

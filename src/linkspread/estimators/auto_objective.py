@@ -199,7 +199,7 @@ class AutoObjective:
         held_out = [fit.fit.held_out[:, 0] for fit in fits]
         shares = pair_weights(held_out, targets, weights)
         what = f"pairs of {source!r} and {target!r}"
-        sizes = [float(np.sqrt(np.mean(own**2))) for own in held_out]
+        sizes = [float(np.sqrt(np.nanmean(own**2))) for own in held_out]
         self.story.append(_tell(what, names, shares * sizes, pairs.nnz))
         rank = self.rank or min(MAX_RANK, *pairs.shape)
         return pair_scores(fits, shares.tolist(), rank=rank, tol=self.tol)

@@ -23,6 +23,8 @@ Candidates = Iterator[tuple[str, ViewKernel]]
 NEAR, FAR = 0.9, 0.99
 DENSER = 90
 WIDTHS = (0.5, 1.0)
+# Error of a kernel that nobody sees beside that of the labels.
+TOL = 1e-5
 # Principal components of a linear kernel for pairs, of which there may be few.
 COMPONENTS = (8, 32)
 
@@ -119,7 +121,8 @@ def _graph_kernel(
     graph: Any, S: sparse.csr_array, alpha: float, view: str
 ) -> GraphKernel:
     """Return the kernel of a graph that is at hand."""
-    return GraphKernel(S, alpha, similar=partial(similarities, graph, view=view))
+    similar = partial(similarities, graph, view=view)
+    return GraphKernel(S, alpha, similar=similar, tol=TOL)
 
 
 def _neighbor_kernel(

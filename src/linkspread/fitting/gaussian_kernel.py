@@ -7,7 +7,7 @@ from scipy import sparse
 
 from linkspread.fitting.rows import as_dense_rows
 from linkspread.graphs import mean_distance
-from linkspread.graphs.distances import Pairwise, pairwise_distances
+from linkspread.graphs.distances import Pairwise, product_distances
 from linkspread.graphs.weights import exponents, lift_exponents
 from linkspread.parameter_checks import check_name, check_positive
 
@@ -55,7 +55,7 @@ class GaussianKernel:
         if sparse.issparse(rows) != sparse.issparse(self.anchors):
             is_sparse = sparse.issparse(self.anchors)
             rows = sparse.csr_array(rows) if is_sparse else as_dense_rows(rows)
-        distances = pairwise_distances(rows, self.anchors, metric=self.metric)
+        distances = product_distances(rows, self.anchors, metric=self.metric)
         exponent = exponents(distances, self.width, self.width)
         # A row far from all anchors keeps the ratios of its entries.
         return np.exp(-lift_exponents(exponent, np.dtype(np.float64)))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from linkspread.fitting.ridge import RidgeFit, solve_dense, solve_products
+from linkspread.fitting.ridge import RidgeFit, solve_dense, solve_most
 from linkspread.fitting.view_kernels import DENSE_ITEMS, FeatureKernel, ViewKernel
 from linkspread.kernels import sampled_products
 from linkspread.links.balance import Balance
@@ -24,7 +24,7 @@ Array = np.ndarray
 DENSE_PAIRS = 3000
 # Directions that stand for a kernel among more items than are compared one by one.
 N_DIRECTIONS = 256
-PAIR_TOL = 1e-5
+PAIR_TOL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def fit_pairs(
     *,
     ridges: Sequence[float],
 ) -> PairFit:
-    """Fit judged pairs, with the ridge that leave-one-out finds best.
+    """Fit judged pairs, with the ridge that does best on pairs left out.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ def _solve(
         return solve_dense(left, targets[:, None], weights, ridges)
     apply = _products(kernels, rows, own_i, columns, own_j)
     diagonal = kernels[0].diagonal()[i] * kernels[1].diagonal()[j]
-    return solve_products(
-        apply, diagonal, targets[:, None], weights, ridges, tol=PAIR_TOL
-    )
+    return [
+        solve_most(apply, diagonal, targets[:, None], weights, ridges, tol=PAIR_TOL)
+    ]
 
 
 class _Side(NamedTuple):

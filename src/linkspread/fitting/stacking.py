@@ -61,7 +61,7 @@ def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> A
     Parameters
     ----------
     held_out : sequence of ndarray of shape (n_pairs,)
-        Of each fit, the values of pairs that were left out.
+        Of each fit, the values of pairs that were left out; NaN for others.
     targets : ndarray of shape (n_pairs,)
     weights : ndarray of shape (n_pairs,)
 
@@ -70,6 +70,8 @@ def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> A
     weights : ndarray of shape (n_fits,)
     """
     fits = np.column_stack(held_out)
+    known = ~np.isnan(fits).any(axis=1)
+    fits, targets, weights = fits[known], targets[known], weights[known]
     scales = np.sqrt(np.average(fits**2, axis=0, weights=weights))
     scales = np.where(scales > 0, scales, 1.0)
     fits = fits / scales

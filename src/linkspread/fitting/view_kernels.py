@@ -24,8 +24,8 @@ __all__ = ["DenseKernel", "FeatureKernel", "GraphKernel", "MixedKernel", "ViewKe
 
 Array = np.ndarray
 
-# Items up to which all entries of a kernel are kept: 200 MB at most.
-DENSE_ITEMS = 5000
+# Items up to which all entries of a kernel are kept: 256 MB at most.
+DENSE_ITEMS = 8000
 # Columns of a kernel that are computed at a time.
 COLUMN_TILE = 256
 # Random signs by which the diagonal of a large kernel is estimated.
@@ -185,14 +185,12 @@ class GraphKernel(ViewKernel):
         self._whole = self._invert() if self.n_items <= DENSE_ITEMS else None
         # Items are divided by these lengths.
         self.lengths = np.ones(self.n_items)
-        self._plain_diagonal = self._find_diagonal()
+        self._plain_diagonal = self._find_diagonal().astype(np.float64)
         if unit_diagonal:
             self.lengths = np.sqrt(self._plain_diagonal)
             if self._whole is not None:
                 self._whole /= self.lengths[:, None]
                 self._whole /= self.lengths
-        if self._whole is not None:
-            self._whole = self._whole.astype(_precision(self.n_items), copy=False)
 
     def __matmul__(self, block: Array) -> Array:
         if self._whole is not None:
@@ -228,13 +226,18 @@ class GraphKernel(ViewKernel):
 
     def _invert(self) -> Array:
         """Return all entries, before any scaling."""
-        matrix = -self.alpha * self.S.toarray()
+        dtype = _precision(self.n_items)
+        matrix = -self.alpha * self.S.toarray(order="F").astype(dtype)
         matrix[np.diag_indices(self.n_items)] += 1
-        triangle, _ = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
-        inverse, _ = lapack.dpotri(triangle, lower=1, overwrite_c=1)
+        single = dtype == np.float32
+        factorise = lapack.spotrf if single else lapack.dpotrf
+        invert = lapack.spotri if single else lapack.dpotri
+        triangle, _ = factorise(matrix, lower=1, overwrite_a=1)
+        inverse, _ = invert(triangle, lower=1, overwrite_c=1)
         inverse = np.tril(inverse)
         inverse += np.tril(inverse, -1).T
-        return (1 - self.alpha) * inverse
+        inverse *= 1 - self.alpha
+        return inverse
 
     def _find_diagonal(self) -> Array:
         """Return the diagonal before any scaling, estimated on a large graph."""

@@ -27,6 +27,7 @@ __all__ = [
     "Metric",
     "exact_sums",
     "pairwise_distances",
+    "product_distances",
     "resolve_metric",
 ]
 
@@ -246,3 +247,41 @@ def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
     ids = np.broadcast_to(np.arange(X.shape[0]), (Q.shape[0], X.shape[0]))
     Q, X = chosen.embed(Q, True), chosen.embed(X, False)
     return np.sqrt(exact_sums(chosen, Q, X, ids))
+
+
+def product_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
+    """Return all distances between two tables from inner products, where these tell.
+
+    Much faster than `pairwise_distances` for wide tables; the squares of distances
+    near 0 have the rounding of the largest.
+
+    Parameters
+    ----------
+    Q : array-like or sparse of shape (n_queries, n_features)
+    X : array-like or sparse of shape (n_items, n_features)
+    metric : str or callable
+        As in `knn_graph`.
+
+    Returns
+    -------
+    distances : ndarray of shape (n_queries, n_items)
+    """
+    chosen = resolve_metric(metric)
+    if chosen.pairwise is not None or chosen.relative:
+        return pairwise_distances(Q, X, metric=metric)
+    X = check_rows(X)
+    Q = check_rows(Q, name="Q", n_features=X.shape[1])
+    chosen.check(X)
+    chosen.check(Q, name="Q")
+    Q, X = (chosen.embed(rows, flag) for rows, flag in ((Q, True), (X, False)))
+    products = Q.astype(np.float64) @ X.astype(np.float64).T
+    products = products.toarray() if sp.issparse(products) else products
+    squares = _square_lengths(Q)[:, None] + _square_lengths(X) - 2 * products
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _square_lengths(rows: Rows) -> np.ndarray:
+    """Return the square length of each row, in float64."""
+    rows = rows.astype(np.float64)
+    squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+    return np.asarray(squares.sum(axis=1)).ravel()

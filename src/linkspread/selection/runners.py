@@ -39,6 +39,8 @@ Array = np.ndarray
 
 # Memory that the shared functions of a grid may take; larger links go one by one.
 MAX_BYTES = 2e9
+# Error of the scores that no choice depends on.
+TOL = 1e-4
 
 
 class ModelRunner:
@@ -308,7 +310,7 @@ def _spread_together(trials: Sequence[_Arrows]) -> bool:
         S_x, S_y = (first.graphs[view][1] for view in way)
         links = [arrows.links[way] for arrows in trials]
         spreads = spread_settings_each(
-            S_x, links, S_y, first.grid(way), unseen=first.unseen
+            S_x, links, S_y, first.grid(way), tol=TOL, unseen=first.unseen
         )
         for arrows, spread in zip(trials, spreads, strict=True):
             arrows.spreads[way] = spread
