@@ -8,6 +8,8 @@
 from pathlib import Path
 
 from linkspread.report import (
+    BudgetStudy,
+    budget_figures,
     parameters_markdown,
     read_study,
     replace_between,
@@ -16,7 +18,12 @@ from linkspread.report import (
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ROOT / "docs" / "studies"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "results.md")
+FIGURES = ROOT / "docs" / "figures"
+DOCUMENTS = (
+    ROOT / "README.md",
+    ROOT / "docs" / "results.md",
+    ROOT / "docs" / "supervision.md",
+)
 
 
 def study_markdown(path, *, with_parameters):
@@ -35,11 +42,22 @@ def rewrite(document):
     for path in sorted(STUDIES.glob("*.json")):
         name = f"study {path.stem}"
         if f"<!-- {name}" in text:
-            shown = study_markdown(path, with_parameters=document.name != "README.md")
+            shown = study_markdown(path, with_parameters=document.name == "results.md")
             text = replace_between(text, name, shown)
     return text
 
 
+def draw_budgets():
+    """Draw the curves of stored budget studies."""
+    for path in sorted(STUDIES.glob("*.json")):
+        study = read_study(path)
+        if isinstance(study, BudgetStudy):
+            for kind, svg in budget_figures(study).items():
+                name = f"{path.stem}-{kind.replace(' ', '-')}.svg"
+                (FIGURES / name).write_text(svg, encoding="utf-8")
+
+
 if __name__ == "__main__":
+    draw_budgets()
     for document in DOCUMENTS:
         document.write_text(rewrite(document), encoding="utf-8")

@@ -203,7 +203,7 @@ def _introduction(benchmark: Benchmark, protocol: str) -> str:
 
 def _command() -> str:
     """Return the command as it was typed, without folders of this machine."""
-    words = ["linkspread", *sys.argv[1:]]
+    words = ["linkspread", *(word for word in sys.argv[1:] if word != "--resume")]
     for option in ("--data", "--output"):
         if option in words:
             place = words.index(option)

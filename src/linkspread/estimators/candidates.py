@@ -12,7 +12,7 @@ from linkspread.fitting.kernel_choice import (
     is_histogram,
     linear_kernel,
 )
-from linkspread.fitting.view_kernels import GraphKernel, ViewKernel
+from linkspread.fitting.view_kernels import DENSE_ITEMS, GraphKernel, ViewKernel
 from linkspread.graphs import NeighborGraph, normalize
 
 __all__ = ["label_candidates", "other_metric", "pair_candidates"]
@@ -53,12 +53,15 @@ def label_candidates(
     if isinstance(graph, GivenGraph):
         yield "graph, far", _graph_kernel(graph, S, FAR, view)
         return
-    yield "denser graph, far", _neighbor_kernel(X, DENSER, metric, FAR, view)
+    # Further graphs of a large view would take longer than all the rest.
+    is_large = X.shape[0] > DENSE_ITEMS
+    if not is_large:
+        yield "denser graph, far", _neighbor_kernel(X, DENSER, metric, FAR, view)
     for width in WIDTHS:
         yield f"affinity {width:g}", affinity_kernel(X, metric=metric, width=width)
     yield "linear", linear_kernel(X)
     second = other_metric(X, metric)
-    if second is not None:
+    if second is not None and not is_large:
         yield f"graph, {second}", _neighbor_kernel(X, 30, second, NEAR, view)
         for width in WIDTHS:
             kernel = affinity_kernel(X, metric=second, width=width)
@@ -89,7 +92,8 @@ def pair_candidates(
     best = metric
     if metric == "euclidean":
         best = other_metric(X, metric) or metric
-    yield "denser graph", _neighbor_kernel(X, DENSER, best, NEAR, view)
+    if X.shape[0] <= DENSE_ITEMS:
+        yield "denser graph", _neighbor_kernel(X, DENSER, best, NEAR, view)
     for width in WIDTHS:
         yield f"affinity {width:g}", affinity_kernel(X, metric=best, width=width)
     for n in COMPONENTS:

@@ -39,7 +39,7 @@ def affinity_kernel(
     width : float
         In mean distances.
     random_state : int, default=0
-        Of the landmarks of a large view [Williams2001]_.
+        Of the landmarks of a large view [Williams2001].
 
     Returns
     -------

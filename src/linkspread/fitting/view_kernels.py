@@ -178,10 +178,11 @@ class GraphKernel(ViewKernel):
         unit_diagonal: bool = True,
         tol: float = 1e-9,
     ) -> None:
-        self.S = S.astype(np.float64)
+        self.n_items = S.shape[0]
+        # Products of a large graph are as precise as the graph, and as fast.
+        self.S = S.astype(np.float64) if self.n_items <= DENSE_ITEMS else S
         self.alpha, self.tol = alpha, tol
         self.similar = similar
-        self.n_items = S.shape[0]
         self._whole = self._invert() if self.n_items <= DENSE_ITEMS else None
         # Items are divided by these lengths.
         self.lengths = np.ones(self.n_items)
