@@ -158,6 +158,19 @@ def test_any_model_with_the_same_face_can_be_tuned(data, known):
     assert np.allclose(ours.scores, plain.scores, atol=1e-3)
 
 
+def test_fitted_links_are_tuned_as_fitted(data, known):
+    class Renamed(LinkSpreading):
+        """Another class, which takes the plain way."""
+
+    grid = {"objective": ["spread", "ridge"], "alpha": [0.3, 0.8], "ridge": [1.0]}
+    both = [
+        tune(data.views(), known, grid, model=model(n_neighbors=8), n_splits=3).scores
+        for model in (LinkSpreading, Renamed)
+    ]
+    assert np.allclose(*both, atol=1e-3)
+    assert not np.allclose(both[0][:2], both[0][2:], atol=1e-3)
+
+
 def test_a_curve_goes_through_the_best_setting(data, known):
     tuning = tune(data.views(), known, GRID, n_splits=3)
     values, scores = tuning.curve("alpha text")

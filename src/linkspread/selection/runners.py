@@ -317,16 +317,23 @@ def _spread_together(trials: Sequence[_Arrows]) -> bool:
     return True
 
 
-def choose_runner(model: Any) -> ModelRunner | SpreadingRunner:
+def choose_runner(
+    model: Any, settings: Sequence[Parameters]
+) -> ModelRunner | SpreadingRunner:
     """Return the cheapest way to try a model's parameters.
 
     Parameters
     ----------
     model : estimator
+    settings : sequence of dict
+        All that will be tried.
 
     Returns
     -------
     runner : ModelRunner or SpreadingRunner
     """
-    is_ours = type(model) is LinkSpreading
-    return SpreadingRunner(model) if is_ours else ModelRunner(model)
+    if type(model) is not LinkSpreading:
+        return ModelRunner(model)
+    # Only links that are spread have a grid of alpha and beta for the price of one.
+    objectives = {setting.get("objective", model.objective) for setting in settings}
+    return SpreadingRunner(model) if objectives == {"spread"} else ModelRunner(model)

@@ -172,7 +172,7 @@ def _measure(
     model: Any, settings: list[Parameters], trials: Trials, *, verbose: bool
 ) -> Array:
     """Return the score of every setting on every fold."""
-    runner = choose_runner(model)
+    runner = choose_runner(model, settings)
     groups = group_settings(settings, runner.together)
     values = np.zeros((len(settings), len(trials)))
     steps = [(group, fold) for group in groups for fold in range(len(trials))]
