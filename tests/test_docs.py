@@ -43,13 +43,15 @@ def test_blocks_keep_their_line_numbers():
     assert python_blocks(text) == ["\n\nx = 1\n", "\n" * 8 + "y = 2\n"]
 
 
-def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["README.md", "docs/supervision.md"])
+def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = python_blocks(README.read_text(encoding="utf-8"))
-    assert blocks, "README.md has no Python block"
-    namespace = {"__name__": "readme"}
+    page = ROOT / name
+    blocks = python_blocks(page.read_text(encoding="utf-8"))
+    assert blocks, f"{name} has no Python block"
+    namespace = {"__name__": "page"}
     for block in blocks:
-        exec(compile(block, str(README), "exec"), namespace)
+        exec(compile(block, str(page), "exec"), namespace)
 
 
 @pytest.mark.parametrize("name", getattr(linkspread, "__all__", []))
