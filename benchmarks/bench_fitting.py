@@ -13,7 +13,7 @@ import numpy as np
 import harness
 from bench_renumbering import setup as setup_labels
 from linkspread.datasets import make_views
-from linkspread.fitting.fitted_pair import pair_scores
+from linkspread.fitting.fitted_pair import add_pair_fits
 from linkspread.fitting.labels import fit_labels
 from linkspread.fitting.pairs import fit_pairs, pair_targets
 from linkspread.fitting.view_kernels import GraphKernel
@@ -63,7 +63,7 @@ def fit_pair_links(inputs):
     kernels = tuple(GraphKernel(S, ALPHA, tol=1e-5) for S in (S_x, S_y))
     targets, weights = pair_targets(pairs, "auto")
     fit = fit_pairs(kernels, pairs, targets, weights, ridges=(RIDGE,))
-    return fit, pair_scores([fit], [1.0], rank=RANK, tol=1e-3)
+    return fit, add_pair_fits([fit], [1.0], rank=RANK, tol=1e-3)
 
 
 CASES = {

@@ -13,20 +13,18 @@ import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 
-from linkspread.estimators.candidates import label_candidates, pair_candidates
+from linkspread.estimators.candidates import Material, label_candidates, pair_candidates
 from linkspread.estimators.graph_choice import similarities
-from linkspread.estimators.link_choice import MAX_RANK
-from linkspread.estimators.ridge_objective import memberships_in
-from linkspread.fitting.fitted_pair import FittedPair, join_scores, pair_scores
+from linkspread.estimators.link_choice import largest_rank
+from linkspread.estimators.objective import FittingObjective
+from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
 from linkspread.fitting.labels import LabelFit, fit_labels
 from linkspread.fitting.mass import share_rows
 from linkspread.fitting.pairs import fit_pairs, pair_targets
 from linkspread.fitting.ridge import RIDGES
 from linkspread.fitting.stacking import SHARPNESS, class_weights, pair_weights
 from linkspread.fitting.view_kernels import ViewKernel
-from linkspread.links import Links, as_link_matrix
 from linkspread.propagation.smoothing import smooth_over_graph
-from linkspread.validation import per_view
 
 __all__ = ["AutoObjective", "Memberships"]
 
@@ -57,63 +55,36 @@ class Memberships:
     shares: Array
 
 
-@dataclass
-class AutoObjective:
+@dataclass(kw_only=True)
+class AutoObjective(FittingObjective):
     """Fit by many kernels and weigh the fits.
 
-    Parameters
+    Attributes
     ----------
     tables : mapping from str to ndarray or csr_array
-    links : Links
-        Resolved.
     graphs : mapping from str to object with `affinity_` and `extend`
     normalized : mapping from str to csr_array
         The graphs, normalised.
-    metric : str, callable, or dict by view
-    balance : {"auto", "literal"} or float
-    rank : int or None
-    tol : float
+    metrics : mapping from str to str or callable
+    story : list of str
+        A sentence about each choice.
     """
 
     tables: Mapping[str, Any]
-    links: Links
     graphs: Mapping[str, Any]
     normalized: Mapping[str, sparse.csr_array]
-    metric: Any
-    balance: Any
-    rank: int | None
-    tol: float
+    metrics: Mapping[str, Any]
     story: list[str] = field(default_factory=list)
     _memberships: dict[str, Memberships] = field(default_factory=dict)
     _kernels: dict[str, dict[str, ViewKernel]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.metrics = per_view(self.metric, self.tables, name="metric")
+    def told(self) -> dict[str, Any]:
+        """Return what was chosen, in sentences."""
+        return {"choice_": " ".join(self.story)}
 
-    def scores(self, source: str, target: str) -> FittedPair:
-        """Return the scores between two views.
-
-        Parameters
-        ----------
-        source, target : str
-
-        Returns
-        -------
-        scores : FittedPair
-        """
-        parts = []
-        if memberships_in(self.links, source, target):
-            parts.append(self._label_scores(source, target))
-        pairs = as_link_matrix(
-            self.links.between(source, target, balance="literal")
-        ).pairs
-        if pairs.nnz:
-            parts.append(self._pair_scores(source, target, pairs))
-        return join_scores(parts)
-
-    def _label_scores(self, source: str, target: str) -> FittedPair:
+    def label_scores(self, source: str, target: str) -> FittedPair:
         """Return how much likelier than by chance two items are of one class."""
-        left, right = self._members(source), self._members(target)
+        left, right = self._members(source, target), self._members(target, source)
         chance = float(left.shares @ right.shares)
         add = partial(_add_column, value=1.0)
         subtract = partial(_add_column, value=-chance)
@@ -125,43 +96,39 @@ class AutoObjective:
             embed_right=lambda rows: subtract(right.embed(rows)),
         )
 
-    def _members(self, view: str) -> Memberships:
+    def _members(self, view: str, other: str) -> Memberships:
         """Return the memberships of a view, learnt now if not before."""
-        if view not in self._memberships:
-            self._memberships[view] = self._learn_members(view)
-        return self._memberships[view]
+        name, known = self.known(view, other)
+        if name not in self._memberships:
+            members = self._learn_members(view, sparse.csr_array(known))
+            self._memberships[name] = members
+        return self._memberships[name]
 
-    def _learn_members(self, view: str) -> Memberships:
+    def _learn_members(self, view: str, known: sparse.csr_array) -> Memberships:
         """Fit the labels of a view by all candidates, and add the fits."""
-        known = sparse.csr_array(self.links.memberships(view))
-        masses = known.sum(axis=1)
         # What is left out must have others of its class to be found by.
         n_labels = (known > 0).sum(axis=0)
         can_miss = np.asarray((known > 0) @ (n_labels > 1)).ravel() > 0
         ridges = RIDGES if can_miss.any() else (RIDGE_OF_SINGLES,)
         names, fits = [], []
-        for name, kernel in label_candidates(
-            self.tables[view], **self._given(view), metric=self.metrics[view], view=view
-        ):
+        for name, kernel in label_candidates(self._material(view)):
             names.append(name)
             fits.append(fit_labels(kernel, known, ridges=ridges))
             kernel.release()
-        rows = fits[0].rows
+        first = fits[0]
         weights = np.full(len(fits), SHARPNESS / len(fits))
         if can_miss.any():
-            targets = known[rows].toarray() / masses[rows][:, None]
             held_out = [fit.fit.held_out for fit in fits]
-            weights = class_weights(held_out, targets, masses[rows] * can_miss[rows])
-        self.story.append(_tell(f"labels of {view!r}", names, weights, len(rows)))
-        shares = np.asarray(known.sum(axis=0)).ravel() / known.sum()
-        return self._spread_members(view, fits, weights, shares, known, can_miss)
+            known_weights = first.weights * can_miss[first.rows]
+            weights = class_weights(held_out, first.targets, known_weights)
+        self.story.append(_tell(f"labels of {view!r}", names, weights, len(first.rows)))
+        return self._spread_members(view, fits, weights, known, can_miss)
 
     def _spread_members(
         self,
         view: str,
         fits: list[LabelFit],
         weights: Array,
-        shares: Array,
         known: sparse.csr_array,
         can_miss: Array,
     ) -> Memberships:
@@ -181,11 +148,9 @@ class AutoObjective:
             near = similarities(self.graphs[view], rows, view=view)
             return share_rows((1 - alpha) * own + alpha * (near @ spread))
 
-        return Memberships(share_rows(spread), embed, shares)
+        return Memberships(share_rows(spread), embed, fits[0].shares)
 
-    def _pair_scores(
-        self, source: str, target: str, pairs: sparse.csr_array
-    ) -> FittedPair:
+    def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
         """Fit judged pairs by all candidates, and add the fits."""
         targets, weights = pair_targets(pairs, self.balance)
         left, right = self._candidates(source), self._candidates(target)
@@ -201,25 +166,24 @@ class AutoObjective:
         what = f"pairs of {source!r} and {target!r}"
         sizes = [float(np.sqrt(np.nanmean(own**2))) for own in held_out]
         self.story.append(_tell(what, names, shares * sizes, pairs.nnz))
-        rank = self.rank or min(MAX_RANK, *pairs.shape)
-        return pair_scores(fits, shares.tolist(), rank=rank, tol=self.tol)
+        rank = largest_rank(pairs, self.rank)
+        return add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
 
     def _candidates(self, view: str) -> dict[str, ViewKernel]:
         """Return the kernels of a view for pairs, made now if not before."""
         if view not in self._kernels:
-            self._kernels[view] = dict(
-                pair_candidates(
-                    self.tables[view],
-                    **self._given(view),
-                    metric=self.metrics[view],
-                    view=view,
-                )
-            )
+            self._kernels[view] = dict(pair_candidates(self._material(view)))
         return self._kernels[view]
 
-    def _given(self, view: str) -> dict[str, Any]:
-        """Return the graph of a view in both forms."""
-        return {"graph": self.graphs[view], "S": self.normalized[view]}
+    def _material(self, view: str) -> Material:
+        """Return what kernels of a view are made of."""
+        return Material(
+            view=view,
+            X=self.tables[view],
+            graph=self.graphs[view],
+            S=self.normalized[view],
+            metric=self.metrics[view],
+        )
 
 
 def _choose_smoothing(

@@ -1,6 +1,7 @@
 """The kernels that ``objective="auto"`` fits by: few, and far apart."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,30 @@ from linkspread.fitting.kernel_choice import (
 from linkspread.fitting.view_kernels import DENSE_ITEMS, GraphKernel, ViewKernel
 from linkspread.graphs import NeighborGraph, normalize
 
-__all__ = ["label_candidates", "other_metric", "pair_candidates"]
+__all__ = ["Material", "label_candidates", "other_metric", "pair_candidates"]
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What the kernels of a view are made of.
+
+    Attributes
+    ----------
+    view : str
+    X : ndarray or csr_array of shape (n_items, n_features)
+    graph : object with `affinity_` and `extend`
+        That of the model.
+    S : csr_array of shape (n_items, n_items)
+        The same, normalised.
+    metric : str or callable
+    """
+
+    view: str
+    X: Any
+    graph: Any
+    S: sparse.csr_array
+    metric: Any
+
 
 Candidates = Iterator[tuple[str, ViewKernel]]
 
@@ -29,71 +53,62 @@ TOL = 1e-5
 COMPONENTS = (8, 32)
 
 
-def label_candidates(
-    X: Any, graph: Any, S: sparse.csr_array, *, metric: Any, view: str
-) -> Candidates:
+def label_candidates(made_of: Material) -> Candidates:
     """Yield kernels for the labels of a view, with their names.
 
     Parameters
     ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    graph : object with `affinity_` and `extend`
-        That of the model.
-    S : csr_array of shape (n_items, n_items)
-        The same, normalised.
-    metric : str or callable
-    view : str
+    made_of : Material
 
     Yields
     ------
     name : str
     kernel : ViewKernel
     """
-    yield "graph", _graph_kernel(graph, S, NEAR, view)
+    X, graph, metric = made_of.X, made_of.graph, made_of.metric
+    yield "graph", _graph_kernel(graph, made_of.S, NEAR, made_of.view)
     if isinstance(graph, GivenGraph):
-        yield "graph, far", _graph_kernel(graph, S, FAR, view)
+        yield "graph, far", _graph_kernel(graph, made_of.S, FAR, made_of.view)
         return
     # Further graphs of a large view would take longer than all the rest.
     is_large = X.shape[0] > DENSE_ITEMS
     if not is_large:
-        yield "denser graph, far", _neighbor_kernel(X, DENSER, metric, FAR, view)
+        yield (
+            "denser graph, far",
+            _neighbor_kernel(X, DENSER, metric, FAR, made_of.view),
+        )
     for width in WIDTHS:
         yield f"affinity {width:g}", affinity_kernel(X, metric=metric, width=width)
     yield "linear", linear_kernel(X)
     second = other_metric(X, metric)
     if second is not None and not is_large:
-        yield f"graph, {second}", _neighbor_kernel(X, 30, second, NEAR, view)
+        yield f"graph, {second}", _neighbor_kernel(X, 30, second, NEAR, made_of.view)
         for width in WIDTHS:
             kernel = affinity_kernel(X, metric=second, width=width)
             yield f"affinity {width:g}, {second}", kernel
 
 
-def pair_candidates(
-    X: Any, graph: Any, S: sparse.csr_array, *, metric: Any, view: str
-) -> Candidates:
+def pair_candidates(made_of: Material) -> Candidates:
     """Yield kernels for judged pairs, in an order that all views share.
 
     Parameters
     ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    graph : object with `affinity_` and `extend`
-    S : csr_array of shape (n_items, n_items)
-    metric : str or callable
-    view : str
+    made_of : Material
 
     Yields
     ------
     name : str
     kernel : ViewKernel
     """
-    yield "graph", _graph_kernel(graph, S, NEAR, view)
+    X, graph, metric = made_of.X, made_of.graph, made_of.metric
+    yield "graph", _graph_kernel(graph, made_of.S, NEAR, made_of.view)
     if isinstance(graph, GivenGraph):
         return
     best = metric
     if metric == "euclidean":
         best = other_metric(X, metric) or metric
     if X.shape[0] <= DENSE_ITEMS:
-        yield "denser graph", _neighbor_kernel(X, DENSER, best, NEAR, view)
+        yield "denser graph", _neighbor_kernel(X, DENSER, best, NEAR, made_of.view)
     for width in WIDTHS:
         yield f"affinity {width:g}", affinity_kernel(X, metric=best, width=width)
     for n in COMPONENTS:

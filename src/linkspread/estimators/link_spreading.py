@@ -5,23 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.auto_objective import AutoObjective
 from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.graph_choice import (
     build_graphs,
     choose_graphs,
-    similarities,
 )
 from linkspread.estimators.link_choice import (
     check_linked,
     choose_links,
-    largest_rank,
     linked_pairs,
 )
+from linkspread.estimators.objective import Objective
 from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import (
     check_adjustment,
@@ -30,16 +27,13 @@ from linkspread.estimators.parameters import (
 )
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.queries import choose_positions
-from linkspread.estimators.score_blocks import check_block, exact_block
+from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.exceptions import LinkspreadError
-from linkspread.fitting.fitted_pair import FittedPair
 from linkspread.graphs import normalize
 from linkspread.links import Items
-from linkspread.propagation import Spread, spread_links
 from linkspread.validation import (
     as_mapping,
     check_columns,
-    check_table,
     check_views,
     column_names,
 )
@@ -223,22 +217,18 @@ class LinkSpreading(CrossViewSearch):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
+        normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
+        objective = choose_objective(self, tables, resolved, graphs, normalized, alphas)
+        report, spreads = FitReport(graphs=reports), {}
+        for pair in linked_pairs(resolved, tables):
+            spreads[pair], report.spreads[pair] = _make_scores(objective, *pair)
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
-        self.report_ = FitReport(graphs=reports)
-        self._alphas = alphas
-        # Later changes of the parameters shall not reach what was fitted.
-        self._settings = self.get_params(deep=False)
+        self.spreads_: dict[tuple[str, str], Any] = spreads
+        self.report_, self._objective = report, objective
         self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
-        self._normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
-        self.spreads_: dict[tuple[str, str], Spread | FittedPair] = {}
-        self._fitting = choose_objective(
-            self, tables, resolved, graphs, self._normalized, alphas
-        )
-        self._n_features = {view: X.shape[1] for view, X in tables.items()}
-        for pair in linked_pairs(resolved, tables):
-            self._spread(*pair)
+        self._tell()
         return self
 
     @classmethod
@@ -306,17 +296,20 @@ class LinkSpreading(CrossViewSearch):
         -------
         block : ndarray of shape (n_rows, n_cols)
         """
-        if not exact or self._fitting is not None:
+        if not exact:
             return super().scores(
                 source, target, rows=rows, cols=cols, max_bytes=max_bytes
             )
         check_is_fitted(self)
+        if not isinstance(self._objective, SpreadObjective):
+            raise LinkspreadError(
+                "`exact` must be False unless objective='spread', got True. The error "
+                "of fitted scores stands in `report_`."
+            )
         check_linked(self.links_, self.view_names_, source, target)
         i = choose_positions(rows, self.items_[source], name="rows")
         j = choose_positions(cols, self.items_[target], name="cols")
-        S_x, Z, S_y = self._arrows(source, target)
-        check_block(len(i), len(j), S_x.dtype, max_bytes)
-        return exact_block(S_x, Z, S_y, i, j, **self._filter(source, target))
+        return self._objective.exact_scores(source, target, i, j, max_bytes)
 
     @property
     def n_features_in_(self) -> int:
@@ -336,65 +329,37 @@ class LinkSpreading(CrossViewSearch):
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         found = self._spread(source, target)
-        if isinstance(found, Spread):
-            return found.unseen_queries(self._similarities(rows, source))
         check_columns(rows, self._columns[source], view=source)
-        table = check_table(rows, view=source, n_features=self._n_features[source])
-        return found.embed_left(table)
+        return self._objective.embed(found, rows, source)
 
     def _vectors_found(self, source: str, target: str) -> Array:
         return self._spread(source, target).right
 
-    def _spread(self, source: str, target: str) -> Spread | FittedPair:
+    def _spread(self, source: str, target: str) -> Any:
         """Return the spread or fitted links of two views, made now if not before."""
         if (source, target) in self.spreads_:
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
             return self.spreads_[target, source].T
         check_linked(self.links_, self.view_names_, source, target)
-        start = time.perf_counter()
-        spread: Spread | FittedPair
-        if self._fitting is not None:
-            spread = self._fitting.scores(source, target)
-            self._tell_fitting()
-        else:
-            S_x, Z, S_y = self._arrows(source, target)
-            limit = largest_rank(Z, self._settings["rank"])
-            spread = spread_links(
-                S_x, Z, S_y, rank=limit, **self._filter(source, target)
-            )
-        seconds = time.perf_counter() - start
+        spread, report = _make_scores(self._objective, source, target)
         self.spreads_[source, target] = spread
-        report = SpreadReport(max(spread.core.shape), spread.error, seconds)
         self.report_.spreads[source, target] = report
+        self._tell()
         return spread
 
-    def _tell_fitting(self) -> None:
-        """Keep what a fit tells about itself."""
-        if isinstance(self._fitting, AutoObjective):
-            self.choice_ = " ".join(self._fitting.story)
-        elif self._fitting is not None:
-            fits: dict[Any, Any] = {**self._fitting.labels, **self._fitting.pairs}
-            self.loo_error_ = {of: fit.fit.error for of, fit in fits.items()}
+    def _tell(self) -> None:
+        """Keep what the objective tells about itself, and nothing of an earlier one."""
+        for name in ("choice_", "loo_error_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(self._objective.told())
 
-    def _arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
-        """Return the graphs of two views and the links between them."""
-        balance = self._settings["balance"]
-        Z = self.links_.between(source, target, balance=balance)
-        return self._normalized[source], Z, self._normalized[target]
 
-    def _filter(self, source: str, target: str) -> dict[str, Any]:
-        """Return the parameters of the propagation between two views."""
-        alpha = (self._alphas[source], self._alphas[target])
-        beta, tol = self._settings["beta"], self._settings["tol"]
-        return {"alpha": alpha, "beta": beta, "tol": tol}
-
-    def _similarities(self, rows: Any, view: str) -> sparse.csr_array:
-        """Return the normalised similarities of new items to the fitted ones."""
-        if self._alphas[view] == 0:
-            raise LinkspreadError(
-                f"new items of view {view!r} learn from their neighbours, and `alpha` "
-                "is 0 there, so that nothing reaches them. Fit with a larger `alpha`."
-            )
-        check_columns(rows, self._columns[view], view=view)
-        return similarities(self.graphs_[view], rows, view=view)
+def _make_scores(
+    objective: Objective, source: str, target: str
+) -> tuple[Any, SpreadReport]:
+    """Return the scores of two views, and a report about them."""
+    start = time.perf_counter()
+    scores = objective.scores(source, target)
+    seconds = time.perf_counter() - start
+    return scores, SpreadReport(max(scores.core.shape), scores.error, seconds)

@@ -1,4 +1,4 @@
-"""What a model does with its links besides spreading them."""
+"""Which objective a model has."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,12 @@ from typing import Any
 from scipy import sparse
 
 from linkspread.estimators.auto_objective import AutoObjective
+from linkspread.estimators.objective import Objective
 from linkspread.estimators.ridge_objective import RidgeObjective
+from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.estimators.view_kernel_choice import choose_kernels
 from linkspread.links import Links
+from linkspread.validation import per_view
 
 __all__ = ["choose_objective"]
 
@@ -20,8 +23,8 @@ def choose_objective(
     graphs: Mapping[str, Any],
     normalized: Mapping[str, sparse.csr_array],
     alphas: Mapping[str, float],
-) -> RidgeObjective | AutoObjective | None:
-    """Return what fits the links of a model.
+) -> Objective:
+    """Return what makes scores of the links of a model.
 
     Parameters
     ----------
@@ -37,22 +40,18 @@ def choose_objective(
 
     Returns
     -------
-    objective : RidgeObjective, AutoObjective or None
-        None where links are only spread.
+    objective : Objective
     """
-    common = {"balance": model.balance, "rank": model.rank, "tol": model.tol}
+    common: dict[str, Any] = {
+        name: getattr(model, name) for name in ("balance", "rank", "tol")
+    }
+    common |= {"links": links}
+    over: dict[str, Any] = {"graphs": graphs, "normalized": normalized}
+    if model.objective == "spread":
+        return SpreadObjective(**common, **over, alphas=alphas, beta=model.beta)
+    common |= {"n_features": {view: X.shape[1] for view, X in tables.items()}}
     if model.objective == "auto":
-        return AutoObjective(
-            tables=tables,
-            links=links,
-            graphs=graphs,
-            normalized=normalized,
-            metric=model.metric,
-            **common,
-        )
-    if model.objective == "ridge":
-        kernels = choose_kernels(model, tables, graphs, normalized, alphas)
-        return RidgeObjective(
-            kernels=kernels, links=links, ridge=model.ridge, mass=model.mass, **common
-        )
-    return None
+        metrics = per_view(model.metric, tables, name="metric")
+        return AutoObjective(**common, **over, tables=tables, metrics=metrics)
+    kernels = choose_kernels(model, tables, graphs, normalized, alphas)
+    return RidgeObjective(**common, kernels=kernels, ridge=model.ridge, mass=model.mass)

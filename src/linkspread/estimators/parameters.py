@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from linkspread.exceptions import LinkspreadError
 from linkspread.fitting.ridge import check_ridge
 from linkspread.links.balance import check_balance
@@ -31,6 +33,11 @@ def check_parameters(model: Any) -> None:
     check_name(model.objective, OBJECTIVES, name="objective")
     check_name(model.mass, MASSES, name="mass")
     check_ridge(model.ridge)
+    if not isinstance(model.unit_diagonal, bool | np.bool_):
+        raise LinkspreadError(
+            f"`unit_diagonal` must be True or False, got {model.unit_diagonal!r:.60}. "
+            "The default is True."
+        )
     if model.mass != "none" and model.objective != "ridge":
         raise LinkspreadError(
             f"`mass` must be 'none' for objective={model.objective!r}, got "

@@ -7,82 +7,64 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from linkspread.estimators.link_choice import MAX_RANK
-from linkspread.fitting.fitted_pair import FittedPair, join_scores, pair_scores
+from linkspread.estimators.link_choice import largest_rank
+from linkspread.estimators.objective import FittingObjective
+from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
 from linkspread.fitting.labels import LabelFit, fit_labels
 from linkspread.fitting.mass import share_rows, unit_rows
 from linkspread.fitting.pairs import PairFit, fit_pairs, pair_targets
 from linkspread.fitting.ridge import check_ridge
 from linkspread.fitting.stacking import class_weights
 from linkspread.fitting.view_kernels import ViewKernel
-from linkspread.links import Links, as_link_matrix
-from linkspread.links.balance import Balance
+from linkspread.links import as_link_matrix
 
-__all__ = ["RidgeObjective", "memberships_in"]
+__all__ = ["RidgeObjective"]
 
 Array = np.ndarray
 Transform = Callable[[Array], Array]
 
 
-@dataclass
-class RidgeObjective:
+@dataclass(kw_only=True)
+class RidgeObjective(FittingObjective):
     """Fit the labels of each view once, and the pairs of each two views.
 
-    Parameters
+    Attributes
     ----------
     kernels : mapping from str to ViewKernel
-    links : Links
-        Resolved.
     ridge : float or "loo"
     mass : {"none", "length", "sum", "posterior"}
-    balance : {"auto", "literal"} or float
-    rank : int or None
-    tol : float
+    labels : dict from str to LabelFit
+    pairs : dict from pairs of str to PairFit
     """
 
     kernels: Mapping[str, ViewKernel]
-    links: Links
     ridge: Any
     mass: str
-    balance: Balance
-    rank: int | None
-    tol: float
     labels: dict[str, LabelFit] = field(default_factory=dict)
     pairs: dict[tuple[str, str], PairFit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.ridges = check_ridge(self.ridge)
 
-    def scores(self, source: str, target: str) -> FittedPair:
-        """Return the scores between two views.
+    def told(self) -> dict[str, Any]:
+        """Return the errors of what was left out."""
+        fits: dict[Any, Any] = {**self.labels, **self.pairs}
+        return {"loo_error_": {of: fit.fit.error for of, fit in fits.items()}}
 
-        Parameters
-        ----------
-        source, target : str
+    def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
+        """Return the scores that judged pairs give."""
+        targets, weights = pair_targets(pairs, self.balance)
+        kernels = self.kernels[source], self.kernels[target]
+        fit = fit_pairs(kernels, pairs, targets, weights, ridges=self.ridges)
+        self.pairs[source, target] = fit
+        rank = largest_rank(pairs, self.rank)
+        scores = add_pair_fits([fit], [1.0], rank=rank, tol=self.tol)
+        return _shorten(scores) if self.mass == "length" else scores
 
-        Returns
-        -------
-        scores : FittedPair
-        """
-        Z = as_link_matrix(self.links.between(source, target, balance="literal"))
-        parts = []
-        if memberships_in(self.links, source, target):
-            parts.append(self._label_scores(source, target))
-        if Z.pairs.nnz:
-            targets, weights = pair_targets(Z.pairs, self.balance)
-            kernels = self.kernels[source], self.kernels[target]
-            fit = fit_pairs(kernels, Z.pairs, targets, weights, ridges=self.ridges)
-            self.pairs[source, target] = fit
-            rank = self.rank or min(MAX_RANK, *Z.shape)
-            scores = pair_scores([fit], [1.0], rank=rank, tol=self.tol)
-            parts.append(_shorten(scores) if self.mass == "length" else scores)
-        return join_scores(parts)
-
-    def _label_scores(self, source: str, target: str) -> FittedPair:
+    def label_scores(self, source: str, target: str) -> FittedPair:
         """Return the scores that the labels of both views give."""
-        (left, change_left), (right, change_right) = (
-            self._memberships(view) for view in (source, target)
-        )
+        left, change_left = self._memberships(source, target)
+        right, change_right = self._memberships(target, source)
         core = np.eye(left.values.shape[1])
         if self.balance != "auto" and self.mass != "posterior":
             core = as_link_matrix(
@@ -96,21 +78,15 @@ class RidgeObjective:
             embed_right=lambda rows: change_right(right.embed(rows)) @ core.T,
         )
 
-    def _memberships(self, view: str) -> tuple[LabelFit, Transform]:
+    def _memberships(self, view: str, other: str) -> tuple[LabelFit, Transform]:
         """Return the fitted labels of a view, and what makes vectors of them."""
-        known = self.links.memberships(view)
-        if view not in self.labels:
+        name, known = self.known(view, other)
+        if name not in self.labels:
             fit = fit_labels(self.kernels[view], known, ridges=self.ridges)
-            self.labels[view] = fit
-        fit = self.labels[view]
-        shares = np.asarray(known.sum(axis=0)).ravel() / known.sum()
+            self.labels[name] = fit
+        fit = self.labels[name]
         if self.mass == "posterior":
-            masses = np.asarray(known.sum(axis=1)).ravel()[fit.rows]
-            targets = known[fit.rows]
-            targets = targets.toarray() if hasattr(targets, "toarray") else targets
-            sharpness = class_weights(
-                [fit.fit.held_out], targets / masses[:, None], masses
-            )[0]
+            sharpness = class_weights([fit.fit.held_out], fit.targets, fit.weights)[0]
             return fit, lambda values: softmax(sharpness * values, axis=1)
         if self.mass == "sum":
             return fit, lambda values: share_rows(np.maximum(values, 0.0))
@@ -119,27 +95,11 @@ class RidgeObjective:
 
         def centre(values: Array) -> Array:
             # As if the memberships had been centred over the labelled items.
-            return values - values.sum(axis=1, keepdims=True) * shares
+            return values - values.sum(axis=1, keepdims=True) * fit.shares
 
         if self.mass == "length":
             return fit, lambda values: unit_rows(centre(values))
         return fit, centre
-
-
-def memberships_in(links: Links, *views: str) -> bool:
-    """Tell whether items of all these views have labels.
-
-    Parameters
-    ----------
-    links : Links
-    *views : str
-
-    Returns
-    -------
-    labelled : bool
-    """
-    known = [links.memberships(view) for view in views]
-    return all(own is not None and own.sum() > 0 for own in known)
 
 
 def _shorten(scores: FittedPair) -> FittedPair:

@@ -48,6 +48,11 @@ def choose_kernels(
 
     def named(name: Any, view: str) -> ViewKernel:
         if name == "graph":
+            if alphas[view] == 0:
+                raise LinkspreadError(
+                    "`alpha` must be above 0 for kernel='graph', got 0, with which "
+                    "items are alike to themselves only. Give a larger one."
+                )
             similar = partial(similarities, graphs[view], view=view)
             return GraphKernel(
                 normalized[view],
@@ -55,10 +60,16 @@ def choose_kernels(
                 similar=similar,
                 unit_diagonal=model.unit_diagonal,
             )
-        if name == "affinity":
+        has_features = not _is_graph(model.graph, view)
+        if name == "affinity" and has_features:
             return affinity_kernel(tables[view], metric=metrics[view], width=WIDTH)
-        if name == "linear":
+        if name == "linear" and has_features:
             return linear_kernel(tables[view])
+        if name in ("affinity", "linear"):
+            raise LinkspreadError(
+                f"`kernel` must be 'graph' where the table is a graph, got {name!r}. "
+                "Give features to compare items by others."
+            )
         raise LinkspreadError(
             f"`kernel` must be {', '.join(map(repr, KERNELS))}, several of them joined "
             f"by '+', or a function of the table, got {name!r:.60}. Use 'graph' if in "
@@ -79,6 +90,12 @@ def choose_kernels(
         with naming(view):
             kernels[view] = choose(view)
     return kernels
+
+
+def _is_graph(graph: Any, view: str) -> bool:
+    """Tell whether the table of a view is its graph, and holds no features."""
+    own = graph.get(view) if isinstance(graph, Mapping) else graph
+    return isinstance(own, str) and own == "precomputed"
 
 
 def _check_kernel(kernel: Any, X: Any) -> ViewKernel:

@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 from linkspread.fitting.pairs import PairFit
 from linkspread.propagation.lowrank import sketch
 
-__all__ = ["FittedPair", "join_scores", "pair_scores"]
+__all__ = ["FittedPair", "add_pair_fits", "join_scores"]
 
 Array = np.ndarray
 Embedding = Callable[[Any], Array]
@@ -91,8 +91,8 @@ def join_scores(parts: Sequence[FittedPair]) -> FittedPair:
     )
 
 
-def pair_scores(
-    fits: Sequence[PairFit], weights: Sequence[float], *, rank: int, tol: float
+def add_pair_fits(
+    fits: Sequence[PairFit], weights: Sequence[float], *, rank: int | None, tol: float
 ) -> FittedPair:
     """Return the weighed sum of fits of judged pairs, in few dimensions.
 
@@ -100,8 +100,8 @@ def pair_scores(
     ----------
     fits : sequence of PairFit
     weights : sequence of float
-    rank : int
-        Largest number of dimensions.
+    rank : int or None
+        Largest number of dimensions; None for what `tol` needs.
     tol : float
         Relative error allowed where `rank` does not bind.
 

@@ -34,6 +34,9 @@ class LabelFit:
         The labelled items.
     fit : RidgeFit
         Of the labelled items.
+    targets : ndarray of shape (n_labelled, n_classes)
+        Their memberships, as shares.
+    weights : ndarray of shape (n_labelled,)
     coefficients : ndarray of shape (n_items, n_classes)
         Zero where there is no label.
     values : ndarray of shape (n_items, n_classes)
@@ -42,8 +45,15 @@ class LabelFit:
     kernel: ViewKernel
     rows: Array
     fit: RidgeFit
+    targets: Array
+    weights: Array
     coefficients: Array
     values: Array
+
+    @property
+    def shares(self) -> Array:
+        """How frequent classes are among the labels."""
+        return self.weights @ self.targets / self.weights.sum()
 
     def embed(self, rows: Any) -> Array:
         """Return the memberships of new items.
@@ -80,11 +90,13 @@ def fit_labels(
     known = memberships[rows]
     targets = known.toarray() if hasattr(known, "toarray") else np.asarray(known)
     weights = masses[rows]
-    fits = _solve(kernel, rows, targets / weights[:, None], weights, ridges)
+    targets = targets / weights[:, None]
+    fits = _solve(kernel, rows, targets, weights, ridges)
     best = min(fits, key=lambda fit: fit.error)
     coefficients = np.zeros((kernel.n_items, targets.shape[1]))
     coefficients[rows] = best.coefficients
-    return LabelFit(kernel, rows, best, coefficients, kernel @ coefficients)
+    values = kernel @ coefficients
+    return LabelFit(kernel, rows, best, targets, weights, coefficients, values)
 
 
 def _solve(

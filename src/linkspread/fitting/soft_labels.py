@@ -5,6 +5,7 @@ none where the classifier is not sure.
 """
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -61,10 +62,15 @@ def soften_labels(
     >>> soft["text"].shape, float(soft["text"][0].max())
     ((60, 3), 1.0)
     """
-    if not 0 <= floor <= 1:
+    if not isinstance(floor, Real) or not 0 <= floor <= 1:
         raise LinkspreadError(
-            f"`floor` must be a probability from 0 to 1, got {floor!r}. The default is "
-            "0.5."
+            f"`floor` must be a probability from 0 to 1, got {floor!r:.60}. The "
+            "default is 0.5."
+        )
+    if classifier is not None and not hasattr(classifier, "predict"):
+        raise LinkspreadError(
+            "`classifier` must be a classifier of scikit-learn or None, got "
+            f"{classifier!r:.60}. None is logistic regression."
         )
     cv = check_count(cv, name="cv", remedy="The default is 5.", at_least=2)
     tables, _ = check_views(views, None)

@@ -36,7 +36,7 @@ def weigh_by_memberships(W: Any, memberships: Any) -> sp.csr_array:
     """
     graph = sp.csr_array(check_graph(W, name="W"))
     P = np.asarray(memberships, dtype=np.float64)
-    if P.ndim != 2 or len(P) != graph.shape[0] or P.min(initial=0) < 0:
+    if P.ndim != 2 or len(P) != graph.shape[0] or not np.all(P >= 0):
         raise GraphError(
             f"memberships must be at least 0, with a row for each of the "
             f"{graph.shape[0]:,} items, got shape {P.shape}. Use `soften_labels`."

@@ -258,19 +258,22 @@ class Links:
             )
         return self.between(view, view, balance=balance)
 
-    def memberships(self, view: str) -> Any:
+    def memberships(self, view: str, *, shared_with: str | None = None) -> Any:
         """Return what the labels say of each item of a view.
 
         Parameters
         ----------
         view : str
+        shared_with : str, default=None
+            Take only the classes that items of this view have too.
 
         Returns
         -------
         memberships : ndarray or csr_array of shape (n_items, n_classes), or None
             A row of zeros for unknown; None where no labels are of this view.
         """
-        blocks = [labels[view] for labels in self._labels if view in labels]
+        wanted = {view, shared_with or view}
+        blocks = [labels[view] for labels in self._labels if wanted <= labels.keys()]
         return join_columns(blocks) if blocks else None
 
     def judged(self, left: str, right: str) -> Any:

@@ -1,0 +1,129 @@
+"""What is made of the links between two views: the face of every objective."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkError
+from linkspread.fitting.fitted_pair import FittedPair, join_scores
+from linkspread.links import Links
+from linkspread.links.balance import Balance
+from linkspread.validation import check_table
+
+__all__ = ["FittingObjective", "Objective"]
+
+Array = np.ndarray
+
+
+@dataclass(kw_only=True)
+class Objective(ABC):
+    """Turn the links between two views into scores.
+
+    Attributes
+    ----------
+    links : Links
+        Resolved.
+    balance : {"auto", "literal"} or float
+    rank : int or None
+    tol : float
+    """
+
+    links: Links
+    balance: Balance
+    rank: int | None
+    tol: float
+
+    @abstractmethod
+    def scores(self, source: str, target: str) -> Any:
+        """Return the scores between two views, a Spread or a FittedPair."""
+
+    @abstractmethod
+    def embed(self, scores: Any, rows: Any, view: str) -> Array:
+        """Return the vectors with which new items of the first view search."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what is known of the fits, by the name of a fitted attribute."""
+        return {}
+
+
+@dataclass(kw_only=True)
+class FittingObjective(Objective):
+    """Fit labels and judged pairs, and add what both say.
+
+    Attributes
+    ----------
+    n_features : mapping from str to int
+        Columns of each view's table.
+    """
+
+    n_features: Mapping[str, int]
+
+    @abstractmethod
+    def label_scores(self, source: str, target: str) -> FittedPair:
+        """Return the scores that the labels of both views give."""
+
+    @abstractmethod
+    def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
+        """Return the scores that judged pairs give."""
+
+    def scores(self, source: str, target: str) -> FittedPair:
+        """Return the sum of what labels and judged pairs say.
+
+        Parameters
+        ----------
+        source, target : str
+
+        Returns
+        -------
+        scores : FittedPair
+        """
+        parts = []
+        known = [self.known(source, target)[1], self.known(target, source)[1]]
+        if all(own is not None and own.sum() > 0 for own in known):
+            parts.append(self.label_scores(source, target))
+        pairs = self.links.judged(source, target)
+        if pairs.nnz:
+            parts.append(self.pair_scores(source, target, pairs))
+        if not parts:
+            raise LinkError(
+                f"links between {source!r} and {target!r} must not all contradict each "
+                "other, and nothing is left of them. Look at `links.conflicts()`."
+            )
+        return join_scores(parts)
+
+    def known(self, view: str, other: str) -> tuple[str, Any]:
+        """Return the memberships in classes of both views, and a name for them.
+
+        Parameters
+        ----------
+        view, other : str
+
+        Returns
+        -------
+        name : str
+            The same where the memberships are, so that they are fitted once.
+        memberships : sparse or ndarray of shape (n_items, n_classes), or None
+        """
+        shared = self.links.memberships(view, shared_with=other)
+        if shared is None or shared.shape == self.links.memberships(view).shape:
+            return view, shared
+        return f"{view}, with {other}", shared
+
+    def embed(self, scores: Any, rows: Any, view: str) -> Array:
+        """Return the vectors with which new items of the first view search.
+
+        Parameters
+        ----------
+        scores : FittedPair
+        rows : table of shape (q, n_features)
+        view : str
+
+        Returns
+        -------
+        vectors : ndarray of shape (q, r)
+        """
+        table = check_table(rows, view=view, n_features=self.n_features[view])
+        return scores.embed_left(table)
