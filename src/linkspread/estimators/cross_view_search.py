@@ -132,3 +132,24 @@ class CrossViewSearch(BaseEstimator, ABC):
             check_block(len(i), len(j), vectors_found.dtype, max_bytes)
             vectors = self._vectors_of_fitted(i, source, target)
         return vectors @ vectors_found[j].T
+
+    def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
+        """Return the vectors of all items of two views.
+
+        Parameters
+        ----------
+        source : str
+            View that searches.
+        target : str
+            View that is searched.
+
+        Returns
+        -------
+        searching : ndarray of shape (n_source, r)
+        found : ndarray of shape (n_target, r)
+            Scores are inner products, ``searching @ found.T``, not cosines.
+        """
+        check_is_fitted(self)
+        found = self._vectors_found(source, target)
+        everyone = np.arange(len(self.items_[source]))
+        return self._vectors_of_fitted(everyone, source, target), found
