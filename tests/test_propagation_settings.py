@@ -101,3 +101,21 @@ def test_links_spread_together_are_those_spread_alone():
         assert np.allclose(spread.left, alone.left)
         assert np.allclose(spread.right, alone.right)
         assert np.array_equal(spread.classes, alone.classes)
+
+
+@pytest.mark.parametrize("n_sets", [1, 30], ids=["few blocks", "many blocks"])
+def test_the_vectors_of_some_items_are_those_of_all(n_sets):
+    S_x, S_y = graphs()
+    sets = [label_links(seed) for seed in range(n_sets)] + [pair_links(1)]
+    rows, cols = np.array([0, 7, 31]), np.array([2, 3, 29])
+    whole = spread_settings_each(S_x, sets, S_y, GRID, tol=1e-9)
+    some = spread_settings_each(S_x, sets, S_y, GRID, tol=1e-9, rows=rows, cols=cols)
+    for one, other in zip(some, whole, strict=True):
+        assert one.left.shape[0] == len(rows)
+        asked = np.array([31, 0])
+        assert np.allclose(one.left_of(asked), other.left_of(asked), atol=1e-12)
+        assert np.allclose(one.right_of(cols[:2]), other.right[cols[:2]], atol=1e-12)
+
+
+def test_memory_is_counted_for_the_items_wanted():
+    assert settings_bytes(label_links(), n_items=7) == pytest.approx(8 * 26 * 3 * 7)

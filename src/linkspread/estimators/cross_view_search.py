@@ -151,5 +151,5 @@ class CrossViewSearch(BaseEstimator, ABC):
         """
         check_is_fitted(self)
         found = self._vectors_found(source, target)
-        everyone = np.arange(len(self.items_[source]))
+        everyone = np.arange(len(self.items_[source].ids))
         return self._vectors_of_fitted(everyone, source, target), found

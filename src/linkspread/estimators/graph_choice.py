@@ -15,6 +15,7 @@ from linkspread.exceptions import GraphError
 from linkspread.graphs import check_graph, normalize_rows
 from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.neighbors import check_n_neighbors
+from linkspread.graphs.search_memory import remember_searches, same_table
 from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.links import Links
 from linkspread.parameter_checks import naming
@@ -159,7 +160,7 @@ def build_graph(graph: Any, X: Any, *, context: GraphContext, **parameters: Any)
     if memory is None or not _is_repeatable(graph):
         memory = []
     for table, known, fitted in memory:
-        if _same_table(table, X) and known == key:
+        if same_table(table, X) and known == key:
             return fitted
     with naming(context.view):
         fitted = _build(graph, X, context, parameters)
@@ -171,11 +172,13 @@ def build_graph(graph: Any, X: Any, *, context: GraphContext, **parameters: Any)
 def remember_graphs() -> Iterator[None]:
     """Build no graph twice within this context, from the same table.
 
-    Graphs that depend on links are built anew each time.
+    Graphs that depend on links are built anew each time, but their neighbours are not
+    searched anew.
     """
     token = _MEMORY.set([])
     try:
-        yield
+        with remember_searches():
+            yield
     finally:
         _MEMORY.reset(token)
 
@@ -206,19 +209,6 @@ def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:
 def _is_repeatable(graph: Any) -> bool:
     """Tell whether a graph depends on its table and parameters alone."""
     return isinstance(graph, str) and graph in GRAPHS and graph not in CONSTRAINED
-
-
-def _same_table(one: Any, other: Any) -> bool:
-    """Tell whether two tables are one, or two names for the same memory."""
-    if one is other:
-        return True
-    if type(one) is not type(other) or one.shape != other.shape:
-        return False
-    places = [
-        (part.data if sparse.issparse(part) else part).__array_interface__
-        for part in (one, other)
-    ]
-    return all(places[0][key] == places[1][key] for key in ("data", "strides"))
 
 
 def _check_choice(

@@ -25,6 +25,7 @@ from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
+from linkspread.graphs.search_memory import known_index, known_neighbors
 from linkspread.graphs.weights import (
     WEIGHTS,
     check_bandwidth,
@@ -186,7 +187,7 @@ default="euclidean"
         check_bandwidth(self.bandwidth)
         check_weights(self.weights)
         check_method(self.method)
-        index = NeighborIndex(X, metric=self.metric)
+        index = known_index(X, self.metric)
         check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
         return index
 
@@ -194,16 +195,16 @@ default="euclidean"
         self, index: NeighborIndex
     ) -> tuple[np.ndarray, np.ndarray, float | None]:
         """Return the neighbours of the items, and the recall if it is not perfect."""
-        common: dict[str, Any] = {
-            "n_neighbors": self.n_neighbors,
-            "n_jobs": self.n_jobs,
-            "verbose": self.verbose,
-        }
+        common: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
         method = choose_method(self.method, index, self.n_neighbors)
-        self._log_cost(index.items.shape, method)
-        if method == "approximate":
-            return approximate_neighbors(index, **common)
-        return *index.search(**common), None
+
+        def search(k: int) -> tuple[np.ndarray, np.ndarray, float | None]:
+            self._log_cost(index.items.shape, method)
+            if method == "approximate":
+                return approximate_neighbors(index, n_neighbors=k, **common)
+            return *index.search(n_neighbors=k, **common), None
+
+        return known_neighbors(index, self.n_neighbors, search, method=method)
 
     def _widths(
         self, distances: np.ndarray, index: NeighborIndex, *, smallest: float = 0.0

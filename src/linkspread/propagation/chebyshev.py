@@ -19,7 +19,9 @@ Array = np.ndarray
 N_TERMS = 4
 
 
-def filtered_sums(S: sparse.csr_array, block: Any, coefficients: Array) -> Array:
+def filtered_sums(
+    S: sparse.csr_array, block: Any, coefficients: Array, *, rows: Array | None = None
+) -> Array:
     """Return ``phi_r(S) @ block`` for every polynomial phi_r, in one recurrence.
 
     Parameters
@@ -29,14 +31,17 @@ def filtered_sums(S: sparse.csr_array, block: Any, coefficients: Array) -> Array
     block : ndarray or sparse of shape (n, c)
     coefficients : ndarray of shape (n_functions, degree + 1)
         Chebyshev coefficients of the polynomials.
+    rows : ndarray of int of shape (n_rows,), default=None
+        Rows of the result that are wanted; None for all.
 
     Returns
     -------
-    sums : ndarray of shape (n, n_functions, c)
+    sums : ndarray of shape (n_rows, n_functions, c)
     """
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
     block = _dense(block)
-    sums = np.zeros((block.shape[0], steps.shape[1], block.shape[1]), dtype=S.dtype)
+    n_rows = block.shape[0] if rows is None else len(rows)
+    sums = np.zeros((n_rows, steps.shape[1], block.shape[1]), dtype=S.dtype)
     # Sums take several times the memory of a term, and are updated for a few at once.
     terms = np.zeros((N_TERMS, *block.shape), dtype=S.dtype)
     terms[0] = block
@@ -49,7 +54,9 @@ def filtered_sums(S: sparse.csr_array, block: Any, coefficients: Array) -> Array
                 S.data, S.indices, S.indptr, scale, current, previous, terms[here]
             )
         if here == N_TERMS - 1 or last:
-            add_terms(terms[: here + 1], steps[i - here : i + 1], sums)
+            fresh = terms[: here + 1]
+            wanted = fresh if rows is None else fresh[:, rows]
+            add_terms(wanted, steps[i - here : i + 1], sums)
     return sums
 
 

@@ -35,14 +35,16 @@ class SettingsSpread:
 
     Attributes
     ----------
-    left, right : ndarray of shape (n, w) and (m, v)
-        Memberships filtered by every function.
+    left, right : ndarray of shape (n_rows, w) and (n_cols, v)
+        Memberships filtered by every function, of the items that were asked for.
     cores : tuple of ndarray of shape (n_left, n_right)
         How each setting mixes the functions of both views.
     classes : ndarray of shape (w / n_left, v / n_right)
         How the links join the memberships.
     error : float
         Largest relative error of a setting.
+    rows, cols : ndarray of int, or None
+        Positions of these items, ascending; None for all.
     """
 
     left: Array
@@ -50,6 +52,36 @@ class SettingsSpread:
     cores: tuple[Array, ...]
     classes: Array
     error: float
+    rows: Array | None = None
+    cols: Array | None = None
+
+    def left_of(self, positions: Array) -> Array:
+        """Return the vectors of items of the first view.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (q,)
+            Among those that were asked for.
+
+        Returns
+        -------
+        vectors : ndarray of shape (q, w)
+        """
+        return self.left[_places(positions, self.rows)]
+
+    def right_of(self, positions: Array) -> Array:
+        """Return the vectors of items of the second view.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (q,)
+            Among those that were asked for.
+
+        Returns
+        -------
+        vectors : ndarray of shape (q, v)
+        """
+        return self.right[_places(positions, self.cols)]
 
     def queries(self, vectors: Array, k: int) -> Array:
         """Return the vectors with which items search under one setting.
@@ -112,6 +144,8 @@ def spread_settings_each(
     *,
     tol: float = 1e-6,
     unseen: bool = False,
+    rows: Array | None = None,
+    cols: Array | None = None,
 ) -> list[SettingsSpread]:
     """Propagate several sets of links over the same graphs, side by side.
 
@@ -124,6 +158,8 @@ def spread_settings_each(
     tol : float, default=1e-6
     unseen : bool, default=False
         All others as in :func:`spread_settings`.
+    rows, cols : ndarray of int, default=None
+        Positions of the items whose scores are wanted, ascending; None for all.
 
     Returns
     -------
@@ -133,34 +169,50 @@ def spread_settings_each(
     S_x, S_y = working_graphs(S_x, links[0], S_y)
     separable = share_filter(settings, tol=check_tol(tol), unseen=unseen)
     thin = [as_link_matrix(Z).thin() for Z in links]
-    lefts = _filter_each(S_x, [U for U, _, _ in thin], separable.left)
-    rights = _filter_each(S_y, [V for _, _, V in thin], separable.right)
+    lefts = _filter_each(S_x, [U for U, _, _ in thin], separable.left, rows)
+    rights = _filter_each(S_y, [V for _, _, V in thin], separable.right, cols)
     return [
-        SettingsSpread(left, right, separable.cores, G, separable.error)
+        SettingsSpread(left, right, separable.cores, G, separable.error, rows, cols)
         for left, (_, G, _), right in zip(lefts, thin, rights, strict=True)
     ]
 
 
 def _filter_each(
-    S: sparse.csr_array, blocks: Sequence[Any], functions: Array
+    S: sparse.csr_array, blocks: Sequence[Any], functions: Array, rows: Array | None
 ) -> list[Array]:
     """Filter blocks in one recurrence, which reads the graph once for all of them."""
     joined = sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
-    sums = filtered_sums(S, joined, functions)
+    linked = np.flatnonzero(np.diff(joined.indptr))
+    if len(linked) < joined.shape[1]:
+        # Few items take part in many blocks: those items are filtered in their place.
+        ones = np.ones(len(linked)), (linked, np.arange(len(linked)))
+        alone = sparse.csr_array(ones, shape=(S.shape[0], len(linked)))
+        reached = filtered_sums(S, alone, functions, rows=rows)
+        sums = reached @ joined[linked].toarray().astype(S.dtype)
+    else:
+        sums = filtered_sums(S, joined, functions, rows=rows)
     ends = np.cumsum([block.shape[1] for block in blocks])
     parts = np.split(sums, ends[:-1], axis=2)
-    return [part.reshape(S.shape[0], -1) for part in parts]
+    return [part.reshape(len(part), -1) for part in parts]
 
 
-def settings_bytes(Z: Any) -> float:
+def _places(positions: Array, known: Array | None) -> Array:
+    """Return where positions stand among the known ones."""
+    return positions if known is None else np.searchsorted(known, positions)
+
+
+def settings_bytes(Z: Any, *, n_items: int | None = None) -> float:
     """Return the memory that :func:`spread_settings` takes, about.
 
     Parameters
     ----------
     Z : sparse, ndarray or LinkMatrix of shape (n, m)
+    n_items : int, default=None
+        Items of both views whose scores are wanted; None for all.
 
     Returns
     -------
     n_bytes : float
     """
-    return 8.0 * N_FUNCTIONS * as_link_matrix(Z).thin_width() * sum(Z.shape)
+    n_items = sum(Z.shape) if n_items is None else n_items
+    return 8.0 * N_FUNCTIONS * as_link_matrix(Z).thin_width() * n_items

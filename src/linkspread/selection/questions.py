@@ -30,6 +30,14 @@ class Question(Protocol):
     def target(self) -> str:
         """View of the items that are searched."""
 
+    @property
+    def rows(self) -> Any:
+        """Positions of the queries, or their features where they are new."""
+
+    @property
+    def cols(self) -> Array:
+        """Positions of the items."""
+
     def measure(self, scores: ScoreBlock) -> float:
         """Return how well the scores answer; larger is better."""
 

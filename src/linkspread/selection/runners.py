@@ -225,7 +225,7 @@ class _Arrows:
         self.links = {
             way: trial.links.between(*way, balance=models[0].balance) for way in ways
         }
-        self.unseen = any(is_table(getattr(q, "rows", None)) for q in trial.questions)
+        self.unseen = any(is_table(q.rows) for q in trial.questions)
 
         self.spreads: dict[tuple[str, str], SettingsSpread] = {}
 
@@ -248,11 +248,14 @@ class _Arrows:
         for k in range(len(self.models)):
 
             def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
-                spread = spreads[source, target]  # noqa: B023 - used at once
-                own = self._own(spread.left, rows, source)
+                spread = spreads[source, target]
+                if is_table(rows):
+                    own = self._near(rows, source) @ spread.left
+                else:
+                    own = spread.left_of(rows)
                 # Spinning threads of BLAS would slow the measure that comes next.
                 with small_algebra(len(own) * len(cols)):
-                    return spread.queries(own, k) @ spread.right[cols].T  # noqa: B023
+                    return spread.queries(own, k) @ spread.right_of(cols).T  # noqa: B023
 
             yield scores
 
@@ -269,9 +272,11 @@ class _Arrows:
 
             def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
                 spread = spreads[source, target]  # noqa: B023 - used at once
-                own = self._own(spread.left, rows, source)
-                core = spread.unseen_left if is_table(rows) else spread.core
-                return (own @ core) @ spread.right[cols].T
+                if is_table(rows):
+                    own = self._near(rows, source) @ spread.left @ spread.unseen_left
+                else:
+                    own = spread.queries(rows)
+                return own @ spread.right[cols].T
 
             yield scores
 
@@ -293,28 +298,62 @@ class _Arrows:
             )
         return spreads
 
-    def _own(self, left: Array, rows: Any, view: str) -> Array:
-        """Return the vectors of fitted items, or those of new items' neighbours."""
-        if not is_table(rows):
-            return left[rows]
-        return similarities(self.graphs[view][0], rows, view=view) @ left
+    def _near(self, rows: Any, view: str) -> Any:
+        """Return the similarities of new items to the fitted ones."""
+        return similarities(self.graphs[view][0], rows, view=view)
 
 
 def _spread_together(trials: Sequence[_Arrows]) -> bool:
     """Spread the links of trials with the same graphs at once, if memory allows."""
     first = trials[0]
-    n_bytes = sum(settings_bytes(Z) for arrows in trials for Z in arrows.links.values())
+    wanted = {way: _wanted_items(trials, way) for way in first.links}
+    n_bytes = sum(
+        settings_bytes(arrows.links[way], n_items=_count(wanted[way], arrows, way))
+        for arrows in trials
+        for way in first.links
+    )
     if n_bytes > MAX_BYTES or any(model.rank is not None for model in first.models):
         return False
-    for way in first.links:
+    for way, (rows, cols) in wanted.items():
         S_x, S_y = (first.graphs[view][1] for view in way)
-        links = [arrows.links[way] for arrows in trials]
         spreads = spread_settings_each(
-            S_x, links, S_y, first.grid(way), tol=TOL, unseen=first.unseen
+            S_x,
+            [arrows.links[way] for arrows in trials],
+            S_y,
+            first.grid(way),
+            tol=TOL,
+            unseen=first.unseen,
+            rows=rows,
+            cols=cols,
         )
         for arrows, spread in zip(trials, spreads, strict=True):
             arrows.spreads[way] = spread
     return True
+
+
+def _wanted_items(
+    trials: Sequence[_Arrows], way: tuple[str, str]
+) -> tuple[Array | None, Array]:
+    """Return the items of two views that are asked about; None for new ones."""
+    asked = [
+        question
+        for arrows in trials
+        for question in arrows.trial.questions
+        if (question.source, question.target) == way
+    ]
+    cols = np.unique(np.concatenate([question.cols for question in asked]))
+    if any(is_table(question.rows) for question in asked):
+        return None, cols
+    return np.unique(np.concatenate([question.rows for question in asked])), cols
+
+
+def _count(
+    wanted: tuple[Array | None, Array], arrows: _Arrows, way: tuple[str, str]
+) -> int:
+    """Return the number of items of both views whose vectors are kept."""
+    rows, cols = wanted
+    n_rows = arrows.links[way].shape[0] if rows is None else len(rows)
+    return n_rows + len(cols)
 
 
 def choose_runner(

@@ -114,14 +114,13 @@ def tune(
     chosen: Parameters = {}
     tried: list[Parameters] = []
     scores: list[Array] = []
-    for stage in stages:
-        check_names(stage, model)
-        settings = [chosen | setting for setting in expand_grid(stage)]
-        with remember_graphs():
-            measured = _measure(model, settings, trials, verbose=verbose)
-        tried += settings
-        scores.append(measured)
-        chosen = tried[int(np.argmax(np.vstack(scores).mean(axis=1)))]
+    with remember_graphs():
+        for stage in stages:
+            check_names(stage, model)
+            settings = [chosen | setting for setting in expand_grid(stage)]
+            tried += settings
+            scores.append(_measure(model, settings, trials, verbose=verbose))
+            chosen = tried[int(np.argmax(np.vstack(scores).mean(axis=1)))]
     seconds = time.perf_counter() - start
     best = clone(model).set_params(**chosen)
     return Tuning(best, tuple(tried), np.vstack(scores), seconds, protocol)
