@@ -1,15 +1,19 @@
 """The command that reproduces tables, on a small collection."""
 
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
 from benchmarks_in_small import write_wikipedia
 from linkspread import LinkSpreading
-from linkspread.cli import app
+from linkspread.cli import app, main
 from linkspread.exceptions import LinkspreadError
-from linkspread.report import read_study
+from linkspread.report import read_study, write_study
 from linkspread.reproduction import tables
 from linkspread.reproduction.methods import Method
+from test_report_budgets import make_budgets, make_cell
+from test_report_results import make_study
 
 
 @pytest.fixture
@@ -91,7 +95,8 @@ def test_what_was_measured_is_kept_when_a_later_method_fails(
 def test_an_unknown_protocol_is_refused(tmp_path, few_methods):
     write_wikipedia(tmp_path)
     with pytest.raises(LinkspreadError, match="transductive or inductive, got 'both'"):
-        run("reproduce", "wikipedia", "--data", tmp_path, "--protocol", "both")
+        run("reproduce", "wikipedia", "--data", tmp_path, "--output", tmp_path / "o",
+            "--protocol", "both")  # fmt: skip
 
 
 def test_budgets_are_written_too(tmp_path, monkeypatch):
@@ -116,3 +121,47 @@ def test_budgets_are_written_too(tmp_path, monkeypatch):
     longer = read_study(output / "study.json")
     assert [c.scores[:2] for c in longer.cells] == [c.scores for c in study.cells]
     assert all(len(cell.scores) == 3 for cell in longer.cells)
+
+
+def write_before(path, kind):
+    """Write what cannot be gone on with; return the sentence that says so."""
+    cell = make_cell("links", 1000, "LinkSpreading", 0.5)
+    study = make_budgets(cell, ours="LinkSpreading", collection="glyphs")
+    if kind == "a table":
+        study = make_study()
+    write_study(path, study)
+    if kind == "cut short":
+        path.write_bytes(path.read_bytes()[:-40])
+    return {
+        "a table": "`--resume` must be given the folder of a budget study, got a table "
+        f"in {path}. Use another folder.",
+        "cut short": f"A study must be a JSON file, got {str(path)!r}: ",
+        "another collection": "a study must be continued on its own collection, "
+        "'glyphs', got 'wikipedia'. Use another folder.",
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["a table", "cut short", "another collection"])
+def test_what_cannot_be_gone_on_with_is_refused_and_kept(
+    kind, tmp_path, monkeypatch, capsys
+):
+    write_wikipedia(tmp_path)
+    output = tmp_path / "report"
+    sentence = write_before(output / "study.json", kind)
+    before = (output / "study.json").read_bytes()
+    for name in ("label_methods", "link_methods"):  # nothing to wait for
+        monkeypatch.setattr(
+            f"linkspread.reproduction.budgets.{name}", lambda *_, **__: []
+        )
+    words = ["linkspread", "reproduce", "budgets", "wikipedia", "--quick", "--resume",
+             "--data", str(tmp_path), "--output", str(output)]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", words)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    told = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert told.err.startswith(f"linkspread: {sentence}")
+    assert told.err.count("\n") == 1 and told.err.endswith(".\n")
+    assert told.out == ""
+    assert [path.name for path in output.iterdir()] == ["study.json"]
+    assert (output / "study.json").read_bytes() == before

@@ -43,7 +43,16 @@ def test_blocks_keep_their_line_numbers():
     assert python_blocks(text) == ["\n\nx = 1\n", "\n" * 8 + "y = 2\n"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/supervision.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "docs/live.md",
+        "docs/models.md",
+        "docs/searching.md",
+        "docs/supervision.md",
+    ],
+)
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = ROOT / name

@@ -68,7 +68,6 @@ def test_a_large_ridge_ranks_as_spreading_does(kind):
         S = normalize(knn_graph(views[view], n_neighbors=4)).toarray()
         smooth.append(0.2 * np.linalg.inv(np.eye(len(S)) - 0.8 * S))
     Z = links.resolve(SIZES).between("text", "image", balance="literal").toarray()
-    Z = np.sign(Z) * np.abs(Z)
     spread = smooth[0] @ Z @ smooth[1]
     scores = model.scores("text", "image")
     scale = np.sum(scores * spread) / np.sum(scores**2)
@@ -86,7 +85,8 @@ def test_new_rows_that_repeat_fitted_ones_are_ranked_alike(objective, kind):
         new = model.scores(source, target, rows=views[source])
         assert new.shape == old.shape
         likeness = [np.corrcoef(a, b)[0, 1] for a, b in zip(old, new, strict=True)]
-        assert np.median(likeness) > 0.75
+        # A fitted item knows its own partner; a new one only those of its neighbours.
+        assert np.median(likeness) > (0.65 if kind == "matched" else 0.75)
         ids, scores = model.search(views[source][:2], source=source, target=target)
         assert_allclose(scores[0], np.sort(new[0])[::-1][:10], atol=1e-8)
 
@@ -174,6 +174,61 @@ def test_a_kernel_of_ones_own():
         LinkSpreading(**FITTED, kernel="graph+tree").fit(views, links)
     with pytest.raises(LinkspreadError, match="view 'text': `kernel` must be .*3"):
         LinkSpreading(**FITTED, kernel=3).fit(views, links)
+
+
+@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
+def test_unit_diagonal_is_true_or_false(objective):
+    for value in ("yes", 1, None):
+        model = LinkSpreading(objective=objective, unit_diagonal=value)
+        sentence = f"`unit_diagonal` must be True or False, got {value!r}.*is True"
+        with pytest.raises(LinkspreadError, match=sentence):
+            model.fit(make_views(), make_links("labels"))
+
+
+def test_a_boolean_of_numpy_is_a_boolean():
+    def scores(value):
+        model = LinkSpreading(**FITTED, unit_diagonal=value)
+        return model.fit(make_views(), make_links("labels")).scores("text", "image")
+
+    assert_allclose(scores(np.False_), scores(False))
+    assert np.abs(scores(False) - scores(True)).max() > 1e-3
+
+
+@pytest.mark.parametrize("kernel", ["graph", "affinity+graph"])
+def test_a_graph_kernel_reaches_further_than_the_item_itself(kernel):
+    views, links = make_views(), make_links("labels")
+    alpha = {"text": 0.8, "image": 0}
+    sentence = "view 'image': `alpha` must be above 0 for kernel='graph', got 0.*larger"
+    with pytest.raises(LinkspreadError, match=sentence):
+        LinkSpreading(**{**FITTED, "alpha": alpha}, kernel=kernel).fit(views, links)
+    # The others do not reach over a graph.
+    scores = [
+        LinkSpreading(**{**FITTED, "alpha": own}, kernel="affinity+linear")
+        .fit(views, links)
+        .scores("text", "image")
+        for own in (0, 0.8)
+    ]
+    assert_allclose(*scores)
+
+
+@pytest.mark.parametrize("kernel", ["affinity", "linear", "graph+linear"])
+def test_a_table_that_is_a_graph_has_no_other_kernel(kernel):
+    views, links = make_views(), make_links("labels")
+    W = knn_graph(views["image"], n_neighbors=4)
+    own = {"text": "knn", "image": "precomputed"}
+    sentence = (
+        "view 'image': `kernel` must be 'graph' where the table is a graph, got "
+        f"'{kernel.split('+')[-1]}'.*Give features"
+    )
+    tables = {"text": views["text"], "image": W}
+    with pytest.raises(LinkspreadError, match=sentence):
+        LinkSpreading(**FITTED, kernel=kernel, graph=own).fit(tables, links)
+    # A view of features beside it may have any.
+    both = {"text": kernel, "image": "graph"}
+    model = LinkSpreading(**FITTED, kernel=both, graph=own).fit(tables, links)
+    given = LinkSpreading(**FITTED, kernel=both, graph={"text": "knn", "image": W})
+    expected = given.fit(views, links).scores("text", "image")
+    assert_allclose(model.scores("text", "image"), expected)
 
 
 def test_auto_is_near_the_best_of_single_fits():

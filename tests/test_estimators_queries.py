@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from linkspread import LinkSpreading
-from linkspread.estimators.queries import drop_own, read_queries
+from linkspread.estimators.queries import read_queries
 from linkspread.exceptions import LinkspreadError, UnknownItemError, ViewError
 from linkspread.graphs import NeighborGraph, normalize, normalize_rows
 from linkspread.links import as_dense
@@ -319,11 +319,3 @@ def test_kinds_of_queries(queries, is_ids, single):
     got = read_queries(queries)
     assert (got.ids is not None, got.rows is not None) == (is_ids, not is_ids)
     assert got.single == single
-
-
-def test_dropping_oneself():
-    found = np.array([[3, 1, 2], [0, 4, 2]])
-    scores = np.array([[9.0, 8.0, 7.0], [6.0, 5.0, 4.0]])
-    kept, kept_scores = drop_own(np.array([1, 7]), found, scores)
-    assert kept.tolist() == [[3, 2], [0, 4]]
-    assert kept_scores.tolist() == [[9, 7], [6, 5]]

@@ -7,8 +7,8 @@ from scipy import sparse
 
 from linkspread.exceptions import LinkspreadError
 from linkspread.fitting import labels as label_fitting
+from linkspread.fitting import nystrom, view_kernels
 from linkspread.fitting import pairs as pair_fitting
-from linkspread.fitting import view_kernels
 from linkspread.fitting.conjugate_gradients import solve_by_gradients
 from linkspread.fitting.labels import fit_labels
 from linkspread.fitting.pairs import fit_pairs, pair_targets
@@ -195,7 +195,7 @@ def test_features_stand_for_kernels_of_many_items(rng, monkeypatch):
             fit.coefficients.toarray(), exact.coefficients.toarray(), atol=1e-5
         )
     graphs = GraphKernel(graph(N), ALPHA), GraphKernel(graph(M, 1), ALPHA)
-    monkeypatch.setattr(pair_fitting, "N_DIRECTIONS", 25)
+    monkeypatch.setattr(nystrom, "N_DIRECTIONS", 25)
     near = fit_pairs(graphs, pairs, targets, weights, ridges=(0.5,))
     assert near.fit.residual < 1e-6
     assert 0 < near.fit.error < 2

@@ -57,8 +57,14 @@ def test_soft_links_find_more_than_hard_ones(data, known):
 
 def test_mistakes_are_one_sentence(data, known):
     views = data.views()
-    with pytest.raises(LinkspreadError, match="`floor` must be a probability.*got 2"):
-        soften_labels(views, known, floor=2)
+    for floor in (2, -0.1, np.nan, "high", None):
+        sentence = f"`floor` must be a probability from 0 to 1, got {floor!r}.*is 0.5"
+        with pytest.raises(LinkspreadError, match=sentence):
+            soften_labels(views, known, floor=floor)
+    for wrong in ("svm", 3):
+        sentence = f"`classifier` must be a classifier of.*got {wrong!r}.*logistic"
+        with pytest.raises(LinkspreadError, match=sentence):
+            soften_labels(views, known, wrong)
     with pytest.raises(LinkError, match="of the views .*got 'sound'"):
         soften_labels(views, {"sound": known["text"]})
     with pytest.raises(LinkError, match="view 'text' must be 150 integers from -1"):
@@ -80,6 +86,10 @@ def test_edges_between_classes_lose_weight(data):
     assert_allclose(weigh_by_memberships(W, blank).toarray(), before)
     with pytest.raises(GraphError, match="a row for each of the 150 items"):
         weigh_by_memberships(W, blank[:5])
+    for value in (np.nan, -0.5):
+        blank[3, 2] = value
+        with pytest.raises(GraphError, match="memberships must be at least 0, with a"):
+            weigh_by_memberships(W, blank)
 
 
 def test_the_better_fit_weighs_more_as_more_is_known(rng):

@@ -108,14 +108,22 @@ def test_a_function_of_two_blocks_is_a_metric(tables):
     assert_allclose(found, cdist(Q, X, "cityblock"), rtol=1e-12)
 
 
+@pytest.mark.parametrize("distances", [pairwise_distances, product_distances])
 @pytest.mark.parametrize("metric", ["hellinger", "chi2"])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_negative_entries_are_refused(metric, make):
+def test_negative_entries_are_refused(distances, metric, make):
     bad = make(np.array([[1.0, -0.5], [0.0, 1.0]]))
     with pytest.raises(ViewError, match=rf"`X` must have no negative.*{metric}.*-0.5"):
-        pairwise_distances([[1.0, 1.0]], bad, metric=metric)
+        distances([[1.0, 1.0]], bad, metric=metric)
     with pytest.raises(ViewError, match="`Q` must have no negative"):
-        pairwise_distances(bad, [[1.0, 1.0]], metric=metric)
+        distances(bad, [[1.0, 1.0]], metric=metric)
+
+
+@pytest.mark.parametrize("distances", [pairwise_distances, product_distances])
+@pytest.mark.parametrize("metric", ["euclidean", "chi2", manhattan_distances])
+def test_tables_of_other_features_are_refused(distances, metric):
+    with pytest.raises(ViewError, match="`Q` must have the 2 features.*got 3"):
+        distances(np.ones((1, 3)), np.ones((4, 2)), metric=metric)
 
 
 @pytest.mark.parametrize("metric", ["manhattan", None, 3])

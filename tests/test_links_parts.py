@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from linkspread import Links
 from linkspread.exceptions import LinkError
@@ -75,6 +76,25 @@ def test_memberships_are_those_of_the_labels():
     assert known.argmax(axis=1)[[0, 1, 3, 4]].tolist() == [0, 1, 2, 0]
     assert known[2].sum() == 0
     assert links.memberships("speech") is None
+
+
+def test_memberships_shared_with_a_view_are_of_the_classes_both_have():
+    topics, moods = np.eye(3)[[0, 1, 2, 0]], np.array([1, 0, -1, 1])
+    first = Links.from_labels({"text": Y["text"], "image": topics})
+    second = Links.from_labels({"image": moods, "sound": [0, 1]})
+    links = first + second
+
+    def shared(view, other=None):
+        known = links.memberships(view, shared_with=other)
+        return known.toarray() if sparse.issparse(known) else known
+
+    whole = np.hstack([topics, np.eye(3)[moods][:, :2]])
+    assert np.array_equal(shared("image"), whole)
+    assert np.array_equal(shared("image", "image"), whole)
+    assert np.array_equal(shared("image", "text"), topics)
+    assert np.array_equal(shared("image", "sound"), whole[:, 3:])
+    assert np.array_equal(shared("text", "image"), shared("text"))
+    assert links.memberships("text", shared_with="sound") is None
 
 
 def test_a_mask_of_another_length_is_refused():

@@ -185,6 +185,9 @@ def test_budgets_that_were_cut_short_go_on_where_they_stopped(
     assert [c.scores for c in resumed.cells] == [c.scores for c in whole.cells]
     assert [c.method for c in resumed.cells] == [c.method for c in whole.cells]
     assert all(len(c.scores) == len(c.parameters) == 2 for c in resumed.cells)
+    # What a smaller plan does not ask for is kept all the same.
+    smaller = run_budgets(collection, [split], before=whole, **words | {"labels": ()})
+    assert smaller.cells == whole.cells
     with pytest.raises(LinkspreadError, match="on its own collection"):
         run_budgets(collection, [split], before=replace(whole, collection="x"), **words)
 

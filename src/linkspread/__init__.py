@@ -19,7 +19,7 @@ from linkspread import (
     retrieval,
     solvers,
 )
-from linkspread.estimators import LinkSpreading
+from linkspread.estimators import LinkSpreading, load
 from linkspread.links import Links
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "exceptions",
     "graphs",
     "links",
+    "load",
     "metrics",
     "propagation",
     "retrieval",

@@ -8,6 +8,7 @@
     ├── LinkError                 links are malformed
     │   ├── FewLinksError         too few links to hold any of them out
     │   └── UnknownItemError      links or queries name items that no view has
+    ├── ModelError                a model cannot be stored, or its folder not be read
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 
@@ -27,6 +28,7 @@ __all__ = [
     "LinkError",
     "LinkspreadError",
     "MissingDependencyError",
+    "ModelError",
     "UnknownItemError",
     "ViewError",
     "require",
@@ -55,6 +57,10 @@ class FewLinksError(LinkError):
 
 class UnknownItemError(LinkError):
     """Links or queries name items that no view has."""
+
+
+class ModelError(LinkspreadError):
+    """A model cannot be stored, or its folder cannot be read."""
 
 
 class BlockTooLargeError(LinkspreadError):

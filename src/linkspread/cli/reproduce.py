@@ -21,6 +21,7 @@ from linkspread.report import (
     write_study,
 )
 from linkspread.reproduction import run_budgets, run_table
+from linkspread.reproduction.budgets import check_continued
 from linkspread.reproduction.collections import Benchmark, load_benchmark
 from linkspread.reproduction.environment import describe_environment
 from linkspread.reproduction.methods import table_methods
@@ -107,7 +108,7 @@ def reproduce_budgets(
     each repetition. Results are kept as they come, and --resume goes on from them.
     """
     check_folder(output)
-    before = _read_before(output) if resume else None
+    before = _read_before(output, collection) if resume else None
     benchmark = load_benchmark(collection, data, verbose=True)
     smaller: dict[str, Any] = {"labels": (3, 30), "links": (1_000,)} if quick else {}
     n_columns = 3 * 6 if quick else 5 * 6 + 5 * 6 + 7
@@ -172,8 +173,8 @@ def _reproduce_table(
     _write(study, output)
 
 
-def _read_before(output: Path) -> BudgetStudy | None:
-    """Return the study that a folder holds, if any."""
+def _read_before(output: Path, collection: str) -> BudgetStudy | None:
+    """Return the study that a folder holds, if any, before anything is loaded."""
     path = output / "study.json"
     if not path.exists():
         return None
@@ -183,6 +184,7 @@ def _read_before(output: Path) -> BudgetStudy | None:
             f"`--resume` must be given the folder of a budget study, got a table in "
             f"{path}. Use another folder."
         )
+    check_continued(study, collection)
     return study
 
 

@@ -1,5 +1,6 @@
 """scikit-learn classes that string the arrows together."""
 
 from linkspread.estimators.link_spreading import LinkSpreading
+from linkspread.estimators.loading import load
 
-__all__ = ["LinkSpreading"]
+__all__ = ["LinkSpreading", "load"]

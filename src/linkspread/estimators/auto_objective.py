@@ -4,9 +4,8 @@ Labels make calibrated memberships of all items of a view, which then spread gen
 over its graph: soft links. Pairs are fitted by several kernels whose scores are added.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,21 @@ from scipy import sparse
 from scipy.special import softmax
 
 from linkspread.estimators.candidates import Material, label_candidates, pair_candidates
-from linkspread.estimators.graph_choice import similarities
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.objective import FittingObjective
+from linkspread.estimators.similar_items import SimilarItems
+from linkspread.fitting.embeddings import Added, WithColumn, add_column
 from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
 from linkspread.fitting.labels import LabelFit, fit_labels
 from linkspread.fitting.mass import share_rows
-from linkspread.fitting.pairs import fit_pairs, pair_targets
+from linkspread.fitting.matches import MatchFit, fit_matches, partner_targets
+from linkspread.fitting.pairs import PairFit, fit_pairs, pair_targets
 from linkspread.fitting.ridge import RIDGES
 from linkspread.fitting.stacking import SHARPNESS, class_weights, pair_weights
 from linkspread.fitting.view_kernels import ViewKernel
 from linkspread.propagation.smoothing import smooth_over_graph
 
-__all__ = ["AutoObjective", "Memberships"]
+__all__ = ["AutoObjective", "MemberEmbedding", "Memberships"]
 
 Array = np.ndarray
 
@@ -35,6 +36,43 @@ SMOOTHINGS = (0.0, 0.2, 0.4)
 # Where no label can be left out, because it is the only one of its class.
 RIDGE_OF_SINGLES = 0.3
 PAIR_RIDGES = (0.1, 1.0, 10.0)
+MATCH_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+# Share of cannot-links below which must-links are all there is to learn from.
+FEW_CANNOT = 0.05
+
+Kernels = Mapping[str, tuple[ViewKernel, ViewKernel]]
+
+
+@dataclass(frozen=True, eq=False)
+class MemberEmbedding:
+    """Probabilities of the classes for new rows: their own, and their neighbours'.
+
+    Attributes
+    ----------
+    logits : embedding
+        Whose softmax are the rows' own.
+    near : SimilarItems
+    alpha : float
+        How much the neighbours count.
+    spread : ndarray of shape (n_items, n_classes)
+        Probabilities of the fitted items, after spreading.
+    """
+
+    logits: Added
+    near: SimilarItems
+    alpha: float
+    spread: Array
+
+    @property
+    def width(self) -> int:
+        """Number of classes."""
+        return self.spread.shape[1]
+
+    def __call__(self, rows: Any) -> Array:
+        """Return the probabilities of shape (q, n_classes)."""
+        own = softmax(self.logits(rows), axis=1)
+        near = self.near(rows) @ self.spread
+        return share_rows((1 - self.alpha) * own + self.alpha * near)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +82,14 @@ class Memberships:
     Attributes
     ----------
     values : ndarray of shape (n_items, n_classes)
-    embed : callable
+    embed : MemberEmbedding
         Makes those of new rows.
     shares : ndarray of shape (n_classes,)
         How frequent classes are among the labels.
     """
 
     values: Array
-    embed: Callable[[Any], Array]
+    embed: MemberEmbedding
     shares: Array
 
 
@@ -66,34 +104,32 @@ class AutoObjective(FittingObjective):
     normalized : mapping from str to csr_array
         The graphs, normalised.
     metrics : mapping from str to str or callable
-    story : list of str
-        A sentence about each choice.
+    story : dict from str to str
+        A sentence about each choice, by what was fitted.
     """
 
     tables: Mapping[str, Any]
     graphs: Mapping[str, Any]
     normalized: Mapping[str, sparse.csr_array]
     metrics: Mapping[str, Any]
-    story: list[str] = field(default_factory=list)
+    story: dict[str, str] = field(default_factory=dict)
     _memberships: dict[str, Memberships] = field(default_factory=dict)
     _kernels: dict[str, dict[str, ViewKernel]] = field(default_factory=dict)
 
     def told(self) -> dict[str, Any]:
         """Return what was chosen, in sentences."""
-        return {"choice_": " ".join(self.story)}
+        return {"choice_": " ".join(self.story.values())}
 
     def label_scores(self, source: str, target: str) -> FittedPair:
         """Return how much likelier than by chance two items are of one class."""
         left, right = self._members(source, target), self._members(target, source)
         chance = float(left.shares @ right.shares)
-        add = partial(_add_column, value=1.0)
-        subtract = partial(_add_column, value=-chance)
         return FittedPair(
-            left=add(left.values),
-            right=subtract(right.values),
+            left=add_column(left.values, value=1.0),
+            right=add_column(right.values, value=-chance),
             core=np.eye(left.values.shape[1] + 1),
-            embed_left=lambda rows: add(left.embed(rows)),
-            embed_right=lambda rows: subtract(right.embed(rows)),
+            embed_left=WithColumn(left.embed, 1.0),
+            embed_right=WithColumn(right.embed, -chance),
         )
 
     def _members(self, view: str, other: str) -> Memberships:
@@ -121,7 +157,8 @@ class AutoObjective(FittingObjective):
             held_out = [fit.fit.held_out for fit in fits]
             known_weights = first.weights * can_miss[first.rows]
             weights = class_weights(held_out, first.targets, known_weights)
-        self.story.append(_tell(f"labels of {view!r}", names, weights, len(first.rows)))
+        what = f"labels of {view!r}"
+        self.story[what] = _tell(what, names, weights, len(first.rows))
         return self._spread_members(view, fits, weights, known, can_miss)
 
     def _spread_members(
@@ -142,30 +179,22 @@ class AutoObjective(FittingObjective):
             blind[fits[0].rows] = softmax(held_out, axis=1)
             alpha = _choose_smoothing(S, blind, known * can_miss[:, None])
         spread = smooth_over_graph(S, soft, alpha=alpha, tol=1e-6)
-
-        def embed(rows: Any) -> Array:
-            own = softmax(sum(w * fit.embed(rows) for w, fit in used), axis=1)
-            near = similarities(self.graphs[view], rows, view=view)
-            return share_rows((1 - alpha) * own + alpha * (near @ spread))
-
+        logits = Added(
+            tuple(fit.extension() for _, fit in used), tuple(float(w) for w, _ in used)
+        )
+        near = SimilarItems(self.graphs[view], view)
+        embed = MemberEmbedding(logits, near, alpha, spread)
         return Memberships(share_rows(spread), embed, fits[0].shares)
 
     def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
         """Fit judged pairs by all candidates, and add the fits."""
-        targets, weights = pair_targets(pairs, self.balance)
         left, right = self._candidates(source), self._candidates(target)
-        names = [name for name in left if name in right]
-        fits = [
-            fit_pairs(
-                (left[name], right[name]), pairs, targets, weights, ridges=PAIR_RIDGES
-            )
-            for name in names
-        ]
-        held_out = [fit.fit.held_out[:, 0] for fit in fits]
-        shares = pair_weights(held_out, targets, weights)
+        kernels = {name: (left[name], right[name]) for name in left if name in right}
+        cannot = -pairs.data[pairs.data < 0].sum() / np.abs(pairs.data).sum()
+        weigh = _weigh_matches if cannot < FEW_CANNOT else _weigh_judged
+        fits, shares, told = weigh(kernels, pairs, self.balance)
         what = f"pairs of {source!r} and {target!r}"
-        sizes = [float(np.sqrt(np.nanmean(own**2))) for own in held_out]
-        self.story.append(_tell(what, names, shares * sizes, pairs.nnz))
+        self.story[what] = _tell(what, list(kernels), told, pairs.nnz)
         rank = largest_rank(pairs, self.rank)
         return add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
 
@@ -186,6 +215,33 @@ class AutoObjective(FittingObjective):
         )
 
 
+def _weigh_judged(
+    kernels: Kernels, pairs: sparse.csr_array, balance: Any
+) -> tuple[list[PairFit], Array, Array]:
+    """Fit must- and cannot-links by each kernel; return weights and shares too."""
+    targets, weights = pair_targets(pairs, balance)
+    fits = [
+        fit_pairs(both, pairs, targets, weights, ridges=PAIR_RIDGES)
+        for both in kernels.values()
+    ]
+    held_out = [fit.fit.held_out[:, 0] for fit in fits]
+    shares = pair_weights(held_out, targets, weights)
+    sizes = [float(np.sqrt(np.nanmean(own**2))) for own in held_out]
+    return fits, shares, shares * sizes
+
+
+def _weigh_matches(
+    kernels: Kernels, pairs: sparse.csr_array, balance: Any
+) -> tuple[list[MatchFit], Array, Array]:
+    """Fit must-links alone, by what makes partners that are left out likeliest."""
+    fits = [fit_matches(both, pairs, ridges=MATCH_RIDGES) for both in kernels.values()]
+    partners = partner_targets(pairs)
+    both_ways = share_rows(np.vstack([partners, partners.T]))
+    held_out = [np.vstack([fit.held_out, fit.held_out.T]) for fit in fits]
+    shares = class_weights(held_out, both_ways, np.ones(len(both_ways)))
+    return fits, shares / [fit.scale for fit in fits], shares
+
+
 def _choose_smoothing(
     S: sparse.csr_array, blind: Array, known: sparse.csr_array
 ) -> float:
@@ -201,11 +257,6 @@ def _choose_smoothing(
         return -float(labels.data @ np.log(likely))
 
     return min(SMOOTHINGS, key=surprise)
-
-
-def _add_column(vectors: Array, *, value: float) -> Array:
-    """Return vectors with one more column."""
-    return np.hstack([vectors, np.full((len(vectors), 1), value)])
 
 
 def _tell(what: str, names: list[str], weights: Array, n_known: int) -> str:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from scipy import sparse
 
-from linkspread.estimators.graph_choice import GivenGraph, similarities
+from linkspread.estimators.graph_choice import GivenGraph
+from linkspread.estimators.similar_items import SimilarItems
 from linkspread.fitting.kernel_choice import (
     affinity_kernel,
     is_histogram,
@@ -140,7 +140,7 @@ def _graph_kernel(
     graph: Any, S: sparse.csr_array, alpha: float, view: str
 ) -> GraphKernel:
     """Return the kernel of a graph that is at hand."""
-    similar = partial(similarities, graph, view=view)
+    similar = SimilarItems(graph, view)
     return GraphKernel(S, alpha, similar=similar, tol=TOL)
 
 

@@ -1,5 +1,6 @@
 """The face of every estimator that searches one view from another."""
 
+import threading
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -7,20 +8,27 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.estimators.filters import bar_pairs, choose_open
 from linkspread.estimators.queries import (
+    Queries,
     choose_positions,
-    drop_own,
     is_table,
     read_queries,
 )
 from linkspread.estimators.score_blocks import check_block
 from linkspread.links import Items
 from linkspread.parameter_checks import check_count
-from linkspread.retrieval import rank
+from linkspread.retrieval import ItemIndex, choose_method
 
 __all__ = ["CrossViewSearch"]
 
 Array = np.ndarray
+
+# Fitted items whose queries an approximate search is set up by.
+N_SAMPLED = 512
+SEED = 0
+# Two searches at the same time must not both build what one of them can use.
+_BUILDING = threading.Lock()
 
 
 class CrossViewSearch(BaseEstimator, ABC):
@@ -51,7 +59,16 @@ class CrossViewSearch(BaseEstimator, ABC):
         """Return the vectors with which items of `target` are found from `source`."""
 
     def search(
-        self, queries: Any, *, source: str, target: str, n_results: int = 10
+        self,
+        queries: Any,
+        *,
+        source: str,
+        target: str,
+        n_results: int = 10,
+        only: Any = None,
+        exclude: Any = None,
+        judged: bool = True,
+        method: str = "exact",
     ) -> tuple[Array, Array]:
         """Find the items of one view that belong to queries of another.
 
@@ -67,30 +84,69 @@ class CrossViewSearch(BaseEstimator, ABC):
             then leaves out the query itself.
         n_results : int, default=10
             More than there are items returns what there is.
+        only : array-like of ids, boolean mask or slice, default=None
+            Items of `target` that may be found; None for all.
+        exclude : array-like of ids, boolean mask or slice, default=None
+            Items of `target` that are not to be found by any query.
+        judged : bool, default=True
+            Whether items may be found that single pairs of the links have judged for
+            the query. Labels judge no single pair, and new items have none.
+        method : {"exact", "approximate", "auto"}, default="exact"
+            "approximate" finds nearly all through faiss, after an :meth:`index` is
+            built once; "auto" does so for large views if faiss is installed.
 
         Returns
         -------
-        ids : ndarray of shape (n_queries, n_results), or (n_results,) for one query
-            Best first; equal scores in the order of the items.
+        ids : ndarray of shape (n_queries, n_found), or (n_found,) for one query
+            Best first; equal scores in the order of the items. All rows are as long
+            as that of the query with the fewest items left, `n_results` at most.
         scores : ndarray of the same shape
             Inner products; above 0 speaks for belonging together.
         """
         check_is_fitted(self)
         check_count(n_results, name="n_results", remedy="The default is 10.")
-        vectors_found = self._vectors_found(source, target)
+        index = self.index(source, target, method=method)
         wanted = read_queries(queries)
-        if wanted.ids is None:
-            vectors = self._vectors_of_new(wanted.rows, source, target)
-            found, scores = rank(vectors, vectors_found, n_results=n_results)
-        else:
-            own = self.items_[source].positions(wanted.ids, what="`queries`")
-            vectors = self._vectors_of_fitted(own, source, target)
-            n_found = n_results + (source == target)
-            found, scores = rank(vectors, vectors_found, n_results=n_found)
-            if source == target:
-                found, scores = drop_own(own, found, scores)
+        own = self._own_positions(wanted, source)
+        found, scores = index.search(
+            self._query_vectors(wanted, own, source, target),
+            n_results=n_results,
+            only=choose_open(only, exclude, self.items_[target]),
+            barred=bar_pairs(self, own, source, target, judged=judged),
+        )
         ids = self.items_[target].ids[found]
         return (ids[0], scores[0]) if wanted.single else (ids, scores)
+
+    def index(self, source: str, target: str, *, method: str = "auto") -> ItemIndex:
+        """Make the items of a view ready to be found, before the first search.
+
+        Parameters
+        ----------
+        source : str
+            View that searches.
+        target : str
+            View that is searched.
+        method : {"exact", "approximate", "auto"}, default="auto"
+            As for :meth:`search`, which uses the same index.
+
+        Returns
+        -------
+        index : ItemIndex
+            Its `method_` tells how it searches, its `recall_` how much it finds.
+        """
+        check_is_fitted(self)
+        items = self._vectors_found(source, target)
+        if choose_method(method, items) == "exact":
+            return ItemIndex(items, method="exact")
+        kept = self.__dict__.setdefault("_indexes", {})
+        with _BUILDING:
+            index = kept.get((source, target))
+            # Another fit has other vectors, which are another array.
+            if index is None or index.items is not items:
+                queries = self._sample_queries(source, target)
+                index = ItemIndex(items, method="approximate", queries=queries)
+                kept[source, target] = index
+        return index
 
     def scores(
         self,
@@ -151,5 +207,32 @@ class CrossViewSearch(BaseEstimator, ABC):
         """
         check_is_fitted(self)
         found = self._vectors_found(source, target)
-        everyone = np.arange(len(self.items_[source].ids))
+        everyone = np.arange(self.items_[source].n_items)
         return self._vectors_of_fitted(everyone, source, target), found
+
+    def _own_positions(self, wanted: Queries, source: str) -> Array | None:
+        """Return the positions of queries that are fitted items; None for new ones."""
+        if wanted.ids is None:
+            return None
+        return self.items_[source].positions(wanted.ids, what="`queries`")
+
+    def _query_vectors(
+        self, wanted: Queries, own: Array | None, source: str, target: str
+    ) -> Array:
+        """Return the vectors with which queries search."""
+        if own is None:
+            return self._vectors_of_new(wanted.rows, source, target)
+        return self._vectors_of_fitted(own, source, target)
+
+    def _sample_queries(self, source: str, target: str) -> Array:
+        """Return the vectors with which some fitted items search."""
+        n_items = self.items_[source].n_items
+        rng = np.random.default_rng(SEED)
+        sample = rng.choice(n_items, min(N_SAMPLED, n_items), replace=False)
+        return self._vectors_of_fitted(np.sort(sample), source, target)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        # What can be built again is not stored, nor carried to other processes.
+        state.pop("_indexes", None)
+        return state

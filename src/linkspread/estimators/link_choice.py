@@ -7,7 +7,13 @@ from typing import Any
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Links, as_link_matrix
 
-__all__ = ["check_linked", "choose_links", "largest_rank", "linked_pairs"]
+__all__ = [
+    "check_linked",
+    "choose_links",
+    "largest_rank",
+    "largest_rank_of_pairs",
+    "linked_pairs",
+]
 
 # Length of vectors beyond which memory and search cost more than they bring.
 MAX_RANK = 256
@@ -57,10 +63,28 @@ def largest_rank(Z: Any, rank: int | None) -> int | None:
     rank : int or None
         None, for no limit, where all links are labels or a view is small.
     """
-    if rank is not None:
+    has_pairs = as_link_matrix(Z).pairs.nnz > 0
+    return largest_rank_of_pairs(Z.shape, rank) if has_pairs else rank
+
+
+def largest_rank_of_pairs(shape: tuple[int, int], rank: int | None) -> int | None:
+    """Return the length that vectors may have where single pairs are linked.
+
+    Parameters
+    ----------
+    shape : tuple of two int
+        Numbers of items of both views.
+    rank : int or None
+        What the user chose.
+
+    Returns
+    -------
+    rank : int or None
+        None, for no limit, where a view is small.
+    """
+    if rank is not None or min(shape) <= MAX_RANK:
         return rank
-    is_small = min(Z.shape) <= MAX_RANK
-    return None if is_small or as_link_matrix(Z).pairs.nnz == 0 else MAX_RANK
+    return MAX_RANK
 
 
 def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:

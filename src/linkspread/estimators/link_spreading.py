@@ -1,5 +1,6 @@
 """Cross-view search from a few links, with scikit-learn manners."""
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,7 @@ from linkspread.estimators.link_choice import (
     choose_links,
     linked_pairs,
 )
+from linkspread.estimators.live_links import LiveLinks
 from linkspread.estimators.objective import Objective
 from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import (
@@ -27,6 +29,7 @@ from linkspread.estimators.parameters import (
 )
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.queries import choose_positions
+from linkspread.estimators.saving import save_model
 from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
@@ -43,7 +46,7 @@ __all__ = ["LinkSpreading"]
 Array = np.ndarray
 
 
-class LinkSpreading(CrossViewSearch):
+class LinkSpreading(LiveLinks, CrossViewSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
     Links between items of two views are spread over the neighbourhood graphs of both
@@ -121,8 +124,9 @@ class LinkSpreading(CrossViewSearch):
     choice_ : str
         Of objective="auto": what was chosen, in a few sentences.
     loo_error_ : dict
-        Of objective="ridge": by view for labels and by pair of views for judged
-        pairs, the mean square of leave-one-out errors as a share of the targets'.
+        Of objective="ridge": by view for labels ("image, with text" for those that
+        only some views share) and by pair of views for judged pairs, the mean square
+        of leave-one-out errors as a share of the targets'.
 
     Examples
     --------
@@ -310,6 +314,19 @@ class LinkSpreading(CrossViewSearch):
         i = choose_positions(rows, self.items_[source], name="rows")
         j = choose_positions(cols, self.items_[target], name="cols")
         return self._objective.exact_scores(source, target, i, j, max_bytes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a folder that `linkspread.load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new folder, an empty one, or an older model. That is replaced in one
+            step, when all is on the disk: a save that is killed leaves it as it was.
+            Functions given as parameters cannot be saved.
+        """
+        check_is_fitted(self)
+        save_model(self, path)
 
     @property
     def n_features_in_(self) -> int:

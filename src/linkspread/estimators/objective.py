@@ -1,7 +1,7 @@
 """What is made of the links between two views: the face of every objective."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,11 @@ from linkspread.links import Links
 from linkspread.links.balance import Balance
 from linkspread.validation import check_table
 
-__all__ = ["FittingObjective", "Objective"]
+__all__ = ["FittingObjective", "Objective", "changed_views"]
 
 Array = np.ndarray
+ViewPair = tuple[str, str]
+Scores = dict[ViewPair, Any]
 
 
 @dataclass(kw_only=True)
@@ -44,9 +46,47 @@ class Objective(ABC):
     def embed(self, scores: Any, rows: Any, view: str) -> Array:
         """Return the vectors with which new items of the first view search."""
 
+    @abstractmethod
+    def relink(self, links: Links, scores: Mapping[ViewPair, Any]) -> Scores:
+        """Take up changed links; return the scores that change with them.
+
+        Parameters
+        ----------
+        links : Links
+            Resolved; labels are those there were.
+        scores : mapping from (str, str) to Spread or FittedPair
+            Of the links before.
+
+        Returns
+        -------
+        scores : dict from (str, str) to Spread or FittedPair
+        """
+
     def told(self) -> dict[str, Any]:
         """Return what is known of the fits, by the name of a fitted attribute."""
         return {}
+
+
+def changed_views(
+    before: Links, after: Links, pairs: Iterable[ViewPair]
+) -> list[ViewPair]:
+    """Return the pairs of views whose judged pairs are others now.
+
+    Parameters
+    ----------
+    before, after : Links
+        Resolved.
+    pairs : iterable of (str, str)
+
+    Returns
+    -------
+    changed : list of (str, str)
+    """
+    return [
+        pair
+        for pair in pairs
+        if (after.judged(*pair) - before.judged(*pair)).count_nonzero()
+    ]
 
 
 @dataclass(kw_only=True)
@@ -111,6 +151,27 @@ class FittingObjective(Objective):
         if shared is None or shared.shape == self.links.memberships(view).shape:
             return view, shared
         return f"{view}, with {other}", shared
+
+    def relink(self, links: Links, scores: Mapping[ViewPair, Any]) -> Scores:
+        """Fit the pairs anew where they changed, by the kernels there are.
+
+        Parameters
+        ----------
+        links : Links
+        scores : mapping from (str, str) to FittedPair
+
+        Returns
+        -------
+        scores : dict from (str, str) to FittedPair
+        """
+        changed = changed_views(self.links, links, scores)
+        before, self.links = self.links, links
+        try:
+            return {pair: self.scores(*pair) for pair in changed}
+        except Exception:
+            # Links that cannot be fitted must not be taken up.
+            self.links = before
+            raise
 
     def embed(self, scores: Any, rows: Any, view: str) -> Array:
         """Return the vectors with which new items of the first view search.

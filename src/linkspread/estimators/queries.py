@@ -9,7 +9,7 @@ from scipy import sparse
 from linkspread.exceptions import LinkspreadError, UnknownItemError
 from linkspread.links import Items
 
-__all__ = ["Queries", "choose_positions", "drop_own", "is_table", "read_queries"]
+__all__ = ["Queries", "choose_positions", "is_table", "read_queries"]
 
 Array = np.ndarray
 
@@ -111,26 +111,6 @@ def choose_positions(chosen: Any, items: Items, *, name: str) -> Array:
     if array.dtype.kind in "iu" and items.ids.dtype.kind == "U":
         return _check_positions(array, items, name)
     return items.positions(array, what=f"`{name}`")
-
-
-def drop_own(own: Array, found: Array, scores: Array) -> tuple[Array, Array]:
-    """Drop each query's own position from its results.
-
-    Parameters
-    ----------
-    own : ndarray of shape (q,)
-        Positions of the queries.
-    found, scores : ndarray of shape (q, n_results + 1)
-
-    Returns
-    -------
-    found, scores : ndarray of shape (q, n_results)
-    """
-    keep = found != own[:, None]
-    # A query that was not among its results loses the last of them instead.
-    keep[keep.all(axis=1), -1] = False
-    shape = (len(own), found.shape[1] - 1)
-    return found[keep].reshape(shape), scores[keep].reshape(shape)
 
 
 def _as_array(queries: Any) -> Array:

@@ -1,17 +1,17 @@
 """``objective="ridge"``: only judged items and pairs count, fitted by kernels."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.objective import FittingObjective
+from linkspread.fitting.embeddings import Changed
 from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
 from linkspread.fitting.labels import LabelFit, fit_labels
-from linkspread.fitting.mass import share_rows, unit_rows
+from linkspread.fitting.mass import MassChange, unit_rows
 from linkspread.fitting.pairs import PairFit, fit_pairs, pair_targets
 from linkspread.fitting.ridge import check_ridge
 from linkspread.fitting.stacking import class_weights
@@ -19,9 +19,6 @@ from linkspread.fitting.view_kernels import ViewKernel
 from linkspread.links import as_link_matrix
 
 __all__ = ["RidgeObjective"]
-
-Array = np.ndarray
-Transform = Callable[[Array], Array]
 
 
 @dataclass(kw_only=True)
@@ -74,11 +71,11 @@ class RidgeObjective(FittingObjective):
             left=change_left(left.values),
             right=change_right(right.values),
             core=core,
-            embed_left=lambda rows: change_left(left.embed(rows)) @ core,
-            embed_right=lambda rows: change_right(right.embed(rows)) @ core.T,
+            embed_left=Changed(left.extension(), change_left, core),
+            embed_right=Changed(right.extension(), change_right, core.T),
         )
 
-    def _memberships(self, view: str, other: str) -> tuple[LabelFit, Transform]:
+    def _memberships(self, view: str, other: str) -> tuple[LabelFit, MassChange]:
         """Return the fitted labels of a view, and what makes vectors of them."""
         name, known = self.known(view, other)
         if name not in self.labels:
@@ -87,19 +84,9 @@ class RidgeObjective(FittingObjective):
         fit = self.labels[name]
         if self.mass == "posterior":
             sharpness = class_weights([fit.fit.held_out], fit.targets, fit.weights)[0]
-            return fit, lambda values: softmax(sharpness * values, axis=1)
-        if self.mass == "sum":
-            return fit, lambda values: share_rows(np.maximum(values, 0.0))
-        if self.balance != "auto":
-            return fit, unit_rows if self.mass == "length" else lambda values: values
-
-        def centre(values: Array) -> Array:
-            # As if the memberships had been centred over the labelled items.
-            return values - values.sum(axis=1, keepdims=True) * fit.shares
-
-        if self.mass == "length":
-            return fit, lambda values: unit_rows(centre(values))
-        return fit, centre
+            return fit, MassChange("posterior", sharpness=float(sharpness))
+        is_centred = self.balance == "auto" and self.mass != "sum"
+        return fit, MassChange(self.mass, shares=fit.shares if is_centred else None)
 
 
 def _shorten(scores: FittedPair) -> FittedPair:
@@ -111,7 +98,7 @@ def _shorten(scores: FittedPair) -> FittedPair:
         left=left,
         right=right,
         core=turn,
-        embed_left=lambda rows: unit_rows(scores.embed_left(rows)) @ turn,
-        embed_right=lambda rows: unit_rows(scores.embed_right(rows)) @ turn.T,
+        embed_left=Changed(scores.embed_left, MassChange("length"), turn),
+        embed_right=Changed(scores.embed_right, MassChange("length"), turn.T),
         error=scores.error,
     )

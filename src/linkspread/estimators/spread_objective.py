@@ -1,22 +1,30 @@
 """``objective="spread"``: the paper's, links spread over the graphs of both views."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from linkspread.estimators.graph_choice import similarities
-from linkspread.estimators.link_choice import largest_rank
-from linkspread.estimators.objective import Objective
+from linkspread.estimators.link_choice import largest_rank, largest_rank_of_pairs
+from linkspread.estimators.objective import Objective, changed_views
 from linkspread.estimators.score_blocks import check_block, exact_block
 from linkspread.exceptions import LinkspreadError
+from linkspread.links import Links, as_link_matrix
+from linkspread.links.balance import cannot_weight
 from linkspread.propagation import Spread, spread_links
+from linkspread.propagation.live import LiveSpread
 
 __all__ = ["SpreadObjective"]
 
 Array = np.ndarray
+
+# Errors of changed scores, in units of those after spreading and of `tol`, beyond which
+# all links are spread anew.
+STALE = 2.0
+STALE_TOL = 5.0
 
 
 @dataclass(kw_only=True)
@@ -36,6 +44,7 @@ class SpreadObjective(Objective):
     normalized: Mapping[str, sparse.csr_array]
     alphas: Mapping[str, float]
     beta: float
+    live: dict[tuple[str, str], LiveSpread] = field(default_factory=dict, repr=False)
 
     def scores(self, source: str, target: str) -> Spread:
         """Return the spread links of two views.
@@ -72,6 +81,62 @@ class SpreadObjective(Objective):
             )
         return scores.unseen_queries(similarities(self.graphs[view], rows, view=view))
 
+    def relink(
+        self, links: Links, scores: Mapping[tuple[str, str], Any]
+    ) -> dict[tuple[str, str], Spread]:
+        """Take up changed links; return the scores that change with them.
+
+        Parameters
+        ----------
+        links : Links
+        scores : mapping from (str, str) to Spread
+
+        Returns
+        -------
+        scores : dict from (str, str) to Spread
+        """
+        changed = changed_views(self.links, links, scores)
+        for pair in changed:
+            if pair not in self.live:
+                self.live[pair] = self._go_live(pair, self.links, scores[pair])
+            self._follow(pair, links)
+        self.links = links
+        return {pair: self.live[pair].spread() for pair in changed}
+
+    def _go_live(
+        self, pair: tuple[str, str], links: Links, spread: Spread | None = None
+    ) -> LiveSpread:
+        """Return spread links that can change; those of a fit if they will do."""
+        pairs = links.judged(*pair)
+        parts: list[Any] = [spread, None, None]
+        if spread is None or (pairs.nnz and self.balance == "auto"):
+            # What a cannot-link weighs will change with every other link.
+            Z = as_link_matrix(links.between(*pair, balance=self.balance))
+            labels = replace(Z, pairs=sparse.csr_array(Z.shape))
+            parts = [labels if Z.core.size else None, *_must_and_cannot(pairs)]
+        return LiveSpread(
+            self.normalized[pair[0]],
+            self.normalized[pair[1]],
+            [None if part is None or _is_empty(part) else part for part in parts],
+            self._part_weights(pairs),
+            rank=largest_rank_of_pairs(pairs.shape, self.rank),
+            **self._filter(*pair),
+        )
+
+    def _follow(self, pair: tuple[str, str], links: Links) -> None:
+        """Spread what is new in the links of two views, and take away what is gone."""
+        live, after = self.live[pair], links.judged(*pair)
+        before = _must_and_cannot(self.links.judged(*pair))
+        for k, now in enumerate(_must_and_cannot(after)):
+            live.add(k + 1, (now - before[k]).tocsr())
+        live.weigh(self._part_weights(after))
+        if live.error > STALE * live.fresh_error + STALE_TOL * self.tol:
+            self.live[pair] = self._go_live(pair, links)
+
+    def _part_weights(self, pairs: sparse.csr_array) -> tuple[float, float, float]:
+        """Return the weights of labels, of must-links and of cannot-links."""
+        return 1.0, 1.0, -cannot_weight(pairs, self.balance)
+
     def exact_scores(
         self, source: str, target: str, i: Array, j: Array, max_bytes: float
     ) -> Array:
@@ -102,3 +167,15 @@ class SpreadObjective(Objective):
         """Return the parameters of the propagation between two views."""
         alpha = (self.alphas[source], self.alphas[target])
         return {"alpha": alpha, "beta": self.beta, "tol": self.tol}
+
+
+def _must_and_cannot(
+    pairs: sparse.csr_array,
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return the weights of must-links and those of cannot-links, all above 0."""
+    return sparse.csr_array(pairs.maximum(0)), sparse.csr_array((-pairs).maximum(0))
+
+
+def _is_empty(part: Any) -> bool:
+    """Tell whether a matrix has no entry at all."""
+    return sparse.issparse(part) and part.nnz == 0

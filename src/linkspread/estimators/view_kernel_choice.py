@@ -1,12 +1,11 @@
 """The kernel of each view, as the parameters of a model name it."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from scipy import sparse
 
-from linkspread.estimators.graph_choice import similarities
+from linkspread.estimators.similar_items import SimilarItems
 from linkspread.exceptions import LinkspreadError
 from linkspread.fitting.kernel_choice import affinity_kernel, linear_kernel
 from linkspread.fitting.view_kernels import GraphKernel, MixedKernel, ViewKernel
@@ -53,7 +52,7 @@ def choose_kernels(
                     "`alpha` must be above 0 for kernel='graph', got 0, with which "
                     "items are alike to themselves only. Give a larger one."
                 )
-            similar = partial(similarities, graphs[view], view=view)
+            similar = SimilarItems(graphs[view], view)
             return GraphKernel(
                 normalized[view],
                 alphas[view],

@@ -1,20 +1,22 @@
 """Scores of two views after fitting: vectors of their items, and of new ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
+from linkspread.fitting.embeddings import Added, Embedding, Joined
+from linkspread.fitting.matches import MatchFit
 from linkspread.fitting.pairs import PairFit
 from linkspread.propagation.lowrank import sketch
 
-__all__ = ["FittedPair", "add_pair_fits", "join_scores"]
+__all__ = ["FittedPair", "PairEmbedding", "add_pair_fits", "join_scores"]
 
 Array = np.ndarray
-Embedding = Callable[[Any], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +87,24 @@ def join_scores(parts: Sequence[FittedPair]) -> FittedPair:
         left=np.hstack([part.left for part in parts]),
         right=np.hstack([part.right for part in parts]),
         core=block_diag(*[part.core for part in parts]),
-        embed_left=lambda rows: np.hstack([part.embed_left(rows) for part in parts]),
-        embed_right=lambda rows: np.hstack([part.embed_right(rows) for part in parts]),
+        embed_left=Joined(tuple(part.embed_left for part in parts)),
+        embed_right=Joined(tuple(part.embed_right for part in parts)),
         error=max(part.error for part in parts),
     )
 
 
 def add_pair_fits(
-    fits: Sequence[PairFit], weights: Sequence[float], *, rank: int | None, tol: float
+    fits: Sequence[PairFit | MatchFit],
+    weights: Sequence[float],
+    *,
+    rank: int | None,
+    tol: float,
 ) -> FittedPair:
     """Return the weighed sum of fits of judged pairs, in few dimensions.
 
     Parameters
     ----------
-    fits : sequence of PairFit
+    fits : sequence of PairFit or MatchFit
     weights : sequence of float
     rank : int or None
         Largest number of dimensions; None for what `tol` needs.
@@ -117,10 +123,40 @@ def add_pair_fits(
         left=left,
         right=right,
         core=cores[0],
-        embed_left=lambda rows: operator.extend(rows, right),
-        embed_right=lambda rows: operator.T.extend(rows, left),
+        embed_left=PairEmbedding(operator, right),
+        embed_right=PairEmbedding(operator.T, left),
         error=error,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PairEmbedding:
+    """Vectors of new rows by fits of judged pairs, prepared when first asked for.
+
+    Attributes
+    ----------
+    operator : object with `extension`
+        The sum of the fits.
+    basis : ndarray of shape (m, r)
+        Vectors of the items of the other view.
+    """
+
+    operator: "_KernelSum"
+    basis: Array
+
+    @cached_property
+    def prepared(self) -> Added:
+        """All that new rows need: it takes a few products with each kernel."""
+        return self.operator.extension(self.basis)
+
+    @property
+    def width(self) -> int:
+        """Length of the vectors."""
+        return self.basis.shape[1]
+
+    def __call__(self, rows: Any) -> Array:
+        """Return the vectors of shape (q, r)."""
+        return self.prepared(rows)
 
 
 class _KernelSum:
@@ -134,17 +170,17 @@ class _KernelSum:
     @property
     def T(self) -> "_KernelSum":
         """The operator of the transposed matrices."""
-        return _KernelSum([(C.T.tocsr(), y, x) for C, x, y in self.terms])
+        return _KernelSum([(C.T, y, x) for C, x, y in self.terms])
 
     def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
         """Return the product with a block, the only response."""
         parts = [x @ (C @ (y @ block)) for C, x, y in self.terms]
         return [np.sum(parts, axis=0)]
 
-    def extend(self, rows: Any, basis: Array) -> Array:
+    def extension(self, basis: Array) -> Added:
         """Return what new rows of the first view get, multiplied with a basis."""
         parts = []
         for C, x, y in self.terms:
             coefficients = C @ (y @ basis)
-            parts.append(x.extend(rows, coefficients, x @ coefficients))
-        return np.sum(parts, axis=0)
+            parts.append(x.extension(coefficients, x @ coefficients))
+        return Added(tuple(parts), (1.0,) * len(parts))

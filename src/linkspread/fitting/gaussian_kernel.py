@@ -44,11 +44,34 @@ class GaussianKernel:
         self, X: Any, anchors: Array, *, metric: str | Pairwise, width: float
     ) -> None:
         width = check_positive(width, name="width", remedy="1 is the mean distance.")
-        self.anchors = X[anchors]
+        # All items are kept as they are, which needs no second table.
+        is_all = np.array_equal(anchors, np.arange(X.shape[0]))
+        self.anchors = X if is_all else X[anchors]
         self.metric = metric
         # Where all items are alike any width will do.
         scale = mean_distance(X, metric=metric) if X.shape[0] > 1 else 1.0
         self.width = width * (scale or 1.0)
+
+    @classmethod
+    def resume(
+        cls, anchors: Any, *, metric: str | Pairwise, width: float
+    ) -> "GaussianKernel":
+        """Take up a kernel that was made before.
+
+        Parameters
+        ----------
+        anchors : ndarray or csr_array of shape (n_anchors, n_features)
+        metric : str or callable
+        width : float
+            All as the attributes of the kernel are: the width is a distance.
+
+        Returns
+        -------
+        kernel : GaussianKernel
+        """
+        kernel = cls.__new__(cls)
+        kernel.anchors, kernel.metric, kernel.width = anchors, metric, width
+        return kernel
 
     def __call__(self, rows: Any) -> Array:
         """Return the kernel of shape (n_rows, n_anchors)."""

@@ -6,15 +6,17 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.fitting.gaussian_kernel import GaussianKernel
+from linkspread.fitting.row_features import LandmarkFeatures, LinearFeatures
 from linkspread.fitting.view_kernels import (
     DENSE_ITEMS,
     DenseKernel,
     FeatureKernel,
     ViewKernel,
+    precision,
 )
 from linkspread.graphs.distances import Pairwise
 
-__all__ = ["affinity_kernel", "is_histogram", "linear_kernel"]
+__all__ = ["AffinityKernel", "affinity_kernel", "is_histogram", "linear_kernel"]
 
 Array = np.ndarray
 
@@ -24,6 +26,37 @@ N_LANDMARKS = 1024
 MAX_COMPONENTS = 512
 # Eigenvalues of the landmarks' kernel below this share of the largest are dropped.
 SMALLEST = 1e-9
+
+
+class AffinityKernel(DenseKernel):
+    """The Gaussian of the distances between all items of a view that is not large.
+
+    Its entries are made when they are first needed.
+
+    Parameters
+    ----------
+    compare : GaussianKernel
+        With all items as anchors.
+    """
+
+    def __init__(self, compare: GaussianKernel) -> None:
+        self.compare = compare
+        self._items = compare.anchors
+        self.n_items = compare.anchors.shape[0]
+        self._made: Array | None = None
+
+    @property
+    def matrix(self) -> Array:
+        """All entries."""
+        if self._made is None:
+            entries = self.compare(self._items)
+            entries = (entries + entries.T) / 2
+            self._made = entries.astype(precision(self.n_items), copy=False)
+        return self._made
+
+    def release(self) -> None:
+        """Forget the entries."""
+        self._made = None
 
 
 def affinity_kernel(
@@ -47,18 +80,16 @@ def affinity_kernel(
     """
     n_items = X.shape[0]
     if n_items <= DENSE_ITEMS:
-        compare = GaussianKernel(X, np.arange(n_items), metric=metric, width=width)
-        matrix = compare(X)
-        return DenseKernel((matrix + matrix.T) / 2, compare)
+        everyone = np.arange(n_items)
+        return AffinityKernel(GaussianKernel(X, everyone, metric=metric, width=width))
     rng = np.random.default_rng(random_state)
     landmarks = np.sort(rng.choice(n_items, N_LANDMARKS, replace=False))
     compare = GaussianKernel(X, landmarks, metric=metric, width=width)
     values, vectors = np.linalg.eigh(compare(compare.anchors))
     kept = values > SMALLEST * values[-1]
     turn = vectors[:, kept] / np.sqrt(values[kept])
-    return FeatureKernel(
-        compare.smooth(X, turn), lambda rows: compare.smooth(rows, turn)
-    )
+    embed = LandmarkFeatures(compare, turn)
+    return FeatureKernel(embed(X), embed)
 
 
 def linear_kernel(
@@ -81,28 +112,10 @@ def linear_kernel(
     kernel : FeatureKernel
         With a mean diagonal of 1.
     """
-    # Only here: scikit-learn's pipelines make a bare import twice as long.
-    from linkspread.fitting.preparation import prepare
-
-    prepared = prepare(
-        X,
-        scaling="sqrt" if is_histogram(X) else "standard",
-        n_components=n_components,
-        random_state=0,
+    scaling = "sqrt" if is_histogram(X) else "standard"
+    embed = LinearFeatures.fit(
+        X, scaling=scaling, n_components=n_components, constant=constant
     )
-    features = prepared.transform(X)
-    # Sparse rows are not centred before they are reduced.
-    centre = features.mean(axis=0)
-    length = float(np.sqrt(np.mean(np.sum((features - centre) ** 2, axis=1)))) or 1.0
-
-    def embed(rows: Any) -> Array:
-        own = (prepared.transform(rows) - centre) / length
-        if not constant:
-            return own
-        # As long as one of the components is on average.
-        share = np.full((len(own), 1), own.shape[1] ** -0.5)
-        return np.hstack([share, own])
-
     return FeatureKernel(embed(X), embed)
 
 

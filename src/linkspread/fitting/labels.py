@@ -66,7 +66,11 @@ class LabelFit:
         -------
         values : ndarray of shape (q, n_classes)
         """
-        return self.kernel.extend(rows, self.coefficients, self.values)
+        return self.extension()(rows)
+
+    def extension(self) -> Any:
+        """Return what makes memberships of new items, without the rest of the fit."""
+        return self.kernel.extension(self.coefficients, self.values)
 
 
 def fit_labels(

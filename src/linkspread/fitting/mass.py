@@ -1,10 +1,19 @@
 """How two vectors are compared, as an inner product of what they become."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
-__all__ = ["SCORES", "centred_units", "share_rows", "unit_rows"]
+__all__ = [
+    "CHANGES",
+    "MassChange",
+    "SCORES",
+    "centred_units",
+    "share_rows",
+    "unit_rows",
+]
 
 Array = np.ndarray
 
@@ -58,6 +67,45 @@ def share_rows(vectors: Array) -> Array:
 def _unchanged(vectors: Array) -> Array:
     """Return vectors whose plain inner products are the scores."""
     return vectors
+
+
+def _positive_shares(vectors: Array) -> Array:
+    """Scale what is above 0 in each row to sum 1."""
+    return share_rows(np.maximum(vectors, 0.0))
+
+
+CHANGES: dict[str, Callable[[Array], Array]] = {
+    "length": unit_rows,
+    "none": _unchanged,
+    "posterior": lambda vectors: softmax(vectors, axis=1),
+    "sum": _positive_shares,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class MassChange:
+    """What is done to vectors, so that their mass says nothing.
+
+    Attributes
+    ----------
+    mass : {"none", "length", "sum", "posterior"}
+        The last takes class probabilities of the vectors.
+    shares : ndarray of shape (d,), default=None
+        Of the sum of each row, what is taken from it first: memberships are then as
+        if they had been centred over the labelled items.
+    sharpness : float, default=1.0
+        What the vectors are multiplied with.
+    """
+
+    mass: str
+    shares: Array | None = None
+    sharpness: float = 1.0
+
+    def __call__(self, vectors: Array) -> Array:
+        """Return the changed vectors of shape (n, d)."""
+        if self.shares is not None:
+            vectors = vectors - vectors.sum(axis=1, keepdims=True) * self.shares
+        return CHANGES[self.mass](self.sharpness * vectors)
 
 
 SCORES: dict[str, Callable[[Array], Array]] = {

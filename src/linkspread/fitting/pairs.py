@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from linkspread.fitting.nystrom import kernel_directions
 from linkspread.fitting.ridge import RidgeFit, solve_dense, solve_most
-from linkspread.fitting.view_kernels import DENSE_ITEMS, FeatureKernel, ViewKernel
+from linkspread.fitting.view_kernels import DENSE_ITEMS, ViewKernel
 from linkspread.kernels import sampled_products
 from linkspread.links.balance import Balance
 
@@ -22,8 +23,6 @@ Array = np.ndarray
 
 # Judged pairs up to which their kernel is formed and factorised.
 DENSE_PAIRS = 3000
-# Directions that stand for a kernel among more items than are compared one by one.
-N_DIRECTIONS = 256
 PAIR_TOL = 1e-4
 
 
@@ -132,11 +131,11 @@ class _Side(NamedTuple):
     is_whole: bool
 
     @classmethod
-    def of(cls, kernel: ViewKernel, used: Array) -> "_Side":
+    def of(cls, kernel: ViewKernel, used: Array, *, seed: int) -> "_Side":
         """Return all entries among not too many items, features among more."""
         if len(used) <= DENSE_ITEMS:
             return cls(kernel.block(used, used).astype(np.float32), True)
-        return cls(_directions(kernel)[used].astype(np.float32), False)
+        return cls(kernel_directions(kernel, seed=seed)[used].astype(np.float32), False)
 
     def diagonal(self) -> Array:
         """Return the similarity of each item to itself."""
@@ -153,7 +152,8 @@ def _products(
     j: Array,
 ) -> Callable[[Array], Array]:
     """Return the product with the kernel among judged pairs, ``(K_x C K_y)_ij``."""
-    left, right = _Side.of(kernels[0], rows), _Side.of(kernels[1], columns)
+    left = _Side.of(kernels[0], rows, seed=0)
+    right = _Side.of(kernels[1], columns, seed=1)
     shape = (len(rows), len(columns))
     # What features leave out of a large kernel counts for each pair alone.
     seen = left.diagonal()[i] * right.diagonal()[j]
@@ -181,16 +181,3 @@ def _factors(left: _Side, C: sparse.csr_array, right: _Side) -> tuple[Array, Arr
     inner = C @ right.matrix
     turned = inner if left.is_whole else left.matrix.T @ inner
     return left.matrix @ turned, right.matrix
-
-
-def _directions(kernel: ViewKernel) -> Array:
-    """Return features whose inner products are nearly the kernel (Nystrom)."""
-    if isinstance(kernel, FeatureKernel):
-        return kernel.features
-    rng = np.random.default_rng(0)
-    probes = np.linalg.qr(rng.standard_normal((kernel.n_items, N_DIRECTIONS)))[0]
-    probes = np.linalg.qr(kernel @ probes)[0]
-    image = kernel @ probes
-    values, vectors = np.linalg.eigh(probes.T @ image)
-    kept = values > 1e-9 * values[-1]
-    return image @ (vectors[:, kept] / np.sqrt(values[kept]))

@@ -18,9 +18,24 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
+from linkspread.fitting.embeddings import Added
+from linkspread.fitting.extensions import (
+    DenseExtension,
+    FeatureExtension,
+    GraphExtension,
+    KernelExtension,
+)
 from linkspread.propagation.smoothing import smooth_over_graph
 
-__all__ = ["DenseKernel", "FeatureKernel", "GraphKernel", "MixedKernel", "ViewKernel"]
+__all__ = [
+    "DenseKernel",
+    "FeatureKernel",
+    "GraphKernel",
+    "MixedKernel",
+    "StoredKernel",
+    "ViewKernel",
+    "precision",
+]
 
 Array = np.ndarray
 
@@ -66,6 +81,20 @@ class ViewKernel(ABC):
         values : ndarray of shape (q, c)
         """
 
+    def extension(self, coefficients: Array, fitted: Array) -> Any:
+        """Return what makes values of new rows, and holds no more than that needs.
+
+        Parameters
+        ----------
+        coefficients, fitted : ndarray of shape (n_items, c)
+            As for `extend`.
+
+        Returns
+        -------
+        extension : callable
+        """
+        return KernelExtension(self, coefficients, fitted)
+
     def release(self) -> None:  # noqa: B027 - most kernels have nothing to forget
         """Forget what only products need, when nothing but `extend` is to come."""
 
@@ -89,7 +118,28 @@ class ViewKernel(ABC):
         return np.hstack(parts)
 
 
-class DenseKernel(ViewKernel):
+class StoredKernel(ViewKernel):
+    """A kernel of this package: what new rows get from it is plain data."""
+
+    @abstractmethod
+    def extension(self, coefficients: Array, fitted: Array) -> Any:
+        """Return what makes values of new rows, and holds no more than that needs.
+
+        Parameters
+        ----------
+        coefficients, fitted : ndarray of shape (n_items, c)
+            As for `extend`.
+
+        Returns
+        -------
+        extension : callable
+        """
+
+    def extend(self, rows: Any, coefficients: Array, fitted: Array) -> Array:
+        return self.extension(coefficients, fitted)(rows)
+
+
+class DenseKernel(StoredKernel):
     """A kernel whose entries are all kept: for views that are not large.
 
     Parameters
@@ -100,9 +150,14 @@ class DenseKernel(ViewKernel):
     """
 
     def __init__(self, matrix: Array, compare: Callable[[Any], Array]) -> None:
-        self.matrix = matrix.astype(_precision(len(matrix)), copy=False)
+        self._matrix = matrix.astype(precision(len(matrix)), copy=False)
         self.compare = compare
         self.n_items = len(matrix)
+
+    @property
+    def matrix(self) -> Array:
+        """All entries."""
+        return self._matrix
 
     def __matmul__(self, block: Array) -> Array:
         return self.matrix @ block
@@ -114,14 +169,14 @@ class DenseKernel(ViewKernel):
         return self.matrix[np.ix_(rows, columns)]
 
     def release(self) -> None:
-        self.matrix = np.zeros((0, 0))
+        self._matrix = np.zeros((0, 0))
 
-    def extend(self, rows: Any, coefficients: Array, fitted: Array) -> Array:
+    def extension(self, coefficients: Array, fitted: Array) -> DenseExtension:
         used = np.flatnonzero(coefficients.any(axis=1))
-        return self.compare(rows)[:, used] @ coefficients[used]
+        return DenseExtension(self.compare, used, coefficients[used])
 
 
-class FeatureKernel(ViewKernel):
+class FeatureKernel(StoredKernel):
     """Inner products of features, linear or by landmarks.
 
     Parameters
@@ -145,11 +200,11 @@ class FeatureKernel(ViewKernel):
     def block(self, rows: Array, columns: Array) -> Array:
         return self.features[rows] @ self.features[columns].T
 
-    def extend(self, rows: Any, coefficients: Array, fitted: Array) -> Array:
-        return self.embed(rows) @ (self.features.T @ coefficients)
+    def extension(self, coefficients: Array, fitted: Array) -> FeatureExtension:
+        return FeatureExtension(self.embed, self.features.T @ coefficients)
 
 
-class GraphKernel(ViewKernel):
+class GraphKernel(StoredKernel):
     """How easily items are reached from each other on a graph.
 
     ``P = (1 - alpha) (I - alpha S)^-1``, scaled to a diagonal of 1 if asked, so that
@@ -178,24 +233,50 @@ class GraphKernel(ViewKernel):
         unit_diagonal: bool = True,
         tol: float = 1e-9,
     ) -> None:
-        self.n_items = S.shape[0]
-        # Products of a large graph are as precise as the graph, and as fast.
-        self.S = S.astype(np.float64) if self.n_items <= DENSE_ITEMS else S
-        self.alpha, self.tol = alpha, tol
-        self.similar = similar
-        self._whole = self._invert() if self.n_items <= DENSE_ITEMS else None
+        self._keep(S, alpha, similar, tol)
         # Items are divided by these lengths.
         self.lengths = np.ones(self.n_items)
-        self._plain_diagonal = self._find_diagonal().astype(np.float64)
+        plain = self._invert() if self._is_small else None
+        self.plain_diagonal = self._find_diagonal(plain).astype(np.float64)
         if unit_diagonal:
-            self.lengths = np.sqrt(self._plain_diagonal)
-            if self._whole is not None:
-                self._whole /= self.lengths[:, None]
-                self._whole /= self.lengths
+            self.lengths = np.sqrt(self.plain_diagonal)
+        self._whole = None if plain is None else self._scale(plain)
+
+    @classmethod
+    def resume(
+        cls,
+        S: sparse.csr_array,
+        alpha: float,
+        *,
+        similar: Callable[[Any], Any] | None,
+        tol: float,
+        lengths: Array,
+        plain_diagonal: Array,
+    ) -> "GraphKernel":
+        """Take up a kernel that was made before; its entries are made when needed.
+
+        Parameters
+        ----------
+        S : csr_array of shape (n, n)
+        alpha : float
+        similar : callable or None
+        tol : float
+        lengths, plain_diagonal : ndarray of shape (n,)
+            All as the attributes of the kernel are.
+
+        Returns
+        -------
+        kernel : GraphKernel
+        """
+        kernel = cls.__new__(cls)
+        kernel._keep(S, alpha, similar, tol)
+        kernel.lengths, kernel.plain_diagonal = lengths, plain_diagonal
+        kernel._whole = None
+        return kernel
 
     def __matmul__(self, block: Array) -> Array:
-        if self._whole is not None:
-            return self._whole @ block
+        if self._is_small:
+            return self._entries() @ block
         divisors = self.lengths[:, None]
         smooth = smooth_over_graph(
             self.S, block / divisors, alpha=self.alpha, tol=self.tol
@@ -203,31 +284,45 @@ class GraphKernel(ViewKernel):
         return smooth / divisors
 
     def diagonal(self) -> Array:
-        return self._plain_diagonal / self.lengths**2
+        return self.plain_diagonal / self.lengths**2
 
     def block(self, rows: Array, columns: Array) -> Array:
-        if self._whole is not None:
-            return self._whole[np.ix_(rows, columns)]
+        if self._is_small:
+            return self._entries()[np.ix_(rows, columns)]
         return super().block(rows, columns)
 
     def release(self) -> None:
         self._whole = None
 
-    def extend(self, rows: Any, coefficients: Array, fitted: Array) -> Array:
-        if self.similar is None:
-            raise ValueError("this kernel was made without `similar`")
-        near = sparse.csr_array(self.similar(rows))
-        reached = self.alpha * (near @ (self.lengths[:, None] * fitted))
-        # The diagonal that a new item would have, without ways there and back again
-        # through two different neighbours; it scales a whole row of scores.
-        own = (1 - self.alpha) + self.alpha**2 * (
-            near.multiply(near) @ self._plain_diagonal
-        )
-        return reached / np.sqrt(own)[:, None]
+    def extension(self, coefficients: Array, fitted: Array) -> GraphExtension:
+        reached = self.lengths[:, None] * fitted
+        return GraphExtension(self.similar, self.alpha, self.plain_diagonal, reached)
+
+    def _keep(
+        self, S: sparse.csr_array, alpha: float, similar: Any, tol: float
+    ) -> None:
+        """Store what the kernel is made of."""
+        self.n_items = S.shape[0]
+        self._is_small = self.n_items <= DENSE_ITEMS
+        # Products of a large graph are as precise as the graph, and as fast.
+        self.S = S.astype(np.float64, copy=False) if self._is_small else S
+        self.alpha, self.similar, self.tol = alpha, similar, tol
+
+    def _entries(self) -> Array:
+        """Return all entries, made anew if they were forgotten."""
+        if self._whole is None:
+            self._whole = self._scale(self._invert())
+        return self._whole
+
+    def _scale(self, plain: Array) -> Array:
+        """Divide the entries by the lengths of both items, in place."""
+        plain /= self.lengths[:, None]
+        plain /= self.lengths
+        return plain
 
     def _invert(self) -> Array:
         """Return all entries, before any scaling."""
-        dtype = _precision(self.n_items)
+        dtype = precision(self.n_items)
         matrix = -self.alpha * self.S.toarray(order="F").astype(dtype)
         matrix[np.diag_indices(self.n_items)] += 1
         single = dtype == np.float32
@@ -240,17 +335,17 @@ class GraphKernel(ViewKernel):
         inverse *= 1 - self.alpha
         return inverse
 
-    def _find_diagonal(self) -> Array:
+    def _find_diagonal(self, plain: Array | None) -> Array:
         """Return the diagonal before any scaling, estimated on a large graph."""
-        if self._whole is not None:
-            return np.diagonal(self._whole).copy()
+        if plain is not None:
+            return np.diagonal(plain).copy()
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.n_items, N_PROBES))
         estimate = np.mean(signs * (self @ signs), axis=1)
         # No diagonal of this inverse is smaller.
         return np.maximum(estimate, 1 - self.alpha)
 
 
-class MixedKernel(ViewKernel):
+class MixedKernel(StoredKernel):
     """A sum of kernels.
 
     Parameters
@@ -273,10 +368,9 @@ class MixedKernel(ViewKernel):
     def block(self, rows: Array, columns: Array) -> Array:
         return self._sum(lambda kernel: kernel.block(rows, columns))
 
-    def extend(self, rows: Any, coefficients: Array, fitted: Array) -> Array:
-        return self._sum(
-            lambda kernel: kernel.extend(rows, coefficients, kernel @ coefficients)
-        )
+    def extension(self, coefficients: Array, fitted: Array) -> Added:
+        parts = [k.extension(coefficients, k @ coefficients) for k in self.kernels]
+        return Added(tuple(parts), self.weights)
 
     def _sum(self, part: Callable[[ViewKernel], Array]) -> Array:
         """Return the weighed sum of what each kernel gives."""
@@ -284,6 +378,15 @@ class MixedKernel(ViewKernel):
         return sum((weight * part(kernel) for weight, kernel in pairs), np.zeros(()))
 
 
-def _precision(n_items: int) -> type[np.floating[Any]]:
-    """Return the precision in which all entries of a kernel are kept."""
+def precision(n_items: int) -> type[np.floating[Any]]:
+    """Return the precision in which all entries of a kernel are kept.
+
+    Parameters
+    ----------
+    n_items : int
+
+    Returns
+    -------
+    dtype : type
+    """
     return np.float64 if n_items <= DOUBLE_ITEMS else np.float32

@@ -238,14 +238,10 @@ def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
     distances : ndarray of shape (n_queries, n_items)
     """
     chosen = resolve_metric(metric)
-    X = check_rows(X)
-    Q = check_rows(Q, name="Q", n_features=X.shape[1])
+    Q, X = _embed_tables(chosen, Q, X)
     if chosen.pairwise is not None:
         return chosen.measure(Q, X)
-    chosen.check(X)
-    chosen.check(Q, name="Q")
     ids = np.broadcast_to(np.arange(X.shape[0]), (Q.shape[0], X.shape[0]))
-    Q, X = chosen.embed(Q, True), chosen.embed(X, False)
     return np.sqrt(exact_sums(chosen, Q, X, ids))
 
 
@@ -269,15 +265,20 @@ def product_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
     chosen = resolve_metric(metric)
     if chosen.pairwise is not None or chosen.relative:
         return pairwise_distances(Q, X, metric=metric)
-    X = check_rows(X)
-    Q = check_rows(Q, name="Q", n_features=X.shape[1])
-    chosen.check(X)
-    chosen.check(Q, name="Q")
-    Q, X = (chosen.embed(rows, flag) for rows, flag in ((Q, True), (X, False)))
+    Q, X = _embed_tables(chosen, Q, X)
     products = Q.astype(np.float64) @ X.astype(np.float64).T
     products = products.toarray() if sp.issparse(products) else products
     squares = _square_lengths(Q)[:, None] + _square_lengths(X) - 2 * products
     return np.sqrt(np.maximum(squares, 0.0))
+
+
+def _embed_tables(metric: Metric, Q: Any, X: Any) -> tuple[Rows, Rows]:
+    """Return queries and items, checked and embedded; unchanged for a callable."""
+    X = check_rows(X)
+    Q = check_rows(Q, name="Q", n_features=X.shape[1])
+    metric.check(X)
+    metric.check(Q, name="Q")
+    return metric.embed(Q, True), metric.embed(X, False)
 
 
 def _square_lengths(rows: Rows) -> np.ndarray:

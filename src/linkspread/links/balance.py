@@ -14,7 +14,7 @@ from scipy import sparse
 
 from linkspread.exceptions import LinkError
 
-__all__ = ["balance_classes", "balance_pairs", "check_balance"]
+__all__ = ["balance_classes", "balance_pairs", "cannot_weight", "check_balance"]
 
 Array = np.ndarray
 Balance = str | float
@@ -100,12 +100,28 @@ def balance_pairs(
     -------
     balanced : csr_array of shape (n, m)
     """
-    must = float(pairs.data[pairs.data > 0].sum())
-    cannot = float(-pairs.data[pairs.data < 0].sum())
-    weight = balance if isinstance(balance, float) else 1.0
-    if balance == "auto" and must > 0 and cannot > 0:
-        weight = must / cannot
+    weight = cannot_weight(pairs, balance)
     balanced = pairs.copy()
     balanced.data = np.where(pairs.data < 0, weight * pairs.data, pairs.data)
     balanced.eliminate_zeros()
     return balanced
+
+
+def cannot_weight(pairs: sparse.csr_array, balance: Balance = "auto") -> float:
+    """Return what the cannot-links of single judged pairs are multiplied with.
+
+    Parameters
+    ----------
+    pairs : csr_array of shape (n, m)
+    balance : {"auto", "literal"} or float, default="auto"
+        Both as in :func:`balance_pairs`.
+
+    Returns
+    -------
+    weight : float
+    """
+    must = float(pairs.data[pairs.data > 0].sum())
+    cannot = float(-pairs.data[pairs.data < 0].sum())
+    if balance == "auto" and must > 0 and cannot > 0:
+        return must / cannot
+    return balance if isinstance(balance, float) else 1.0

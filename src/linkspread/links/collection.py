@@ -11,6 +11,7 @@ from linkspread.links.agreement import (
     check_same_items,
 )
 from linkspread.links.balance import Balance, balance_pairs, check_balance
+from linkspread.links.changes import join_pairs, remove_pairs
 from linkspread.links.conflicts import Conflict, find_conflicts, warn_of_conflicts
 from linkspread.links.items import Items
 from linkspread.links.labels import (
@@ -151,11 +152,25 @@ class Links:
             check_same_items(self._items[view], other._items[view])
         joined = Links(
             labels=self._labels + other._labels,
-            pairs=self._pairs + other._pairs,
+            pairs=join_pairs(self._pairs, other._pairs),
             items=self._items | other._items,
         )
         warn_of_conflicts(joined.conflicts())
         return joined
+
+    def __sub__(self, other: "Links") -> "Links":
+        if not isinstance(other, Links):
+            return NotImplemented
+        if other._labels:
+            raise LinkError(
+                f"only single pairs can be taken away from links, got {other!r}. Use "
+                "`links.hide` for labels."
+            )
+        return Links(
+            labels=self._labels,
+            pairs=remove_pairs(self._pairs, other._pairs),
+            items=self._items,
+        )
 
     def __repr__(self) -> str:
         parts = [describe_labels(labels) for labels in self._labels]
@@ -291,6 +306,11 @@ class Links:
         """
         shape = self._size(left), self._size(right)
         return pair_matrix(self._pairs, (left, right), shape)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether any of the links are labels."""
+        return bool(self._labels)
 
     @property
     def pair_tables(self) -> tuple[tuple[ViewPair, PairTable], ...]:

@@ -28,7 +28,7 @@ from linkspread.propagation.parameters import (
 )
 from linkspread.propagation.spread import Spread, compress
 
-__all__ = ["propagate", "propagate_rows", "spread_links"]
+__all__ = ["propagate", "propagate_rows", "spread_links", "spread_responses"]
 
 Array = np.ndarray
 Alpha = float | tuple[float, float]
@@ -124,11 +124,26 @@ def spread_links(
     -------
     spread : Spread
     """
-    pair, beta = check_alpha_pair(alpha), check_beta(beta)
-    new_left = unseen_response(pair, beta)
-    new_right = unseen_response(pair[::-1], beta)
-    responses = (fitted_response(pair, beta), new_left, lambda l, m: new_right(m, l))
+    responses = spread_responses(check_alpha_pair(alpha), check_beta(beta))
     return _spread(S_x, Z, S_y, responses, tol=tol, rank=rank)
+
+
+def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response, ...]:
+    """Return the responses that scores of fitted and of new items take.
+
+    Parameters
+    ----------
+    alpha : tuple of two floats
+    beta : float
+
+    Returns
+    -------
+    responses : tuple of three callables
+        Of fitted items, of new rows and of new columns.
+    """
+    new_left = unseen_response(alpha, beta)
+    new_right = unseen_response(alpha[::-1], beta)
+    return fitted_response(alpha, beta), new_left, lambda l, m: new_right(m, l)
 
 
 def propagate_rows(

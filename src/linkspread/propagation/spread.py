@@ -57,6 +57,12 @@ class Spread:
             error=self.error,
         )
 
+    def cores(self) -> list[Array]:
+        """Return the cores of fitted items, of new rows and of new columns."""
+        if self.unseen_left is None or self.unseen_right is None:
+            raise ValueError("this Spread was made without `unseen=True`")
+        return [self.core, self.unseen_left, self.unseen_right]
+
     def truncated(self, rank: int | None) -> "Spread":
         """Return the best approximation of the fitted scores in fewer dimensions.
 

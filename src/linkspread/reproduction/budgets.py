@@ -26,7 +26,7 @@ from linkspread.reproduction.splits import (
     random_links,
 )
 
-__all__ = ["run_budgets"]
+__all__ = ["check_continued", "run_budgets"]
 
 Array = np.ndarray
 Budget = tuple[str, int | None]
@@ -119,6 +119,22 @@ def run_budgets(
     return replace(study, cells=_in_order(cells, plan))
 
 
+def check_continued(before: BudgetStudy, name: str) -> None:
+    """Refuse to continue a study on another collection.
+
+    Parameters
+    ----------
+    before : BudgetStudy
+    name : str
+        Of the collection.
+    """
+    if before.collection != name:
+        raise LinkspreadError(
+            f"a study must be continued on its own collection, {before.collection!r}, "
+            f"got {name!r}. Use another folder."
+        )
+
+
 def _measure(
     collection: Any,
     split: Split,
@@ -149,11 +165,7 @@ def _known_cells(before: BudgetStudy | None, name: str) -> dict[Key, BudgetCell]
     """Return what was measured before, by budget and method."""
     if before is None:
         return {}
-    if before.collection != name:
-        raise LinkspreadError(
-            f"a study must be continued on its own collection, {before.collection!r}, "
-            f"got {name!r}. Use another folder."
-        )
+    check_continued(before, name)
     return {(cell.kind, cell.amount, cell.method): cell for cell in before.cells}
 
 
@@ -171,9 +183,10 @@ def _joined(one: BudgetCell, other: BudgetCell) -> BudgetCell:
 def _in_order(
     cells: Mapping[Key, BudgetCell], plan: Sequence[tuple[Budget, Method]]
 ) -> tuple[BudgetCell, ...]:
-    """Return cells in the order of the plan, whenever they were measured."""
+    """Return cells in the order of the plan, then those measured by another plan."""
     keys = [(*budget, method.name) for budget, method in plan]
-    return tuple(cells[key] for key in keys if key in cells)
+    planned = [cells[key] for key in keys if key in cells]
+    return (*planned, *(cell for key, cell in cells.items() if key not in keys))
 
 
 def _average(model: Any, collection: Any, split: Split, links: Links) -> float:

@@ -1,16 +1,29 @@
 """Best-matching items by inner product, exactly, a block of queries at a time."""
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-__all__ = ["rank"]
+from linkspread.kernels.threads import count_threads, map_blocks
+from linkspread.retrieval.best import best_entries
+
+__all__ = ["count_open", "rank"]
 
 Array = np.ndarray
 
-# Scores that are held at a time.
-BLOCK_ENTRIES = 1 << 23
+# Scores that a thread holds at a time.
+BLOCK_ENTRIES = 1 << 22
 
 
-def rank(vectors: Array, items: Array, *, n_results: int) -> tuple[Array, Array]:
+def rank(
+    vectors: Array,
+    items: Array,
+    *,
+    n_results: int,
+    only: Array | None = None,
+    barred: Any = None,
+) -> tuple[Array, Array]:
     """Return the items with the largest inner products for each query.
 
     Parameters
@@ -19,11 +32,16 @@ def rank(vectors: Array, items: Array, *, n_results: int) -> tuple[Array, Array]
     items : ndarray of shape (n_items, rank)
     n_results : int
         More than there are items returns what there is.
+    only : ndarray of int of shape (n_open,), default=None
+        Positions that may be found, each once and in order; None for all.
+    barred : csr_array of shape (n_queries, n_items), default=None
+        What a query may not find: its stored entries, whatever their values.
 
     Returns
     -------
-    positions : ndarray of shape (n_queries, min(n_results, n_items))
-        Best first; equal scores in the order of the items.
+    positions : ndarray of shape (n_queries, n_found)
+        Best first; equal scores in the order of the items. All rows are as long as
+        that of the query with the fewest items left, `n_results` at most.
     scores : ndarray of the same shape
 
     Examples
@@ -33,24 +51,59 @@ def rank(vectors: Array, items: Array, *, n_results: int) -> tuple[Array, Array]
     >>> rank(np.array([[1.0]]), np.array([[2.0], [3.0], [3.0]]), n_results=2)
     (array([[1, 2]]), array([[3., 3.]]))
     """
-    n_queries, n_items = len(vectors), len(items)
-    n_results = min(n_results, n_items)
-    positions = np.empty((n_queries, n_results), dtype=np.int64)
-    scores = np.empty((n_queries, n_results), dtype=np.result_type(vectors, items))
-    step = max(1, BLOCK_ENTRIES // max(n_items, 1))
-    for start in range(0, n_queries, step):
-        block = vectors[start : start + step] @ items.T
-        for i, row in enumerate(block, start=start):
-            positions[i] = _best(row, n_results)
-            scores[i] = row[positions[i]]
-    return positions, scores
+    if only is not None and 2 * len(only) <= len(items):
+        # A few items are copied, so that no others are scored.
+        own_bars = None if barred is None else barred[:, only]
+        found, scores = rank(vectors, items[only], n_results=n_results, barred=own_bars)
+        return only[found], scores
+    n_results = min(n_results, count_open(len(items), only, barred))
+    if len(vectors) == 0:
+        dtype = np.result_type(vectors, items)
+        return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
+    closed = None if only is None else np.delete(np.arange(len(items)), only)
+    step = max(1, BLOCK_ENTRIES // max(len(items), 1))
+    blocks = [slice(start, start + step) for start in range(0, len(vectors), step)]
+    work = partial(_rank_block, vectors, items, n_results, closed, barred)
+    parts = map_blocks(work, blocks, n_threads=count_threads(None))
+    positions, values = zip(*parts, strict=True)
+    return np.concatenate(positions), np.concatenate(values)
 
 
-def _best(row: Array, n_results: int) -> Array:
-    """Return the positions of the largest entries, equal ones in order."""
-    if n_results == 0:
-        return np.zeros(0, dtype=np.int64)
-    # Everything that ties with the last place stays, so that order decides, not luck.
-    threshold = np.partition(row, len(row) - n_results)[len(row) - n_results]
-    candidates = np.flatnonzero(row >= threshold)
-    return candidates[np.argsort(-row[candidates], kind="stable")][:n_results]
+def count_open(n_items: int, only: Array | None, barred: Any) -> int:
+    """Return how many items are left to the query that has the fewest.
+
+    Parameters
+    ----------
+    n_items : int
+    only : ndarray of int of shape (n_open,) or None
+    barred : csr_array of shape (n_queries, n_items) or None
+
+    Returns
+    -------
+    n_open : int
+    """
+    n_open = n_items if only is None else len(only)
+    if barred is None or barred.nnz == 0:
+        return n_open
+    is_open = np.zeros(n_items, dtype=np.int64)
+    is_open[slice(None) if only is None else only] = 1
+    ends = np.append(0, np.cumsum(is_open[barred.indices]))
+    return n_open - int(np.diff(ends[barred.indptr]).max())
+
+
+def _rank_block(
+    vectors: Array,
+    items: Array,
+    n_results: int,
+    closed: Array | None,
+    barred: Any,
+    rows: slice,
+) -> tuple[Array, Array]:
+    """Return the best items of some queries."""
+    block = vectors[rows] @ items.T
+    if closed is not None:
+        block[:, closed] = -np.inf
+    if barred is not None:
+        own = barred[rows].tocoo()
+        block[own.coords] = -np.inf
+    return best_entries(block, n_results)

@@ -1,8 +1,17 @@
 """Choosing parameters by cross-validation, for two views or more."""
 
+from linkspread.selection.calibration import ScoreCalibration, calibrate
 from linkspread.selection.folds import LabelFolds
 from linkspread.selection.scorer import score_search
 from linkspread.selection.tune import DEFAULT_GRID, tune
 from linkspread.selection.tuning import Tuning
 
-__all__ = ["DEFAULT_GRID", "LabelFolds", "Tuning", "score_search", "tune"]
+__all__ = [
+    "DEFAULT_GRID",
+    "LabelFolds",
+    "ScoreCalibration",
+    "Tuning",
+    "calibrate",
+    "score_search",
+    "tune",
+]

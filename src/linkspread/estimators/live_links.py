@@ -1,0 +1,93 @@
+"""Links added to a fitted model and taken back, without another fit."""
+
+import time
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.estimators.fit_report import SpreadReport
+from linkspread.exceptions import LinkError
+from linkspread.links import Links
+
+__all__ = ["LiveLinks"]
+
+
+class LiveLinks:
+    """What a fitted model does with links that come later."""
+
+    items_: dict[str, Any]
+    links_: Links
+    spreads_: dict[tuple[str, str], Any]
+    report_: Any
+    _objective: Any
+
+    def add_links(self, links: Any) -> Any:
+        """Take up further judged pairs, without another fit.
+
+        The graphs stay as they are, also those that the links of the fit shaped. With
+        objective="spread" a change costs the same however many links there are; the
+        others fit all pairs anew, by the kernels they have.
+
+        Parameters
+        ----------
+        links : Links
+            Single pairs. Those judged before add up, as in a fit.
+
+        Returns
+        -------
+        self : estimator
+
+        Examples
+        --------
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
+        >>> model = ls.LinkSpreading(n_neighbors=8).fit(data.views(), data.labels)
+        >>> more = ls.Links.from_pairs([(7, 12, 1.0)], between=("text", "image"))
+        >>> before = model.scores("text", "image", rows=[7], cols=[12])
+        >>> after = model.add_links(more).scores("text", "image", rows=[7], cols=[12])
+        >>> bool(after > before)
+        True
+        """
+        check_is_fitted(self)
+        return self._relink(self.links_ + self._single_pairs(links, "added"))
+
+    def remove_links(self, links: Any) -> Any:
+        """Take back judged pairs, without another fit.
+
+        Parameters
+        ----------
+        links : Links
+            Single pairs with the weights that they were given.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_is_fitted(self)
+        return self._relink(self.links_ - self._single_pairs(links, "removed"))
+
+    def _single_pairs(self, links: Any, done: str) -> Links:
+        """Return links by position, which must be single pairs."""
+        if not isinstance(links, Links) or not links.pair_tables or links.has_labels:
+            raise LinkError(
+                f"only single pairs can be {done} live, got {links!r:.60}. Make them "
+                "with `Links.from_pairs`; for labels, fit again."
+            )
+        known = {view: self.items_[view] for view in links.views if view in self.items_}
+        return links.resolve(known)
+
+    def _relink(self, links: Links) -> Any:
+        """Replace the links, and all scores that change with them."""
+        start = time.perf_counter()
+        changed = self._objective.relink(links, self.spreads_)
+        seconds = time.perf_counter() - start
+        self.links_ = links
+        for pair, scores in changed.items():
+            self.spreads_[pair] = scores
+            size = max(scores.core.shape)
+            self.report_.spreads[pair] = SpreadReport(size, scores.error, seconds)
+        self._tell()
+        return self
+
+    def _tell(self) -> None:
+        """Keep what the objective tells about itself."""

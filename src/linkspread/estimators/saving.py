@@ -1,0 +1,166 @@
+"""A fitted model as a folder, and back; see `linkspread.storage`."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from linkspread.estimators.auto_objective import AutoObjective
+from linkspread.estimators.fit_report import FitReport
+from linkspread.estimators.graph_choice import GivenGraph
+from linkspread.estimators.parameters import check_alphas, check_parameters
+from linkspread.estimators.ridge_objective import RidgeObjective
+from linkspread.estimators.spread_objective import SpreadObjective
+from linkspread.estimators.stored_fits import STAND_INS, STORED_FITS
+from linkspread.estimators.stored_graphs import GRAPH, PAIR, STORED_GRAPHS
+from linkspread.exceptions import ModelError
+from linkspread.fitting.fitted_pair import FittedPair
+from linkspread.links import Items, Links
+from linkspread.propagation import Spread
+from linkspread.storage import Registry, write_folder
+from linkspread.storage.kinds import (
+    ANYTHING,
+    NOTHING,
+    TEXT,
+    instance,
+    mapping,
+    sequence,
+)
+
+__all__ = ["REGISTRY", "restore_model", "save_model"]
+
+REGISTRY = Registry((*STORED_GRAPHS, *STORED_FITS), stand_ins=STAND_INS)
+OBJECTIVES = {
+    "spread": SpreadObjective,
+    "ridge": RidgeObjective,
+    "auto": AutoObjective,
+}
+# What a fitted model has, by the names of its attributes.
+FITTED = {
+    "view_names_": sequence(TEXT),
+    "items_": mapping(instance(Items)),
+    "links_": instance(Links),
+    "graphs_": mapping(GRAPH),
+    "spreads_": mapping(instance(Spread, FittedPair), keys=PAIR),
+    "report_": instance(FitReport),
+    "_objective": instance(*OBJECTIVES.values()),
+    "_columns": mapping(sequence(TEXT) | NOTHING),
+}
+
+
+def save_model(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a folder.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    path : str or Path
+    """
+    # Parameters first: a function among them is what cannot be stored of most models.
+    state = {"parameters": model.get_params(deep=False)}
+    state |= {name: getattr(model, name) for name in FITTED}
+    views = {v: {"n_items": model.items_[v].n_items} for v in model.view_names_}
+    about = {"model": type(model).__name__, "views": views, "links": str(model.links_)}
+    write_folder(path, REGISTRY.encode(state, about=about))
+
+
+def restore_model(make: Any, state: Mapping[str, Any]) -> Any:
+    """Return a fitted model, if all its parts are of the same views.
+
+    Parameters
+    ----------
+    make : callable
+        Makes an unfitted model of its parameters.
+    state : mapping from str to object
+        As a registry decoded it.
+
+    Returns
+    -------
+    model : LinkSpreading
+    """
+    _check_kinds(state)
+    model = make(**state["parameters"])
+    check_parameters(model)
+    check_alphas(model.alpha, state["items_"])
+    for name in FITTED:
+        setattr(model, name, state[name])
+    for what in _misfits(model):
+        raise ModelError(
+            f"{what} must be of the views of the model and of all their items, and "
+            "are not. Save the model again."
+        )
+    model._tell()
+    return model
+
+
+def _check_kinds(state: Mapping[str, Any]) -> None:
+    """Refuse a state that lacks something, or has something else in its place."""
+    kinds = {"parameters": mapping(ANYTHING), **FITTED}
+    if set(state) != set(kinds):
+        raise ModelError(
+            f"a model must have {', '.join(kinds)}, got {', '.join(state)!s:.80}. Save "
+            "the model again."
+        )
+    for name, kind in kinds.items():
+        if not kind.accepts(state[name]):
+            raise ModelError(
+                f"`{name}` must be {kind.name}, got {type(state[name]).__name__}. Save "
+                "the model again."
+            )
+
+
+def _misfits(model: Any) -> Iterator[str]:
+    """Yield the parts of a model that are not of its views and items."""
+    sizes = {view: items.n_items for view, items in model.items_.items()}
+    if tuple(sizes) != model.view_names_ or not sizes:
+        yield "items"
+    if any(items.view != view for view, items in model.items_.items()):
+        yield "items"
+    if {v: g.affinity_.shape[0] for v, g in model.graphs_.items()} != sizes:
+        yield "graphs"
+    if {v: items.n_items for v, items in model.links_._items.items()} != sizes:
+        yield "links"
+    if not set(model.links_.views) <= set(sizes):
+        yield "links"
+    for (source, target), scores in model.spreads_.items():
+        wanted = sizes.get(source), sizes.get(target)
+        if (len(scores.left), len(scores.right)) != wanted:
+            yield "vectors"
+    if not _columns_fit(model):
+        yield "names of columns"
+    if set(model.report_.graphs) != set(sizes):
+        yield "reports"
+    yield from _misfits_of_objective(model, sizes)
+
+
+def _columns_fit(model: Any) -> bool:
+    """Tell whether names of columns are as many as there are columns."""
+    if set(model._columns) != set(model.view_names_):
+        return False
+    return all(
+        names is None
+        or isinstance(graph := model.graphs_[view], GivenGraph)
+        or len(names) == graph.n_features_in_
+        for view, names in model._columns.items()
+    )
+
+
+def _misfits_of_objective(model: Any, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield the parts of an objective that are not of the views and items."""
+    objective = model._objective
+    if type(objective) is not OBJECTIVES[model.objective]:
+        yield "parameters"
+    if objective.links is not model.links_:
+        yield "links of the objective"
+    rows = {
+        "graphs": lambda graph: graph.affinity_.shape[0],
+        "kernels": lambda kernel: kernel.n_items,
+        "normalized": lambda S: S.shape[0] if S.shape[0] == S.shape[1] else -1,
+        "tables": lambda X: X.shape[0],
+    }
+    for name, count in rows.items():
+        parts = getattr(objective, name, None)
+        if parts is not None and {v: count(own) for v, own in parts.items()} != sizes:
+            yield name
+    for name in ("alphas", "metrics", "n_features"):
+        if set(getattr(objective, name, sizes)) != set(sizes):
+            yield name

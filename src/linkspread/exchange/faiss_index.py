@@ -1,0 +1,217 @@
+"""Vectors as an index file of faiss, with the ids in a JSON file beside it.
+
+faiss knows rows, not ids: row i of the index is ``ids[i]`` of ``images.faiss.json``.
+"""
+
+import hashlib
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.exceptions import LinkspreadError, require
+from linkspread.exchange.embeddings import (
+    INDEXES,
+    as_float32,
+    describe,
+    read_description,
+    take_embeddings,
+)
+from linkspread.exchange.files import FilePath, new_file, reading
+from linkspread.parameter_checks import check_count, check_name
+
+__all__ = ["FaissIndex", "read_faiss", "write_faiss"]
+
+Array = np.ndarray
+
+# Of the graph that "hnsw" walks. Inner products of vectors of different length make
+# it harder to find one's way than distances do, hence more than faiss's defaults.
+N_EDGES = 32
+BUILD_BREADTH = 200
+SEARCH_BREADTH = 128
+
+
+@dataclass(frozen=True, eq=False)
+class FaissIndex:
+    """An index of faiss that knows the ids of its rows.
+
+    Parameters
+    ----------
+    index : faiss.Index
+        Of inner products; `index.search` gives rows.
+    ids : ndarray of shape (n_items,), of int64 or str
+    view : str
+        View of the items.
+    other_view : str
+        View that they search, or from which they are found.
+    role : {"searching", "found"}
+        What the vectors are for.
+    """
+
+    index: Any
+    ids: Array
+    view: str
+    other_view: str
+    role: str
+
+    def search(self, vectors: Any, *, n_results: int = 10) -> tuple[Array, Array]:
+        """Return the items with the largest inner products.
+
+        Parameters
+        ----------
+        vectors : array-like of shape (n_queries, n_dimensions) or (n_dimensions,)
+            Of the other role.
+        n_results : int, default=10
+            More than there are items returns what there is.
+
+        Returns
+        -------
+        ids : ndarray of shape (n_queries, n_results), or (n_results,) for one query
+        scores : ndarray of the same shape
+            Inner products, best first.
+        """
+        check_count(n_results, name="n_results", remedy="The default is 10.")
+        queries = as_float32(np.atleast_2d(vectors))
+        if queries.ndim != 2 or queries.shape[1] != self.index.d:
+            raise LinkspreadError(
+                f"`vectors` must have {self.index.d} columns as the index has, got "
+                f"shape {np.shape(vectors)}. Take the vectors of the same model."
+            )
+        scores, rows = _search(self.index, queries, min(n_results, len(self.ids)))
+        ids = self.ids[rows]
+        return (ids[0], scores[0]) if np.ndim(vectors) == 1 else (ids, scores)
+
+
+def write_faiss(
+    model: CrossViewSearch,
+    path: FilePath,
+    *,
+    source: str,
+    target: str,
+    role: str = "found",
+    index: str = "exact",
+    overwrite: bool = False,
+) -> Path:
+    """Write the vectors of a view's items to an index file of faiss.
+
+    A second file, with ".json" added to the name, holds the ids of the rows and what
+    the vectors mean. Vectors are in float32.
+
+    Parameters
+    ----------
+    model : LinkSpreading, or a rival of `baselines`
+        Fitted.
+    path : path-like
+    source : str
+        View that searches.
+    target : str
+        View that is searched.
+    role : {"searching", "found"}, default="found"
+        "found" exports the items of `target`, "searching" those of `source`.
+    index : {"exact", "hnsw"}, default="exact"
+        "exact" compares a query with all items; "hnsw" walks a graph, which is
+        faster and misses some.
+    overwrite : bool, default=False
+        Whether files that are there may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The index file; the ids are beside it.
+    """
+    faiss = _faiss("Writing an index")
+    check_name(index, INDEXES, name="index")
+    taken = take_embeddings(
+        model, source=source, target=target, role=role, dtype="float32"
+    )
+    with (
+        new_file(_beside(path), overwrite=overwrite) as ids_file,
+        new_file(path, overwrite=overwrite) as index_file,
+    ):
+        _write_index(faiss, _build(faiss, taken.vectors, index), index_file)
+        content = {**json.loads(describe(taken)), "ids": taken.ids.tolist()}
+        content["checksum"] = _checksum(index_file, content)
+        ids_file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return Path(path)
+
+
+def read_faiss(path: FilePath) -> FaissIndex:
+    """Read the index and the ids that `write_faiss` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The index file; the ids are read from the file beside it.
+
+    Returns
+    -------
+    index : FaissIndex
+    """
+    faiss = _faiss("Reading an index")
+    with reading(_beside(path), what="the ids of an index", writer="write_faiss"):
+        text = _beside(path).read_text(encoding="utf-8")
+        meaning, content = read_description(text), json.loads(text)
+        ids = np.array(content["ids"], dtype=None if content["ids"] else np.int64)
+    with reading(path, what="an index file", writer="write_faiss"):
+        # Before faiss sees the file: it trusts the sizes that stand in one.
+        if content.pop("checksum", None) != _checksum(Path(path), content):
+            raise LinkspreadError("it is not the one that its ids were written with")
+        return FaissIndex(faiss.read_index(str(path)), ids, **meaning)
+
+
+def _faiss(purpose: str) -> ModuleType:
+    """Import faiss, whose bindings are deprecated in newer versions of Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return require("faiss", extra="faiss", purpose=purpose)
+
+
+def _beside(path: FilePath) -> Path:
+    """Return the file of the ids that belongs to an index file."""
+    return Path(f"{Path(path)}.json")
+
+
+def _build(faiss: ModuleType, vectors: Array, kind: str) -> Any:
+    """Return an index of inner products."""
+    if kind == "exact":
+        index = faiss.IndexFlatIP(vectors.shape[1])
+    else:
+        inner = faiss.METRIC_INNER_PRODUCT
+        index = faiss.IndexHNSWFlat(vectors.shape[1], N_EDGES, inner)
+        index.hnsw.efConstruction = BUILD_BREADTH
+        index.hnsw.efSearch = SEARCH_BREADTH
+    index.add(vectors)
+    return index
+
+
+def _write_index(faiss: ModuleType, index: Any, path: Path) -> None:
+    """Write an index; what the disk refuses is an OSError, as for other files."""
+    try:
+        faiss.write_index(index, str(path))
+    except RuntimeError as error:
+        raise OSError(str(error).partition("\n")[0]) from error
+
+
+def _checksum(index_file: Path, content: dict[str, Any]) -> str:
+    """Return a digest of an index file and of all that is said of it."""
+    with index_file.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    digest.update(json.dumps(content, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _search(index: Any, queries: Array, n_results: int) -> tuple[Array, Array]:
+    """Return scores and rows; those that a graph does not reach, by comparing all."""
+    if n_results == 0 or len(queries) == 0:
+        shape = (len(queries), n_results)
+        return np.zeros(shape, np.float32), np.zeros(shape, np.int64)
+    scores, rows = index.search(queries, n_results)
+    missed = (rows < 0).any(axis=1)
+    if missed.any():
+        scores[missed], rows[missed] = index.storage.search(queries[missed], n_results)
+    return scores, rows

@@ -1,0 +1,239 @@
+"""Vectors as a table of PostgreSQL with the extension pgvector.
+
+The order of inner products is ``ORDER BY embedding <#> query``, where ``<#>`` is the
+negative inner product.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from secrets import token_hex
+from types import ModuleType
+from typing import Any
+
+from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.exceptions import LinkspreadError, require
+from linkspread.exchange.embeddings import (
+    INDEXES,
+    Embeddings,
+    describe,
+    take_embeddings,
+)
+from linkspread.exchange.postgres_copy import copy_blocks
+from linkspread.parameter_checks import check_name
+
+__all__ = ["write_postgres"]
+
+# Limits of pgvector's type `vector`, and of PostgreSQL's names in bytes.
+MAX_STORED = 16_000
+MAX_INDEXED = 2_000
+MAX_NAME = 63
+# What drivers say of a failed connection, and what is said here. Their own words may
+# quote the URL, and with it a password, so they are never passed on.
+REASONS = {
+    "authentication failed": "the server refuses the user or the password",
+    "no password supplied": "the server asks for a password",
+    "does not exist": "the server has no such database or user",
+    "refused": "no server answers there",
+    "No such file": "no server answers there",
+    "timeout": "the server does not answer in time",
+    "resolve": "the name of the host is not known",
+    "translate host": "the name of the host is not known",
+}
+
+
+def write_postgres(
+    model: CrossViewSearch,
+    url: str,
+    table: str,
+    *,
+    source: str,
+    target: str,
+    role: str = "found",
+    index: str = "exact",
+    overwrite: bool = False,
+) -> int:
+    """Write the vectors of a view's items to a table of PostgreSQL with pgvector.
+
+    Its columns are `id` (bigint or text, the primary key) and `embedding`
+    (``vector(n_dimensions)``, float32); its comment says what they mean. All is done
+    in one transaction: others see the old table until the new one is complete.
+
+    Parameters
+    ----------
+    model : LinkSpreading, or a rival of `baselines`
+        Fitted.
+    url : str
+        Such as "postgresql://user@host:5432/database". What is left out comes from
+        the environment (PGHOST, PGPASSWORD) or ~/.pgpass, as for psql. It is never
+        shown in a message.
+    table : str
+        Name of the table, or "schema.table". Names are quoted, so capitals count.
+    source : str
+        View that searches.
+    target : str
+        View that is searched.
+    role : {"searching", "found"}, default="found"
+        "found" exports the items of `target`, "searching" those of `source`.
+    index : {"exact", "hnsw"}, default="exact"
+        "hnsw" adds an index for inner products, which is faster and misses some.
+        It takes vectors of at most 2,000 dimensions.
+    overwrite : bool, default=False
+        Whether a table that is there may be replaced, with its indexes and grants.
+
+    Returns
+    -------
+    n_rows : int
+        Rows written.
+    """
+    psycopg = require("psycopg", extra="postgres", purpose="Writing to PostgreSQL")
+    check_name(index, INDEXES, name="index")
+    name = _split_name(table)
+    taken = take_embeddings(
+        model, source=source, target=target, role=role, dtype="float32"
+    )
+    _check_width(taken.vectors.shape[1], index)
+    with _connected(psycopg, url) as connection:
+        _Export(psycopg, connection, name).write(taken, index, overwrite)
+    return len(taken.ids)
+
+
+class _Export:
+    """The statements of one export, within one transaction."""
+
+    def __init__(
+        self, psycopg: ModuleType, connection: Any, name: tuple[str, ...]
+    ) -> None:
+        self.sql = psycopg.sql
+        self.connection = connection
+        self.name = name
+        self.vector_schema = self._find_extension()
+
+    def write(self, embeddings: Embeddings, index: str, overwrite: bool) -> None:
+        """Write a table, beside the old one if there is one, and take its place."""
+        exists = self._exists()
+        if exists and not overwrite:
+            raise LinkspreadError(
+                f"`table` must be new unless overwrite=True, but {'.'.join(self.name)} "
+                "exists. Choose another, or pass overwrite=True to replace it."
+            )
+        # Under another name, because dropping a table locks its readers out.
+        draft = f"linkspread_{token_hex(6)}" if exists else self.name[-1]
+        self._fill((*self.name[:-1], draft), embeddings, index)
+        if exists:
+            self._run("DROP TABLE {table}", self.name)
+            renaming = "ALTER TABLE {table} RENAME TO {new}"
+            new = self.sql.Identifier(self.name[-1])
+            self._run(renaming, (*self.name[:-1], draft), new=new)
+
+    def _fill(self, name: tuple[str, ...], embeddings: Embeddings, index: str) -> None:
+        """Create a table with its rows, its index and its comment."""
+        parts = {
+            "kind": self.sql.SQL(
+                "text" if embeddings.ids.dtype.kind == "U" else "bigint"
+            ),
+            "vector": self.sql.Identifier(self.vector_schema, "vector"),
+            "n": self.sql.Literal(embeddings.vectors.shape[1]),
+            "order": self.sql.Identifier(self.vector_schema, "vector_ip_ops"),
+            "meaning": self.sql.Literal(describe(embeddings)),
+        }
+        create = "CREATE TABLE {table} (id {kind}, embedding {vector}({n}) NOT NULL)"
+        self._run(create, name, **parts)
+        self._copy(name, embeddings)
+        self._run("ALTER TABLE {table} ADD PRIMARY KEY (id)", name)
+        if index == "hnsw":
+            self._run(
+                "CREATE INDEX ON {table} USING hnsw (embedding {order})", name, **parts
+            )
+        self._run("COMMENT ON TABLE {table} IS {meaning}", name, **parts)
+        self._run("ANALYZE {table}", name)
+
+    def _copy(self, name: tuple[str, ...], embeddings: Embeddings) -> None:
+        """Send all rows in PostgreSQL's binary format."""
+        statement = "COPY {table} (id, embedding) FROM STDIN (FORMAT BINARY)"
+        statement = self.sql.SQL(statement).format(table=self.sql.Identifier(*name))
+        with self.connection.cursor().copy(statement) as copy:
+            for block in copy_blocks(embeddings.ids, embeddings.vectors):
+                copy.write(block)
+
+    def _run(self, statement: str, name: tuple[str, ...], **parts: Any) -> Any:
+        """Execute a statement in which all names and values are quoted."""
+        table = self.sql.Identifier(*name)
+        return self.connection.execute(
+            self.sql.SQL(statement).format(table=table, **parts)
+        )
+
+    def _exists(self) -> bool:
+        """Tell whether there is a table, or anything else, of this name."""
+        quoted = self.sql.Identifier(*self.name).as_string(self.connection)
+        found = self.connection.execute("SELECT to_regclass(%s)", [quoted]).fetchone()
+        return found[0] is not None
+
+    def _find_extension(self) -> str:
+        """Return the schema of pgvector, which need not be on the search path."""
+        found = self.connection.execute(
+            "SELECT nspname FROM pg_extension JOIN pg_namespace "
+            "ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"
+        ).fetchone()
+        if found is None:
+            raise LinkspreadError(
+                "`url` must lead to a database that has the extension pgvector, and "
+                "this one has not. Install pgvector on the server and run CREATE "
+                "EXTENSION vector in the database."
+            )
+        return found[0]
+
+
+@contextmanager
+def _connected(psycopg: ModuleType, url: str) -> Iterator[Any]:
+    """Yield a connection whose work is committed at the end, or undone."""
+    with _connect(psycopg, url) as connection:
+        try:
+            yield connection
+        except psycopg.Error as error:
+            reason = error.diag.message_primary or "the connection was lost"
+            raise LinkspreadError(
+                "PostgreSQL must accept the export, which it did not, and the database "
+                f"is as before: {reason}. Mend this and export again."
+            ) from error
+
+
+def _connect(psycopg: ModuleType, url: str) -> Any:
+    """Open a connection; a failure must not tell anything of the URL."""
+    reason = "it is no URL of PostgreSQL"
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+        reason = "the connection failed"
+        return psycopg.connect(url, client_encoding="utf8")
+    except Exception as error:  # whatever it is, it may quote the URL
+        reasons = (REASONS[words] for words in REASONS if words in str(error))
+        reason = next(reasons, reason)
+    # Outside of `except`: a traceback would show the driver's error as the cause.
+    raise LinkspreadError(
+        "`url` must lead to a PostgreSQL server, such as "
+        "'postgresql://user@host:5432/database', and the one given does not: "
+        f"{reason}. Correct it; write @ and / in a password as %40 and %2F."
+    )
+
+
+def _split_name(table: str) -> tuple[str, ...]:
+    """Return the schema, if there is one, and the name of a table."""
+    parts = tuple(table.split(".")) if isinstance(table, str) else ()
+    good = 1 <= len(parts) <= 2 and "\0" not in table
+    if not good or not all(0 < len(part.encode()) <= MAX_NAME for part in parts):
+        raise LinkspreadError(
+            "`table` must be 'name' or 'schema.name', each of 1 to "
+            f"{MAX_NAME} bytes, got {table!r:.80}. Choose such a name."
+        )
+    return parts
+
+
+def _check_width(n_dimensions: int, index: str) -> None:
+    """Refuse vectors that are too long for a table, or for an index."""
+    limit = MAX_INDEXED if index == "hnsw" else MAX_STORED
+    if n_dimensions > limit:
+        other = "or use index='exact', " if n_dimensions <= MAX_STORED else ""
+        raise LinkspreadError(
+            f"vectors must have at most {limit:,} dimensions for index={index!r} in "
+            f"pgvector, got {n_dimensions:,}. Fit with a smaller `rank`, {other}or "
+            "export to parquet or faiss."
+        )

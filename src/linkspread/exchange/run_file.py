@@ -1,0 +1,113 @@
+"""Rankings as a run file of TREC, which trec_eval, ir_measures and ranx read."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.exceptions import LinkspreadError
+from linkspread.exchange.embeddings import check_model
+from linkspread.exchange.files import FilePath, new_file
+from linkspread.parameter_checks import check_count
+
+__all__ = ["write_run"]
+
+Array = np.ndarray
+
+# Lines that are held at a time.
+BLOCK_LINES = 1 << 17
+
+
+def write_run(
+    model: CrossViewSearch,
+    path: FilePath,
+    *,
+    source: str,
+    target: str,
+    queries: Any = None,
+    n_results: int = 1000,
+    tag: str = "linkspread",
+    overwrite: bool = False,
+) -> Path:
+    """Write the best items for each query to a run file of TREC.
+
+    A line is ``query Q0 item rank score tag``; ranks count from 1. White space
+    separates, so ids that contain some are refused.
+
+    Parameters
+    ----------
+    model : LinkSpreading, or a rival of `baselines`
+        Fitted.
+    path : path-like
+    source : str
+        View of the queries.
+    target : str
+        View that is searched.
+    queries : array-like of ids, default=None
+        Distinct items of `source`; None takes all.
+    n_results : int, default=1000
+        Items per query; more than there are writes what there is.
+    tag : str, default="linkspread"
+        Name of the run.
+    overwrite : bool, default=False
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The file written.
+    """
+    check_model(model)
+    check_count(n_results, name="n_results", remedy="TREC's own custom is 1000.")
+    _check_words([tag], "`tag`")
+    # Empty, but it tells what is wrong with the model and the views beforehand.
+    model.search([], source=source, target=target)
+    asked = _choose_queries(model, source, queries)
+    _check_words(model.items_[target].ids, f"ids of view {target!r}")
+    with new_file(path, overwrite=overwrite) as temporary:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            step = max(1, BLOCK_LINES // n_results)
+            for start in range(0, len(asked), step):
+                block = asked[start : start + step]
+                ids, scores = model.search(
+                    block, source=source, target=target, n_results=n_results
+                )
+                file.writelines(_lines(block, ids, scores, tag))
+    return Path(path)
+
+
+def _choose_queries(model: CrossViewSearch, source: str, queries: Any) -> Array:
+    """Return the ids of the queries, as the model has them."""
+    items = model.items_[source]
+    if queries is None:
+        asked = items.ids
+    else:
+        asked = items.ids[items.positions(queries, what="`queries`")]
+        values, counts = np.unique(asked, return_counts=True)
+        if (counts > 1).any():
+            raise LinkspreadError(
+                "`queries` must be distinct, because a run file has one ranking for "
+                f"each, got {values[counts > 1][0]!s} more than once. Drop it."
+            )
+    _check_words(asked, f"ids of view {source!r}")
+    return asked
+
+
+def _check_words(words: Any, what: str) -> None:
+    """Refuse texts that are empty or contain white space."""
+    for word in np.asarray(words).tolist():
+        if isinstance(word, str) and word.split() != [word]:
+            raise LinkspreadError(
+                f"{what} must be without white space in a run file, got {word!r}. "
+                "Use '_' in its place, or another format."
+            )
+
+
+def _lines(queries: Array, ids: Array, scores: Array, tag: str) -> Iterator[str]:
+    """Yield the lines of some queries, scores with all their digits."""
+    digits = scores.astype(str).tolist()
+    for query, found, row in zip(queries.tolist(), ids.tolist(), digits, strict=True):
+        for rank, (item, score) in enumerate(zip(found, row, strict=True), start=1):
+            yield f"{query} Q0 {item} {rank} {score} {tag}\n"

@@ -1,0 +1,254 @@
+"""Must-links alone: partners told from all others, by a kernel of each view.
+
+Where no cannot-link was judged, pairs of linked items that nobody linked stand for
+them. The target is the matrix B of links less what chance would give,
+``H = B - r c' / sum(B)`` with the sums r of its rows and c of its columns, and the
+scores are ``F = K_x G_x H G_y K_y`` with ``G = (K + ridge)^-1`` among linked items.
+
+Leaving items out needs no other fit: row i of ``K G``, without its diagonal h_i and
+divided by ``1 - h_i``, is the row that item i would have had.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.special import log_softmax
+
+from linkspread.fitting.nystrom import kernel_directions, leading_features
+from linkspread.fitting.view_kernels import FeatureKernel, ViewKernel
+
+__all__ = ["Factors", "MatchFit", "ask_links", "fit_matches", "partner_targets"]
+
+Array = np.ndarray
+
+# Linked items of a view up to which their kernel is factorised whole, those up to which
+# it is formed, and the directions that are then kept of it.
+WHOLE_MATCHES = 600
+DENSE_MATCHES = 3000
+N_DIRECTIONS = 500
+# Links whose partners are searched to compare ridges and kernels.
+N_ASKED = 600
+# Factors of unit scores among which the likeliest is taken.
+SHARPNESSES = np.geomspace(0.1, 30.0, 12)
+# Directions of a kernel that count less than this share of the first are dropped.
+NEGLIGIBLE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """A matrix ``left @ right.T`` that is never filled in.
+
+    Attributes
+    ----------
+    left, right : ndarray of shape (n, r) and (m, r)
+    """
+
+    left: Array
+    right: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of columns."""
+        return self.left.shape[0], self.right.shape[0]
+
+    @property
+    def T(self) -> "Factors":
+        """The matrix with rows and columns exchanged."""
+        return Factors(self.right, self.left)
+
+    def __matmul__(self, block: Array) -> Array:
+        """Return the product with a thin block."""
+        return self.left @ (self.right.T @ block)
+
+    def __rmul__(self, factor: float) -> "Factors":
+        """Return the matrix times a number."""
+        return Factors(factor * self.left, self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchFit:
+    """Must-links fitted by two kernels.
+
+    Attributes
+    ----------
+    kernels : tuple of two ViewKernel
+    coefficients : Factors of shape (n, m)
+        Scores are ``K_x @ coefficients @ K_y``.
+    ridge : float
+    held_out : ndarray of shape (n_asked, n_asked)
+        Scores of the row items of the links asked about with their column items,
+        each pair as if all links of both items were unknown; in units of their
+        standard deviation.
+    scale : float
+        That deviation.
+    """
+
+    kernels: tuple[ViewKernel, ViewKernel]
+    coefficients: Factors
+    ridge: float
+    held_out: Array
+    scale: float
+
+
+def fit_matches(
+    kernels: tuple[ViewKernel, ViewKernel],
+    links: sparse.csr_array,
+    *,
+    ridges: Sequence[float],
+) -> MatchFit:
+    """Fit must-links, with the ridge that makes left-out partners likeliest.
+
+    Parameters
+    ----------
+    kernels : tuple of two ViewKernel
+        Of the views of the rows and of the columns.
+    links : csr_array of shape (n, m)
+        Weights of must-links; a few cannot-links among them are negative.
+    ridges : sequence of float
+
+    Returns
+    -------
+    fit : MatchFit
+    """
+    i, j = links.tocoo().coords
+    rows, columns = np.unique(i), np.unique(j)
+    B = links[rows][:, columns].tocsr()
+    sides = (
+        _Side.of(kernels[0], rows, seed=0),
+        _Side.of(kernels[1], columns, seed=1),
+    )
+    middle = _centred(sides[0].vectors, B, sides[1].vectors)
+    asked = ask_links(links)
+    own = np.searchsorted(rows, i[asked]), np.searchsorted(columns, j[asked])
+    targets = partner_targets(links)
+    tried = [_leave_out(sides, B, middle, ridge, own) for ridge in ridges]
+    best = int(np.argmax([_likelihood(left_out, targets) for left_out in tried]))
+    scale = float(tried[best].std()) or 1.0
+    coefficients = _coefficients(sides, middle, ridges[best], links.shape)
+    return MatchFit(kernels, coefficients, ridges[best], tried[best] / scale, scale)
+
+
+def ask_links(links: sparse.csr_array) -> Array:
+    """Return which links are asked about, the same for all kernels.
+
+    Parameters
+    ----------
+    links : csr_array of shape (n, m)
+
+    Returns
+    -------
+    asked : ndarray of int
+        Among the positive entries of ``links.tocoo()``.
+    """
+    must = np.flatnonzero(links.tocoo().data > 0)
+    order = np.random.default_rng(0).permutation(len(must))
+    return np.sort(must[order[:N_ASKED]])
+
+
+def partner_targets(links: sparse.csr_array) -> Array:
+    """Return for each link asked about which column items belong to its row item.
+
+    Parameters
+    ----------
+    links : csr_array of shape (n, m)
+
+    Returns
+    -------
+    targets : ndarray of shape (n_asked, n_asked)
+        Nothing below 0.
+    """
+    i, j = links.tocoo().coords
+    asked = ask_links(links)
+    return np.maximum(links[i[asked]][:, j[asked]].toarray(), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The kernel among linked items of a view, ``vectors diag(values) vectors'``."""
+
+    items: Array
+    vectors: Array
+    values: Array
+
+    @classmethod
+    def of(cls, kernel: ViewKernel, items: Array, *, seed: int) -> "_Side":
+        """Factorise the whole kernel among not too many items, or its directions."""
+        if isinstance(kernel, FeatureKernel) or len(items) > DENSE_MATCHES:
+            return cls._of_features(items, kernel_directions(kernel, seed=seed)[items])
+        K = np.asarray(kernel.block(items, items), dtype=np.float64)
+        if len(items) > WHOLE_MATCHES:
+            leading = leading_features(K, len(K), N_DIRECTIONS, seed=seed)
+            return cls._of_features(items, leading)
+        values, vectors = eigh(K, check_finite=False)
+        kept = values > NEGLIGIBLE * values.max()
+        return cls(items, vectors[:, kept], values[kept])
+
+    @classmethod
+    def _of_features(cls, items: Array, features: Array) -> "_Side":
+        """Factorise a kernel that is the inner product of features."""
+        features = features.astype(np.float64)
+        vectors, singular, _ = np.linalg.svd(features, full_matrices=False)
+        kept = singular > NEGLIGIBLE**0.5 * singular.max()
+        return cls(items, vectors[:, kept], singular[kept] ** 2)
+
+
+def _centred(V: Array, B: sparse.csr_array, W: Array) -> Array:
+    """Return ``V' (B - r c' / sum(B)) W``; sums are those of the must-links."""
+    must = B.maximum(0)
+    r, c = must.sum(axis=1), must.sum(axis=0)
+    return V.T @ (B @ W) - np.outer(r @ V, c @ W) / r.sum()
+
+
+def _leave_out(
+    sides: tuple[_Side, _Side],
+    B: sparse.csr_array,
+    middle: Array,
+    ridge: float,
+    asked: tuple[Array, Array],
+) -> Array:
+    """Return the scores of asked items, each pair left out with all its links."""
+    (p, q), (x, y) = asked, sides
+    shrunk = [side.vectors * (side.values / (side.values + ridge)) for side in sides]
+    own = [np.einsum("ir,ir->i", s, side.vectors) for s, side in
+           zip(shrunk, sides, strict=True)]  # fmt: skip
+    left, right = shrunk[0][p], shrunk[1][q]
+    must = B.maximum(0)
+    r, c = must.sum(axis=1), must.sum(axis=0)
+    total = r.sum()
+    # What the links of the row item, of the column item and of both contribute.
+    by_row = B[p] @ y.vectors - np.outer(r[p], c @ y.vectors) / total
+    by_column = B.T.tocsr()[q] @ x.vectors - np.outer(c[q], r @ x.vectors) / total
+    by_both = B[p][:, q].toarray() - np.outer(r[p], c[q]) / total
+    h_p, h_q = own[0][p][:, None], own[1][q][None, :]
+    scores = left @ middle @ right.T
+    scores -= h_p * (by_row @ right.T) + (left @ by_column.T) * h_q
+    scores += h_p * by_both * h_q
+    return scores / (np.maximum(1 - h_p, 1e-9) * np.maximum(1 - h_q, 1e-9))
+
+
+def _likelihood(left_out: Array, targets: Array) -> float:
+    """Return how likely the partners are among all, both ways, at the best scale."""
+    unit = left_out / (float(left_out.std()) or 1.0)
+
+    def mean_log(scores: Array, wanted: Array) -> float:
+        return float(np.sum(wanted * log_softmax(scores, axis=1)) / wanted.sum())
+
+    return max(
+        mean_log(sharp * unit, targets) + mean_log(sharp * unit.T, targets.T)
+        for sharp in SHARPNESSES
+    )
+
+
+def _coefficients(
+    sides: tuple[_Side, _Side], middle: Array, ridge: float, shape: tuple[int, ...]
+) -> Factors:
+    """Return ``G_x H G_y`` among the linked items, as factors over all items."""
+    x, y = sides
+    inner = middle / (x.values + ridge)[:, None] / (y.values + ridge)
+    left = np.zeros((shape[0], inner.shape[1]))
+    right = np.zeros((shape[1], inner.shape[1]))
+    left[x.items], right[y.items] = x.vectors @ inner, y.vectors
+    return Factors(left, right)

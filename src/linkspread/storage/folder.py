@@ -1,0 +1,263 @@
+"""A model folder: written so that it is always whole, read as if it were a stranger's.
+
+::
+
+    model/
+      manifest.json                 what is stored, by whom, and in which files
+      arrays-<checksum>.safetensors
+      ids-<checksum>.parquet        for each column of ids, if there is any
+
+Files are added under names that no other content has. Replacing the manifest, one
+operation of the file system, is what makes them the model; older ones go afterwards.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import ModelError
+from linkspread.storage.documents import check_depth, format_json
+from linkspread.storage.files import (
+    DATA_NAME,
+    PARTIAL_NAME,
+    FileEntry,
+    HashingFile,
+    brief,
+    check_entry,
+    hash_file,
+    naming_file,
+    open_plain,
+    sync_folder,
+    write_file,
+)
+from linkspread.storage.id_columns import check_ids, read_ids, write_ids
+from linkspread.storage.manifest import (
+    MANIFEST,
+    MAX_MANIFEST,
+    make_manifest,
+    read_manifest,
+)
+from linkspread.storage.tensors import read_tensors, write_tensors
+
+__all__ = ["Content", "read_folder", "write_folder"]
+
+Array = np.ndarray
+
+# How often a reader starts again because a writer replaced the model meanwhile.
+N_TRIES = 5
+
+
+@dataclass
+class Content:
+    """What a folder holds.
+
+    Attributes
+    ----------
+    tree : dict
+        Of JSON.
+    arrays : dict from str to ndarray
+    ids : dict from str to ndarray of int64 or str
+    about : dict
+        Of JSON; a few lines for people, which nothing depends on.
+    arrays_file : str, default=""
+        Where the arrays are from, for messages.
+    """
+
+    tree: dict[str, Any]
+    arrays: dict[str, Array]
+    ids: dict[str, Array]
+    about: dict[str, Any]
+    arrays_file: str = ""
+
+
+def write_folder(path: str | os.PathLike[str], content: Content) -> None:
+    """Write a model folder, or replace the model in one.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder that is new, empty or a model; other files in it stay.
+    content : Content
+    """
+    folder = Path(path)
+    # Everything that can be refused is refused before anything is written.
+    _check_target(folder)
+    for ids in content.ids.values():
+        check_ids(ids)
+    nowhere = FileEntry(f"arrays-{'0' * 32}.safetensors", 1 << 62, "0" * 64)
+    columns = {name: (nowhere, len(ids)) for name, ids in content.ids.items()}
+    document = make_manifest(content, nowhere, columns)
+    check_depth(document)
+    format_json(document, max_bytes=MAX_MANIFEST)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder):
+        _remove_files(folder, lambda name: bool(PARTIAL_NAME.fullmatch(name)))
+        kept = _write_files(folder, content)
+        _remove_files(folder, lambda name: _is_data(name) and name not in kept)
+
+
+def _write_files(folder: Path, content: Content) -> set[str]:
+    """Write the data, then the manifest that names them; return their names."""
+
+    def write_data(
+        kind: str, suffix: str, write: Callable[[HashingFile], None]
+    ) -> FileEntry:
+        return write_file(folder, write, lambda e: f"{kind}-{e.sha256[:32]}{suffix}")
+
+    arrays = write_data(
+        "arrays", ".safetensors", lambda file: write_tensors(file, content.arrays)
+    )
+    columns = {}
+    for name, ids in content.ids.items():
+        entry = write_data("ids", ".parquet", partial(write_ids, ids=ids))
+        columns[name] = entry, len(ids)
+    # The data must be on the disk before anything names them.
+    sync_folder(folder)
+    document = make_manifest(content, arrays, columns)
+    data = format_json(document, max_bytes=MAX_MANIFEST)
+    write_file(folder, lambda file: file.write(data), lambda entry: MANIFEST)
+    sync_folder(folder)
+    return {arrays.name, *(entry.name for entry, _ in columns.values())}
+
+
+def read_folder(path: str | os.PathLike[str], *, verify: bool = True) -> Content:
+    """Read a model folder, and refuse whatever is not as it was written.
+
+    Parameters
+    ----------
+    path : str or Path
+    verify : bool, default=True
+        Compare the checksums of all files, which reads every byte once more.
+
+    Returns
+    -------
+    content : Content
+        Its arrays are mapped into memory, and changed there only.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise ModelError(
+            f"a model must be a folder, and there is none at {str(folder)!r}. "
+            "Correct the path."
+        )
+    for _ in range(N_TRIES):
+        manifest = read_manifest(folder)
+        try:
+            return _read_files(folder, manifest, verify)
+        except FileNotFoundError as error:
+            # Either a file was lost, or a newer model took this one's place.
+            missing = Path(error.filename).name
+            if read_manifest(folder) == manifest:
+                break
+    raise ModelError(
+        f"{missing}: a model must have all files that its manifest names, and this one "
+        "is not there. Copy the whole folder, or save the model again."
+    )
+
+
+def _read_files(folder: Path, manifest: dict[str, Any], verify: bool) -> Content:
+    """Return what the files hold that a manifest names."""
+    with naming_file(MANIFEST):
+        stored = check_entry(manifest["arrays"], ".safetensors")
+    with _opened(folder, stored, verify) as file:
+        arrays = read_tensors(file)
+    ids = {}
+    for name, entry in manifest["ids"].items():
+        with naming_file(MANIFEST):
+            column, n_ids = _check_column(entry)
+        with _opened(folder, column, verify) as file:
+            ids[name] = read_ids(file, column.n_bytes, n_ids)
+    return Content(manifest["content"], arrays, ids, manifest["about"], stored.name)
+
+
+def _check_column(entry: dict[str, Any]) -> tuple[FileEntry, int]:
+    """Return what a manifest says of a column of ids."""
+    n_ids = entry.get("n_ids")
+    rest = {key: own for key, own in entry.items() if key != "n_ids"}
+    column = check_entry(rest, ".parquet")
+    # An id takes four bytes at least: no number can ask for more than is there.
+    if type(n_ids) is not int or not 0 <= 4 * n_ids <= column.n_bytes:
+        raise ModelError(
+            f"{column.name} must have as many ids as it can hold, got "
+            f"{brief(n_ids)}. Save the model again."
+        )
+    return column, n_ids
+
+
+@contextmanager
+def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
+    """Open a file that is as large, and has the checksum, as it should."""
+    with naming_file(entry.name), open_plain(folder, entry.name) as file:
+        n_bytes = os.fstat(file.fileno()).st_size
+        if n_bytes != entry.n_bytes:
+            raise ModelError(
+                f"the file must have {entry.n_bytes:,} bytes, got {n_bytes:,}. Copy "
+                "it again, or save the model again."
+            )
+        if verify and hash_file(file) != entry.sha256:
+            raise ModelError(
+                "the file must have the checksum of its manifest, and has another: it "
+                "was changed or damaged. Copy it again, or save the model again."
+            )
+        file.seek(0)
+        yield file
+
+
+def _check_target(folder: Path) -> None:
+    """Refuse to write where something else is."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelError(
+            f"a model must be saved to a folder, and {str(folder)!r} is a file. Give "
+            "another path."
+        )
+    names = {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
+    if MANIFEST in names:
+        read_manifest(folder, whole=False)
+    elif not all(_is_data(name) or PARTIAL_NAME.fullmatch(name) for name in names):
+        raise ModelError(
+            f"a model must be saved to a new folder, an empty one, or over an older "
+            f"model, and {str(folder)!r} holds other files. Give another path."
+        )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Be the only one who writes to a folder, where the system can tell."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        # Some network drives know no locks; a killed writer gives its own back.
+        with suppress(OSError):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ModelError(
+                    f"a folder must be written to by one at a time, and another "
+                    f"process is saving to {str(folder)!r}. Wait for it to end."
+                ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_data(name: str) -> bool:
+    """Tell whether a file has the name of a data file."""
+    return bool(DATA_NAME.fullmatch(name))
+
+
+def _remove_files(folder: Path, chosen: Callable[[str], bool]) -> None:
+    """Remove files that are no part of the model; those in use stay for next time."""
+    for entry in list(os.scandir(folder)):
+        if chosen(entry.name):
+            with suppress(OSError):
+                os.unlink(entry.path)

@@ -1,0 +1,225 @@
+"""Arrays in the safetensors format, mapped into memory where they lie.
+
+The format is eight bytes with the length of a header, the header in JSON, and the
+arrays one after the other in C order. It is written and read here, and not by the
+package of that name, because a model is written without a second copy in memory, is
+hashed on the way, and every word of a header is checked before it is believed.
+"""
+
+import json
+import math
+import mmap
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from linkspread.exceptions import ModelError
+from linkspread.storage.documents import parse_json
+from linkspread.storage.files import HashingFile, brief
+
+__all__ = ["DTYPES", "as_tensor", "read_tensors", "write_tensors"]
+
+Array = np.ndarray
+
+# Numbers only: neither texts nor objects.
+DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(code)
+    for name, code in (
+        ("F64", "<f8"), ("I64", "<i8"), ("U64", "<u8"),
+        ("F32", "<f4"), ("I32", "<i4"), ("U32", "<u4"),
+        ("F16", "<f2"), ("I16", "<i2"), ("U16", "<u2"),
+        ("I8", "|i1"), ("U8", "|u1"), ("BOOL", "|b1"),
+    )
+}  # fmt: skip
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+MAX_HEADER = 1 << 22
+MAX_DIMENSIONS = 2
+LENGTH_BYTES = 8
+# Entries of an array that are looked at together.
+CHECKED_ENTRIES = 1 << 20
+
+
+def as_tensor(array: Array) -> Array:
+    """Return an array as it is stored, or say that it cannot be.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Returns
+    -------
+    array : ndarray
+        Contiguous, of little-endian numbers, and finite.
+    """
+    dtype = array.dtype.newbyteorder("<")
+    if dtype not in NAMES or array.ndim > MAX_DIMENSIONS:
+        raise ModelError(
+            f"arrays of a model must be of plain numbers in at most {MAX_DIMENSIONS} "
+            f"dimensions, got {array.dtype} of shape {array.shape}. Convert it."
+        )
+    return np.asarray(array, dtype=dtype, order="C")
+
+
+def write_tensors(file: HashingFile, arrays: Mapping[str, Array]) -> None:
+    """Write arrays as one safetensors file.
+
+    Parameters
+    ----------
+    file : HashingFile
+    arrays : mapping from str to ndarray
+    """
+    # Wide numbers first, so that all lie at multiples of their width.
+    order = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
+    header, start = {}, 0
+    for name in order:
+        end = start + arrays[name].nbytes
+        header[name] = {
+            "dtype": NAMES[arrays[name].dtype.newbyteorder("<")],
+            "shape": list(arrays[name].shape),
+            "data_offsets": [start, end],
+        }
+        start = end
+    text = _header_text(header)
+    file.write(len(text).to_bytes(LENGTH_BYTES, "little"))
+    file.write(text)
+    for name in order:
+        file.write(as_tensor(arrays[name]).reshape(-1).view(np.uint8))
+
+
+def _header_text(header: dict[str, Any]) -> bytes:
+    """Return a header whose end lies at a multiple of eight bytes."""
+    text = json.dumps(header, separators=(",", ":")).encode("ascii")
+    if len(text) > MAX_HEADER:
+        raise ModelError(
+            f"a model must have arrays that a header of {MAX_HEADER:,} bytes can name, "
+            f"got {len(header):,} of them. Save fewer fits in one model."
+        )
+    return text + b" " * (-len(text) % LENGTH_BYTES)
+
+
+def read_tensors(file: BinaryIO) -> dict[str, Array]:
+    """Return the arrays of a safetensors file, mapped into memory.
+
+    What is changed in them afterwards is changed in memory only.
+
+    Parameters
+    ----------
+    file : binary file
+
+    Returns
+    -------
+    arrays : dict from str to ndarray
+    """
+    n_bytes = os.fstat(file.fileno()).st_size
+    header, start = _read_header(file, n_bytes)
+    places = _check_header(header, n_bytes - start)
+    if n_bytes == start:
+        return {
+            name: np.zeros(shape, dtype) for name, (dtype, shape, _) in places.items()
+        }
+    mapped = mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_COPY)
+    arrays = {}
+    for name, (dtype, shape, offset) in places.items():
+        count = math.prod(shape)
+        flat = np.frombuffer(mapped, dtype, count, start + offset if count else 0)
+        _check_values(name, flat)
+        arrays[name] = flat.reshape(shape)
+    return arrays
+
+
+def _read_header(file: BinaryIO, n_bytes: int) -> tuple[dict[str, Any], int]:
+    """Return the header, and where the arrays start."""
+    file.seek(0)
+    length = int.from_bytes(file.read(LENGTH_BYTES), "little")
+    if n_bytes < LENGTH_BYTES or not 0 < length <= n_bytes - LENGTH_BYTES:
+        raise ModelError(
+            f"the header must end within the {n_bytes:,} bytes of the file, got "
+            f"{length:,} bytes of it. Copy the whole file, or save the model again."
+        )
+    if length > MAX_HEADER:
+        raise ModelError(
+            f"the header must have at most {MAX_HEADER:,} bytes, got {length:,}. "
+            "Save the model again."
+        )
+    header = parse_json(file.read(length))
+    header.pop("__metadata__", None)
+    return header, LENGTH_BYTES + length
+
+
+Place = tuple[np.dtype[Any], tuple[int, ...], int]
+
+
+def _check_header(header: dict[str, Any], n_bytes: int) -> dict[str, Place]:
+    """Return dtype, shape and offset of each array, which must fill the file."""
+    places = {name: _check_array(name, entry) for name, entry in header.items()}
+    end = 0
+    for name, (dtype, shape, start) in sorted(places.items(), key=lambda p: p[1][2]):
+        if start != end or start % dtype.itemsize:
+            raise ModelError(
+                "arrays must lie one after the other, and array "
+                f"{brief(name)} begins at {start:,} where {end:,} is free. Save the "
+                "model again."
+            )
+        end = start + math.prod(shape) * dtype.itemsize
+    if end != n_bytes:
+        raise ModelError(
+            f"arrays must fill the file, and need {end:,} bytes where there are "
+            f"{n_bytes:,}. Copy the whole file, or save the model again."
+        )
+    return places
+
+
+def _check_array(name: str, entry: Any) -> Place:
+    """Return dtype, shape and offset of one array."""
+    keys = {"dtype", "shape", "data_offsets"}
+    is_entry = isinstance(entry, dict) and set(entry) == keys
+    if not is_entry or not isinstance(entry["dtype"], str):
+        raise ModelError(
+            f"array {brief(name)} must have a dtype, a shape and offsets, got "
+            f"{brief(entry)}. Save the model again."
+        )
+    shape, offsets = entry["shape"], entry["data_offsets"]
+    if entry["dtype"] not in DTYPES:
+        raise ModelError(
+            f"array {brief(name)} must be of one of {', '.join(DTYPES)}, got "
+            f"{brief(entry['dtype'])}. Save the model again."
+        )
+    dtype = DTYPES[entry["dtype"]]
+    is_shape = _are_counts(shape) and len(shape) <= MAX_DIMENSIONS
+    is_place = _are_counts(offsets) and len(offsets) == 2
+    if (
+        not is_shape
+        or not is_place
+        or offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize
+    ):
+        raise ModelError(
+            f"array {brief(name)} must have a shape that fits its bytes, got "
+            f"{brief(shape)} of {entry['dtype']} at {brief(offsets)}. Save the model "
+            "again."
+        )
+    return dtype, tuple(shape), offsets[0]
+
+
+def _are_counts(values: Any) -> bool:
+    """Tell whether something is a list of integers from 0 that a size can be."""
+    return isinstance(values, list) and all(
+        type(value) is int and 0 <= value <= sys.maxsize for value in values
+    )
+
+
+def _check_values(name: str, flat: Array) -> None:
+    """Refuse numbers that are not finite, and truth values that are neither."""
+    for start in range(0, len(flat), CHECKED_ENTRIES):
+        part = flat[start : start + CHECKED_ENTRIES]
+        if flat.dtype.kind == "f" and not np.isfinite(part).all():
+            raise ModelError(
+                f"array {brief(name)} must be finite, and is not. Save the model again."
+            )
+        if flat.dtype.kind == "b" and part.view(np.uint8).max() > 1:
+            raise ModelError(
+                f"array {brief(name)} must hold 0 and 1 only, and does not. Save the "
+                "model again."
+            )

@@ -1,0 +1,60 @@
+"""A model whose vectors and ids are given, for tests of what is done with them."""
+
+import numpy as np
+
+from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.links import Items
+
+BETWEEN = {"source": "text", "target": "image"}
+
+
+class GivenVectors(CrossViewSearch):
+    """Texts search images by the vectors given."""
+
+    def __init__(self, searching, found, ids=None):
+        self.searching, self.found, self.ids = searching, found, ids
+        known = {"text": len(searching), "image": len(found), **(ids or {})}
+        self.items_ = {view: Items(known[view], view=view) for view in known}
+
+    def fit(self, views, links):
+        raise NotImplementedError
+
+    def _vectors_of_fitted(self, positions, source, target):
+        return self.searching[positions]
+
+    def _vectors_of_new(self, rows, source, target):
+        raise NotImplementedError
+
+    def _vectors_found(self, source, target):
+        return self.found
+
+
+def make_given(n_items, *, n_queries=3, width=4, names=None, dtype=np.float64, seed=0):
+    """Return a model with random vectors; `names` are the ids of its images."""
+    rng = np.random.default_rng(seed)
+    searching, found = (
+        rng.standard_normal((n, width)).astype(dtype) for n in (n_queries, n_items)
+    )
+    return GivenVectors(searching, found, names and {"image": names})
+
+
+def same_embeddings(first, second):
+    """Tell whether two exports hold the same, to the last bit."""
+    arrays = [(first.ids, second.ids), (first.vectors, second.vectors)]
+    same = [
+        a.dtype.kind == b.dtype.kind and a.shape == b.shape and (a == b).all()
+        for a, b in arrays
+    ]
+    names = ("view", "other_view", "role")
+    equal = [getattr(first, name) == getattr(second, name) for name in names]
+    return all(same + equal) and first.vectors.dtype == second.vectors.dtype
+
+
+def damaged(content):
+    """Yield a file's content cut off and with single bytes changed, at many places."""
+    places = np.linspace(0, len(content) - 1, 120).astype(int)
+    for place in places.tolist():
+        yield content[:place]
+        changed = bytearray(content)
+        changed[place] ^= 0x41
+        yield bytes(changed)

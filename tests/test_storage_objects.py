@@ -1,0 +1,182 @@
+"""Objects as trees and arrays: what is shared stays shared, the rest is refused."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy import sparse
+
+from linkspread.exceptions import ModelError
+from linkspread.storage import Content, Ids, Registry, Stored
+from linkspread.storage.decoding import check_csr
+from linkspread.storage.kinds import ANYTHING, COUNT, NUMBER, TEXT, array, sequence
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    values: Any
+    inner: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Lazy:
+    make: Any
+
+
+REGISTRY = Registry(
+    [Stored(Node, {"values": ANYTHING, "inner": ANYTHING})],
+    stand_ins={Lazy: lambda lazy: lazy.make()},
+)
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**80), 2**80)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda own: (
+        st.lists(own)
+        | st.lists(own).map(tuple)
+        | st.dictionaries(st.text() | st.tuples(st.text(), st.text()), own)
+    ),
+    max_leaves=12,
+)
+
+
+def again(value):
+    """Return a value after it was taken apart and put together."""
+    content = REGISTRY.encode({"value": value}, about={})
+    return REGISTRY.decode(content, finish=lambda root: root["value"])
+
+
+@given(PLAIN)
+def test_plain_values_come_back_with_their_types(value):
+    found = again(Node(value)).values
+    assert found == value
+    assert repr(found) == repr(value)
+
+
+def test_what_is_shared_is_stored_once(rng):
+    table = rng.random((5, 3))
+    inner = Node(table)
+    found = again(Node((table, inner, inner), {"a": table}))
+    first, second, third = found.values
+    assert second is third
+    assert second.values is first is found.inner["a"]
+    content = REGISTRY.encode({"a": [table, table.T, inner]}, about={})
+    assert len(content.arrays) == 2
+
+
+def test_sparse_matrices_come_back(rng):
+    matrix = sparse.random_array((7, 4), density=0.3, rng=rng)
+    for own in (matrix, matrix.tocsc(), sparse.csr_array((0, 3))):
+        found = again(own)
+        assert isinstance(found, sparse.csr_array)
+        assert found.shape == own.shape
+        np.testing.assert_array_equal(found.toarray(), own.toarray())
+
+
+def test_one_is_stored_in_place_of_another():
+    found = again(Lazy(lambda: Node("made")))
+    assert (type(found), found.values) == (Node, "made")
+
+
+def test_names_that_are_alike_do_not_meet():
+    pairs = {("a", "b, c"): np.zeros(1), ("a, b", "c"): np.ones(1)}
+    found = again(pairs)
+    assert {key: own[0] for key, own in found.items()} == {
+        ("a", "b, c"): 0.0,
+        ("a, b", "c"): 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (print, "`value` is the function 'print', which only this program has"),
+        (object(), "`value` is of class 'object'"),
+        ([1, {"b": {1, 2}}], "`value.1.b` is of class 'set'"),
+        (float("nan"), "must be finite to be saved, but `value` is nan"),
+        (np.float32(np.inf), "`value` is inf"),
+        ({3: 1}, "keys of `value` must be texts to be saved, got 3"),
+        (np.array([1.0, np.nan]), "`value` cannot be saved: .* must be finite"),
+        (np.array(["a"]), "`value` cannot be saved: .* of plain numbers"),
+        (type("Node", (), {})(), "`value` is of class 'Node'"),
+    ],
+)
+def test_what_nobody_knows_is_refused(value, message):
+    with pytest.raises(ModelError, match=message):
+        REGISTRY.encode({"value": value}, about={})
+
+
+def test_an_object_must_have_its_fields_and_their_kinds():
+    stored = Stored(
+        Node,
+        {"values": array(1), "inner": COUNT | TEXT},
+        check=lambda own: len(own.values) == own.inner,
+    )
+    assert stored.build({"values": np.zeros(2), "inner": 2}).inner == 2
+    with pytest.raises(ModelError, match="a Node must have values, inner, got values"):
+        stored.build({"values": np.zeros(2)})
+    with pytest.raises(
+        ModelError, match="`values` of a Node must be an array of 1 dim"
+    ):
+        stored.build({"values": np.zeros((1, 2)), "inner": 2})
+    with pytest.raises(
+        ModelError, match="must be an integer from 0 or a text, got flo"
+    ):
+        stored.build({"values": np.zeros(2), "inner": 2.0})
+    with pytest.raises(ModelError, match="parts of a Node must fit each other in size"):
+        stored.build({"values": np.zeros(2), "inner": 3})
+
+
+def test_kinds_are_strict():
+    assert not NUMBER.accepts(True)
+    assert not COUNT.accepts(-1)
+    assert not array(1).accepts(np.zeros(2, dtype=np.float16))
+    assert not array(1, "i").accepts(np.zeros(2))
+    assert sequence(NUMBER, length=2).accepts((1, 2.0))
+    assert not sequence(NUMBER, length=2).accepts([1, 2.0])
+    assert not sequence(NUMBER).accepts((1, "2"))
+
+
+@given(st.data())
+def test_matrices_are_checked_as_scipy_checks_them(data):
+    n_rows, n_columns = data.draw(st.integers(0, 4)), data.draw(st.integers(0, 4))
+    nnz = data.draw(st.integers(0, 5))
+    near = st.integers(-1, 5)
+    indptr = data.draw(st.lists(near, min_size=n_rows + 1, max_size=n_rows + 1))
+    indices = np.array(data.draw(st.lists(near, min_size=nnz, max_size=nnz)), np.int32)
+    # Half of the time the rows are right, so that the columns are what counts.
+    if data.draw(st.booleans()):
+        indptr = [0, *sorted(indptr[1:-1]), nnz][: n_rows + 1]
+    indptr = np.array(indptr, np.int32)
+    rows_right = (
+        indptr[0] == 0
+        and indptr[-1] == nnz
+        and all(a <= b for a, b in zip(indptr, indptr[1:], strict=False))
+    )
+    expected = rows_right and all(0 <= j < n_columns for j in indices)
+    try:
+        check_csr(np.ones(nnz), indices, indptr, (n_rows, n_columns), name="indices")
+    except ModelError:
+        assert not expected
+    else:
+        assert expected
+        matrix = sparse.csr_array(
+            (np.ones(nnz), indices, indptr), shape=(n_rows, n_columns)
+        )
+        matrix.check_format(full_check=True)
+
+
+def test_ids_are_columns_of_their_own():
+    content = REGISTRY.encode(
+        {"a": Ids(np.array(["x"])), "b": Ids(np.arange(2))}, about={}
+    )
+    assert sorted(content.ids) == ["a", "b"]
+    with pytest.raises(
+        ModelError, match="a column of ids must be as linkspread writes"
+    ):
+        REGISTRY.decode(Content(content.tree, {}, {}, {}), finish=lambda root: root)
