@@ -172,12 +172,13 @@ def test_all_links_are_spread_anew_once_cuts_have_cost_too_much(rng, monkeypatch
         "_go_live",
         lambda *a: made.append(1) or go_live(*a),
     )
-    for _ in range(40):
-        model.add_links(as_links(draw(rng, 1)))
-    assert 1 < len(made) < 40
+    for _ in range(30):
+        more = as_links([(i, j, 5 * w) for i, j, w in draw(rng, 12)])
+        model.add_links(more).remove_links(more)
+    assert 1 < len(made) < 30
     exact = model.scores("text", "image", exact=True)
     error = relative_error(model.scores("text", "image"), exact)
-    assert error <= model.report_.spreads["text", "image"].error + 1e-6
+    assert 0.5 * error < model.report_.spreads["text", "image"].error < 2 * error
 
 
 def test_a_model_can_be_saved_after_links_were_added(rng, tmp_path):

@@ -111,7 +111,24 @@ def test_a_rank_is_kept_and_its_error_told(rng):
     spread = live.spread()
     assert max(spread.core.shape) <= 8
     error = relative_error(scores(spread), expected(Z))
-    assert 0.01 < error <= live.error
+    assert 0.5 * error < live.error < 2 * error
+    assert error > 0.1
+
+
+def test_what_cuts_have_cost_is_told_before_it_is_too_much(rng):
+    base = random_links(rng, 12)
+    live = make_live([base], (1.0,), rank=8)
+    assert not live.is_stale
+    exact = make_live([base], (1.0,))
+    for _ in range(30):
+        more = 3 * random_links(rng, 12)
+        for spread in (live, exact):
+            spread.add(0, more)
+            spread._cut()
+            spread.add(0, -more)
+            spread._cut()
+    assert live.is_stale
+    assert not exact.is_stale
 
 
 def test_vectors_handed_out_do_not_change_later(rng):

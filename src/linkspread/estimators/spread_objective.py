@@ -21,11 +21,6 @@ __all__ = ["SpreadObjective"]
 
 Array = np.ndarray
 
-# Errors of changed scores, in units of those after spreading and of `tol`, beyond which
-# all links are spread anew.
-STALE = 2.0
-STALE_TOL = 5.0
-
 
 @dataclass(kw_only=True)
 class SpreadObjective(Objective):
@@ -130,7 +125,7 @@ class SpreadObjective(Objective):
         for k, now in enumerate(_must_and_cannot(after)):
             live.add(k + 1, (now - before[k]).tocsr())
         live.weigh(self._part_weights(after))
-        if live.error > STALE * live.fresh_error + STALE_TOL * self.tol:
+        if live.is_stale:
             self.live[pair] = self._go_live(pair, links)
 
     def _part_weights(self, pairs: sparse.csr_array) -> tuple[float, float, float]:

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation.chebyshev import filtered_sums
-from linkspread.propagation.exact import spread_links, spread_responses
+from linkspread.propagation.exact import COARSE, spread_links, spread_responses
 from linkspread.propagation.filter import separate
 from linkspread.propagation.parameters import working_graphs
 from linkspread.propagation.spread import Spread
@@ -30,6 +30,9 @@ Array = np.ndarray
 SLACK = 64
 # Share of `tol` that a cut may cost: there are many cuts.
 CUT = 0.01
+# An error so many times that after spreading, and so many `tol`, is too much.
+STALE = 2.0
+STALE_TOL = 5.0
 # Fitted scores, those of new rows and those of new columns.
 N_RESPONSES = 3
 
@@ -55,7 +58,9 @@ class LiveSpread:
     Attributes
     ----------
     error : float
-        Relative error of the fitted scores in Frobenius norm, at most, as estimated.
+        Relative error of the fitted scores in Frobenius norm, estimated.
+    is_stale : bool
+        Whether all links should be spread anew.
     """
 
     def __init__(
@@ -73,7 +78,8 @@ class LiveSpread:
         none = sparse.csr_array((S_x.shape[0], S_y.shape[0]))
         self.S_x, self.S_y = working_graphs(S_x, none, S_y)
         self.tol, self.rank = tol, rank
-        self._separable = separate(spread_responses(alpha, beta), tol=tol / 2)
+        responses = spread_responses(alpha, beta)
+        self._separable = separate(responses, tol=tol / 2)
         self._left = _Basis(self.S_x)
         self._right = _Basis(self.S_y)
         self._cores = np.zeros((len(parts), N_RESPONSES, 0, 0))
@@ -83,16 +89,29 @@ class LiveSpread:
         for k, part in enumerate(given):
             if part is not None:
                 self._join(k, part.left, part.right, part.cores())
-        self._dropped = self._size() * max(
-            (part.error for part in given if part is not None), default=0.0
+        # Squares, because what is dropped at one time has little to do with another.
+        self._dropped = sum(
+            (weight * _lost(part)) ** 2
+            for weight, part in zip(self._weights, given, strict=True)
+            if part is not None
         )
         self._cut()
-        self.fresh_error = self.error
+        self._fresh = self.error
+        if self._fresh > 10 * COARSE:
+            # What the rank drops hides an error of the filter that is much smaller.
+            self._separable = separate(responses, tol=max(tol, COARSE))
 
     @property
     def error(self) -> float:
-        """Relative error of the fitted scores, at most, as estimated."""
-        return self._dropped / (self._size() or 1.0)
+        """Relative error of the fitted scores, as estimated from all that was cut."""
+        whole = self._size() ** 2 + self._dropped
+        return float(np.sqrt(self._dropped / whole)) if whole else 0.0
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether cuts have cost so much that all links should be spread anew."""
+        lost_half = 1 - self.error**2 < (1 - self._fresh**2) / 2
+        return lost_half or self.error > STALE * self._fresh + STALE_TOL * self.tol
 
     def add(self, part: int, changes: sparse.csr_array) -> None:
         """Add to the links of a part, or take away from them.
@@ -171,7 +190,7 @@ class LiveSpread:
         self._left.turn(U)
         self._right.turn(V)
         self._cores = U.T @ self._cores @ V
-        self._dropped += float(np.linalg.norm(before - U @ self._total()[0] @ V.T))
+        self._dropped += float(np.sum((before - U @ self._total()[0] @ V.T) ** 2))
         self._kept = max(U.shape[1], V.shape[1])
 
 
@@ -236,6 +255,12 @@ def _as_spread(S_x: Any, Z: Any, S_y: Any, how: dict[str, Any]) -> Spread | None
     if Z is None or isinstance(Z, Spread):
         return Z
     return spread_links(S_x, Z, S_y, **how)
+
+
+def _lost(part: Spread) -> float:
+    """Return the norm of what truncation took from spread links."""
+    kept = float(np.linalg.norm(part.core))
+    return kept * part.error / np.sqrt(max(1 - part.error**2, 1e-12))
 
 
 def _filter_units(S: sparse.csr_array, positions: Array, functions: Array) -> Array:
