@@ -50,6 +50,7 @@ def test_blocks_keep_their_line_numbers():
         "docs/live.md",
         "docs/models.md",
         "docs/searching.md",
+        "docs/explaining.md",
         "docs/supervision.md",
     ],
 )

@@ -306,3 +306,19 @@ def test_an_approximate_search_is_told_and_filtered(rng):
         got = model.search(range(50), method="approximate", **asked, **ASK)
         wanted = model.search(range(50), **asked, **ASK)
         np.testing.assert_array_equal(got[0], wanted[0])
+
+
+@pytest.mark.parametrize("source, target", [("text", "image"), ("image", "text")])
+def test_vectors_of_queries_and_items_give_the_scores(source, target):
+    model, rows = fitted("labels"), make_views()[source][:3] + 0.1
+    searching, found = model.embeddings(source, target)
+    block = model.scores(source, target)
+    np.testing.assert_allclose(searching @ found.T, block, atol=1e-12)
+    np.testing.assert_array_equal(
+        model.embed([4, 0], source=source, target=target), searching[[4, 0]]
+    )
+    new = model.embed(rows, source=source, target=target)
+    expected = model.scores(source, target, rows=rows)
+    np.testing.assert_allclose(new @ found.T, expected, atol=1e-12)
+    one = model.embed(rows[1], source=source, target=target)
+    np.testing.assert_allclose(one, new[1], atol=1e-12)

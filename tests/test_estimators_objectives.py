@@ -245,3 +245,25 @@ def test_auto_is_near_the_best_of_single_fits():
         for kernel in ("graph", "affinity", "linear")
     ]
     assert found(LinkSpreading(objective="auto")) > max(singles) - 0.03
+
+
+@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
+def test_new_rows_of_a_graph_that_was_given_are_affinities(objective):
+    views, links = make_views(), make_links("labels")
+    graphs = {view: knn_graph(X, n_neighbors=4) for view, X in views.items()}
+    model = LinkSpreading(graph=graphs, objective=objective, alpha=0.6)
+    model.fit(views, links)
+    block = model.scores("text", "image", rows=graphs["text"][:3])
+    assert block.shape == (3, SIZES["image"])
+    with pytest.raises(LinkspreadError, match=f"{SIZES['text']}"):
+        model.scores("text", "image", rows=views["text"][:3])
+
+
+def test_features_stay_the_rows_of_other_kernels_than_the_graph():
+    views, links = make_views(), make_links("labels")
+    graphs = {view: knn_graph(X, n_neighbors=4) for view, X in views.items()}
+    model = LinkSpreading(graph=graphs, objective="ridge", kernel="linear")
+    model.fit(views, links)
+    new, old = (model.scores("text", "image", **rows) for rows in
+                ({"rows": views["text"]}, {}))  # fmt: skip
+    assert_allclose(new, old, atol=1e-7)

@@ -6,7 +6,8 @@ from scipy import sparse
 
 from linkspread.fitting import matches
 from linkspread.fitting.matches import (
-    Factors,
+    LinkedSide,
+    MatchCoefficients,
     ask_links,
     fit_matches,
     partner_targets,
@@ -119,7 +120,7 @@ def test_the_ridge_suits_how_much_can_be_learnt(rng):
     def chosen(noise):
         tables = [shared + noise * rng.standard_normal((60, 5)) for _ in range(2)]
         kernels = tuple(FeatureKernel(X, embed=None) for X in tables)
-        return fit_matches(kernels, links, ridges=[0.1, 1000.0]).ridge
+        return fit_matches(kernels, links, ridges=[0.1, 1000.0]).coefficients.ridge
 
     assert chosen(0.05) == 0.1
     assert chosen(30.0) == 1000.0
@@ -143,12 +144,20 @@ def test_many_links_are_asked_about_in_part(monkeypatch):
     assert partner_targets(links).shape == (7, 7)
 
 
-def test_factors_behave_as_the_matrix_they_stand_for(rng):
-    C = Factors(rng.random((4, 2)), rng.random((3, 2)))
-    whole, block = C.left @ C.right.T, rng.random((3, 5))
-    assert C.shape == whole.shape
+def test_coefficients_behave_as_the_matrix_they_stand_for(rng):
+    x = LinkedSide(np.array([1, 4]), np.eye(2), np.array([2.0, 3.0]))
+    y = LinkedSide(np.array([0, 2, 3]), np.eye(3)[:, :2], np.array([1.0, 5.0]))
+    H, ridge = rng.random((2, 2)), 0.5
+    C = MatchCoefficients(x, y, H, ridge, (5, 4))
+    whole = np.zeros((5, 4))
+    inner = H / (x.values + ridge)[:, None] / (y.values + ridge)
+    whole[np.ix_(x.items, y.items)] = x.vectors @ inner @ y.vectors.T
+    block = rng.random((4, 3))
     assert np.allclose(C @ block, whole @ block)
-    assert np.allclose((2.0 * C).T @ np.eye(4), 2 * whole.T)
+    assert np.allclose((2.0 * C).T @ np.eye(5), 2 * whole.T)
+    assert C.T.shape == (4, 5)
+    row = rng.random(5)
+    assert np.allclose(x.reached(row, ridge), row[x.items] / (x.values + ridge))
 
 
 def test_a_cannot_link_lowers_the_score_of_its_pair(rng):
@@ -166,4 +175,4 @@ def test_a_cannot_link_lowers_the_score_of_its_pair(rng):
 def test_the_order_of_ridges_does_not_matter(rng, ridges):
     K_x, K_y, links = kernel(rng, N), kernel(rng, M), some_links(rng)
     fits = [fit_matches((K_x, K_y), links, ridges=own) for own in (ridges, [0.1, 1.0])]
-    assert fits[0].ridge == fits[1].ridge
+    assert fits[0].coefficients.ridge == fits[1].coefficients.ridge

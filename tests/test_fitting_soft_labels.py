@@ -113,3 +113,12 @@ def test_pairs_weigh_fits_by_what_they_say_of_pairs_left_out(rng):
     assert again[0] == pytest.approx(weights[0], rel=0.2)
     alike = pair_weights([good, good], targets, np.ones(2000))
     assert alike[0] == pytest.approx(alike[1])
+
+
+def test_fits_that_say_nothing_of_use_leave_the_first(rng):
+    truth = np.eye(3)[rng.integers(0, 3, 300)]
+    contrary = [-5 * truth, -3 * truth]
+    assert class_weights(contrary, truth, np.ones(300)).tolist() == [1.0, 0.0]
+    targets = rng.choice([-1.0, 1.0], 2000)
+    weights = pair_weights([-targets, -2 * targets], targets, np.ones(2000))
+    assert weights.tolist() == [1.0, 0.0]

@@ -61,3 +61,12 @@ def test_symmetric_root_follows_the_order_of_the_neighbours(rng):
     root = neighborhoods.roots(ids)[0]
     shuffled = neighborhoods.roots(ids[:, order])[0]
     np.testing.assert_allclose(shuffled, root[np.ix_(order, order)], atol=1e-10)
+
+
+def test_neighbours_that_are_like_nobody_stand_alone():
+    # Too much of every class: such an item contradicts even itself.
+    soft = np.vstack([np.full((3, 3), 2.0), np.eye(3)])
+    Z = Links.from_labels({"a": soft}).within("a", balance="literal")
+    (root,) = LinkedNeighborhoods(Z).roots(np.arange(6)[None, :])
+    np.testing.assert_allclose(root[:3], np.eye(6)[:3], atol=1e-12)
+    assert np.isfinite(root).all()

@@ -265,4 +265,4 @@ def _tell(what: str, names: list[str], weights: Array, n_known: int) -> str:
     order = np.argsort(-weights)
     shares = [f"{names[k]} {100 * weights[k] / total:.0f} %" for k in order]
     kept = [share for share, k in zip(shares, order, strict=True) if weights[k] > 0]
-    return f"The {n_known:,} {what} are fitted by {', '.join(kept) or 'nothing'}."
+    return f"The {n_known:,} {what} are fitted by {', '.join(kept)}."

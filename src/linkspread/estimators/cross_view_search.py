@@ -210,6 +210,29 @@ class CrossViewSearch(BaseEstimator, ABC):
         everyone = np.arange(self.items_[source].n_items)
         return self._vectors_of_fitted(everyone, source, target), found
 
+    def embed(self, queries: Any, *, source: str, target: str) -> Array:
+        """Return the vectors with which queries search, as for a store of vectors.
+
+        Parameters
+        ----------
+        queries : id, array-like of ids, feature row, or table of feature rows
+            As for :meth:`search`.
+        source : str
+            View of the queries.
+        target : str
+            View that is searched.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_queries, r), or (r,) for one query
+            Inner products with the vectors found of :meth:`embeddings` are scores.
+        """
+        check_is_fitted(self)
+        wanted = read_queries(queries)
+        own = self._own_positions(wanted, source)
+        vectors = self._query_vectors(wanted, own, source, target)
+        return vectors[0] if wanted.single else vectors
+
     def _own_positions(self, wanted: Queries, source: str) -> Array | None:
         """Return the positions of queries that are fitted items; None for new ones."""
         if wanted.ids is None:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.explaining import Explaining
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.graph_choice import (
     build_graphs,
@@ -19,6 +20,7 @@ from linkspread.estimators.link_choice import (
     choose_links,
     linked_pairs,
 )
+from linkspread.estimators.live_items import LiveItems
 from linkspread.estimators.live_links import LiveLinks
 from linkspread.estimators.objective import Objective
 from linkspread.estimators.objectives import choose_objective
@@ -46,7 +48,7 @@ __all__ = ["LinkSpreading"]
 Array = np.ndarray
 
 
-class LinkSpreading(LiveLinks, CrossViewSearch):
+class LinkSpreading(Explaining, LiveLinks, LiveItems, CrossViewSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
     Links between items of two views are spread over the neighbourhood graphs of both

@@ -49,7 +49,14 @@ def choose_objective(
     over: dict[str, Any] = {"graphs": graphs, "normalized": normalized}
     if model.objective == "spread":
         return SpreadObjective(**common, **over, alphas=alphas, beta=model.beta)
-    common |= {"n_features": {view: X.shape[1] for view, X in tables.items()}}
+    kernels_of = per_view(model.kernel, tables, name="kernel")
+    n_features = {
+        view: graphs[view].n_features_in_
+        if model.objective == "auto" or kernels_of[view] == "graph"
+        else X.shape[1]
+        for view, X in tables.items()
+    }
+    common |= {"n_features": n_features}
     if model.objective == "auto":
         metrics = per_view(model.metric, tables, name="metric")
         return AutoObjective(**common, **over, tables=tables, metrics=metrics)

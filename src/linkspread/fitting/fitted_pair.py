@@ -116,7 +116,6 @@ def add_pair_fits(
     scores : FittedPair
     """
     used = [(w, fit) for w, fit in zip(weights, fits, strict=True) if w > 0]
-    used = used or [(1.0, fits[0])]
     operator = _KernelSum([(w * fit.coefficients, *fit.kernels) for w, fit in used])
     left, right, cores, error = sketch(operator, tol=tol, rank=rank)
     return FittedPair(

@@ -10,7 +10,7 @@ divided by ``1 - h_i``, is the row that item i would have had.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,14 @@ from scipy.special import log_softmax
 from linkspread.fitting.nystrom import kernel_directions, leading_features
 from linkspread.fitting.view_kernels import FeatureKernel, ViewKernel
 
-__all__ = ["Factors", "MatchFit", "ask_links", "fit_matches", "partner_targets"]
+__all__ = [
+    "LinkedSide",
+    "MatchCoefficients",
+    "MatchFit",
+    "ask_links",
+    "fit_matches",
+    "partner_targets",
+]
 
 Array = np.ndarray
 
@@ -38,34 +45,117 @@ NEGLIGIBLE = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
-    """A matrix ``left @ right.T`` that is never filled in.
+class LinkedSide:
+    """The kernel among linked items of a view, ``vectors diag(values) vectors'``.
 
     Attributes
     ----------
-    left, right : ndarray of shape (n, r) and (m, r)
+    items : ndarray of int of shape (n_linked,)
+        Their positions.
+    vectors : ndarray of shape (n_linked, r)
+        Orthonormal columns.
+    values : ndarray of shape (r,)
     """
 
-    left: Array
-    right: Array
+    items: Array
+    vectors: Array
+    values: Array
+
+    @classmethod
+    def of(cls, kernel: ViewKernel, items: Array, *, seed: int) -> "LinkedSide":
+        """Factorise the whole kernel among not too many items, or its directions.
+
+        Parameters
+        ----------
+        kernel : ViewKernel
+        items : ndarray of int of shape (n_linked,)
+        seed : int
+            Another for each of two views.
+
+        Returns
+        -------
+        side : LinkedSide
+        """
+        if isinstance(kernel, FeatureKernel) or len(items) > DENSE_MATCHES:
+            return cls._of_features(items, kernel_directions(kernel, seed=seed)[items])
+        K = np.asarray(kernel.block(items, items), dtype=np.float64)
+        if len(items) > WHOLE_MATCHES:
+            leading = leading_features(K, len(K), N_DIRECTIONS, seed=seed)
+            return cls._of_features(items, leading)
+        values, vectors = eigh(K, check_finite=False)
+        kept = values > NEGLIGIBLE * values.max()
+        return cls(items, vectors[:, kept], values[kept])
+
+    @classmethod
+    def _of_features(cls, items: Array, features: Array) -> "LinkedSide":
+        """Factorise a kernel that is the inner product of features."""
+        features = features.astype(np.float64)
+        vectors, singular, _ = np.linalg.svd(features, full_matrices=False)
+        kept = singular > NEGLIGIBLE**0.5 * singular.max()
+        return cls(items, vectors[:, kept], singular[kept] ** 2)
+
+    def reached(self, row: Array, ridge: float) -> Array:
+        """Return ``(K + ridge)^-1 row`` among the linked items.
+
+        Parameters
+        ----------
+        row : ndarray of shape (n_items,)
+            Of all items of the view.
+        ridge : float
+
+        Returns
+        -------
+        reached : ndarray of shape (n_linked,)
+        """
+        inner = (self.vectors.T @ row[self.items]) / (self.values + ridge)
+        return self.vectors @ inner
+
+
+@dataclass(frozen=True, eq=False)
+class MatchCoefficients:
+    """The matrix ``weight G_x H G_y`` over all items, never filled in.
+
+    Attributes
+    ----------
+    left, right : LinkedSide
+    middle : ndarray of shape (r, s)
+        H between the vectors of both sides.
+    ridge : float
+    shape : tuple of two int
+        Numbers of items of both views.
+    weight : float, default=1.0
+    """
+
+    left: LinkedSide
+    right: LinkedSide
+    middle: Array
+    ridge: float
+    shape: tuple[int, int]
+    weight: float = 1.0
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
-        return self.left.shape[0], self.right.shape[0]
-
-    @property
-    def T(self) -> "Factors":
+    def T(self) -> "MatchCoefficients":
         """The matrix with rows and columns exchanged."""
-        return Factors(self.right, self.left)
+        return replace(
+            self,
+            left=self.right,
+            right=self.left,
+            middle=self.middle.T,
+            shape=self.shape[::-1],
+        )
 
     def __matmul__(self, block: Array) -> Array:
         """Return the product with a thin block."""
-        return self.left @ (self.right.T @ block)
+        x, y = self.left, self.right
+        inner = (y.vectors.T @ block[y.items]) / (y.values + self.ridge)[:, None]
+        outer = (self.middle @ inner) / (x.values + self.ridge)[:, None]
+        product = np.zeros((self.shape[0], block.shape[1]))
+        product[x.items] = self.weight * (x.vectors @ outer)
+        return product
 
-    def __rmul__(self, factor: float) -> "Factors":
+    def __rmul__(self, factor: float) -> "MatchCoefficients":
         """Return the matrix times a number."""
-        return Factors(factor * self.left, self.right)
+        return replace(self, weight=factor * self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +165,8 @@ class MatchFit:
     Attributes
     ----------
     kernels : tuple of two ViewKernel
-    coefficients : Factors of shape (n, m)
+    coefficients : MatchCoefficients of shape (n, m)
         Scores are ``K_x @ coefficients @ K_y``.
-    ridge : float
     held_out : ndarray of shape (n_asked, n_asked)
         Scores of the row items of the links asked about with their column items,
         each pair as if all links of both items were unknown; in units of their
@@ -87,8 +176,7 @@ class MatchFit:
     """
 
     kernels: tuple[ViewKernel, ViewKernel]
-    coefficients: Factors
-    ridge: float
+    coefficients: MatchCoefficients
     held_out: Array
     scale: float
 
@@ -117,8 +205,8 @@ def fit_matches(
     rows, columns = np.unique(i), np.unique(j)
     B = links[rows][:, columns].tocsr()
     sides = (
-        _Side.of(kernels[0], rows, seed=0),
-        _Side.of(kernels[1], columns, seed=1),
+        LinkedSide.of(kernels[0], rows, seed=0),
+        LinkedSide.of(kernels[1], columns, seed=1),
     )
     middle = _centred(sides[0].vectors, B, sides[1].vectors)
     asked = ask_links(links)
@@ -127,8 +215,8 @@ def fit_matches(
     tried = [_leave_out(sides, B, middle, ridge, own) for ridge in ridges]
     best = int(np.argmax([_likelihood(left_out, targets) for left_out in tried]))
     scale = float(tried[best].std()) or 1.0
-    coefficients = _coefficients(sides, middle, ridges[best], links.shape)
-    return MatchFit(kernels, coefficients, ridges[best], tried[best] / scale, scale)
+    coefficients = MatchCoefficients(*sides, middle, ridges[best], links.shape)
+    return MatchFit(kernels, coefficients, tried[best] / scale, scale)
 
 
 def ask_links(links: sparse.csr_array) -> Array:
@@ -165,36 +253,6 @@ def partner_targets(links: sparse.csr_array) -> Array:
     return np.maximum(links[i[asked]][:, j[asked]].toarray(), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """The kernel among linked items of a view, ``vectors diag(values) vectors'``."""
-
-    items: Array
-    vectors: Array
-    values: Array
-
-    @classmethod
-    def of(cls, kernel: ViewKernel, items: Array, *, seed: int) -> "_Side":
-        """Factorise the whole kernel among not too many items, or its directions."""
-        if isinstance(kernel, FeatureKernel) or len(items) > DENSE_MATCHES:
-            return cls._of_features(items, kernel_directions(kernel, seed=seed)[items])
-        K = np.asarray(kernel.block(items, items), dtype=np.float64)
-        if len(items) > WHOLE_MATCHES:
-            leading = leading_features(K, len(K), N_DIRECTIONS, seed=seed)
-            return cls._of_features(items, leading)
-        values, vectors = eigh(K, check_finite=False)
-        kept = values > NEGLIGIBLE * values.max()
-        return cls(items, vectors[:, kept], values[kept])
-
-    @classmethod
-    def _of_features(cls, items: Array, features: Array) -> "_Side":
-        """Factorise a kernel that is the inner product of features."""
-        features = features.astype(np.float64)
-        vectors, singular, _ = np.linalg.svd(features, full_matrices=False)
-        kept = singular > NEGLIGIBLE**0.5 * singular.max()
-        return cls(items, vectors[:, kept], singular[kept] ** 2)
-
-
 def _centred(V: Array, B: sparse.csr_array, W: Array) -> Array:
     """Return ``V' (B - r c' / sum(B)) W``; sums are those of the must-links."""
     must = B.maximum(0)
@@ -203,7 +261,7 @@ def _centred(V: Array, B: sparse.csr_array, W: Array) -> Array:
 
 
 def _leave_out(
-    sides: tuple[_Side, _Side],
+    sides: tuple[LinkedSide, LinkedSide],
     B: sparse.csr_array,
     middle: Array,
     ridge: float,
@@ -240,15 +298,3 @@ def _likelihood(left_out: Array, targets: Array) -> float:
         mean_log(sharp * unit, targets) + mean_log(sharp * unit.T, targets.T)
         for sharp in SHARPNESSES
     )
-
-
-def _coefficients(
-    sides: tuple[_Side, _Side], middle: Array, ridge: float, shape: tuple[int, ...]
-) -> Factors:
-    """Return ``G_x H G_y`` among the linked items, as factors over all items."""
-    x, y = sides
-    inner = middle / (x.values + ridge)[:, None] / (y.values + ridge)
-    left = np.zeros((shape[0], inner.shape[1]))
-    right = np.zeros((shape[1], inner.shape[1]))
-    left[x.items], right[y.items] = x.vectors @ inner, y.vectors
-    return Factors(left, right)

@@ -38,6 +38,7 @@ def class_weights(
     Returns
     -------
     weights : ndarray of shape (n_fits,)
+        Not all 0.
     """
     fits = np.stack(held_out)
     equal = SHARPNESS / len(fits)
@@ -52,7 +53,8 @@ def class_weights(
 
     start = np.full(len(fits), equal)
     bounds = [(0, None)] * len(fits)
-    return minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    found = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    return _never_nothing(found)
 
 
 def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> Array:
@@ -68,6 +70,7 @@ def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> A
     Returns
     -------
     weights : ndarray of shape (n_fits,)
+        Not all 0.
     """
     fits = np.column_stack(held_out)
     known = ~np.isnan(fits).any(axis=1)
@@ -86,4 +89,11 @@ def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> A
     aims = np.concatenate(
         [np.sqrt(weights) * targets, np.full(fits.shape[1], root * equal)]
     )
-    return nnls(rows, aims)[0] / scales
+    return _never_nothing(nnls(rows, aims)[0] / scales)
+
+
+def _never_nothing(weights: Array) -> Array:
+    """Return weights, of which the first is 1 where no fit says anything of use."""
+    if not weights.any():
+        weights[0] = 1.0
+    return weights

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["neighbor_matrix"]
+__all__ = ["neighbor_matrix", "replace_edges", "without_own"]
 
 
 def neighbor_matrix(
@@ -33,3 +33,57 @@ def neighbor_matrix(
     W.sort_indices()
     W.eliminate_zeros()
     return W
+
+
+def replace_edges(
+    W: sp.csr_array, edges: sp.csr_array, changed: np.ndarray
+) -> sp.csr_array:
+    """Return a graph in which some items have other edges.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_before, n_before)
+        Symmetric.
+    edges : csr_array of shape (n_changed, n_items)
+        From each of these items to its neighbours; n_items may be more than before.
+    changed : ndarray of int of shape (n_changed,)
+        Their positions.
+
+    Returns
+    -------
+    W : csr_array of shape (n_items, n_items)
+        Symmetric. Edges between other items are those there were.
+    """
+    n_items = edges.shape[1]
+    kept = np.ones(W.shape[0], dtype=W.dtype)
+    kept[changed[changed < W.shape[0]]] = 0
+    scale = sp.diags_array(kept, dtype=W.dtype)
+    old = sp.csr_array(scale @ W @ scale)
+    old.eliminate_zeros()
+    old.resize((n_items, n_items))
+    ones = np.ones(len(changed), dtype=W.dtype), (changed, np.arange(len(changed)))
+    fresh = sp.csr_array(ones, shape=(n_items, len(changed))) @ edges
+    return sp.csr_array(old.maximum(fresh).maximum(sp.csr_array(fresh.T)))
+
+
+def without_own(
+    own: np.ndarray, ids: np.ndarray, distances: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the neighbours of items without these items themselves.
+
+    Parameters
+    ----------
+    own : ndarray of int of shape (n_rows,)
+        Position of each item.
+    ids, distances : ndarray of shape (n_rows, k + 1)
+        What was found for it, itself among the nearest.
+
+    Returns
+    -------
+    ids, distances : ndarray of shape (n_rows, k)
+    """
+    is_own = ids == own[:, None]
+    # Among many duplicates of an item it may not have been found itself.
+    is_own[~is_own.any(axis=1), -1] = True
+    shape = len(own), ids.shape[1] - 1
+    return ids[~is_own].reshape(shape), distances[~is_own].reshape(shape)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from linkspread.graphs.approximate import (
@@ -23,7 +23,7 @@ from linkspread.graphs.approximate import (
 )
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Pairwise
-from linkspread.graphs.edges import neighbor_matrix
+from linkspread.graphs.edges import neighbor_matrix, replace_edges, without_own
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
 from linkspread.graphs.search_memory import known_index, known_neighbors
 from linkspread.graphs.weights import (
@@ -150,6 +150,72 @@ default="euclidean"
         self : NeighborGraph
         """
         return self._keep(self._index_items(X), affinity, bandwidths)
+
+    def renew(self, X: Any, changed: np.ndarray) -> "NeighborGraph":
+        """Return the graph after items were added at the end, or changed.
+
+        Only the neighbours of these items are searched, among all. The others keep
+        the edges they have among each other: `staleness` tells what that costs.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n_items, n_features)
+            All items, those of the fit first and in their order.
+        changed : ndarray of int of shape (n_changed,)
+            Positions of the items that are new or other than they were.
+
+        Returns
+        -------
+        graph : NeighborGraph
+        """
+        index = NeighborIndex(X, metric=self.metric)
+        found = index.search(
+            index.items[changed], n_neighbors=self.n_neighbors + 1, n_jobs=self.n_jobs
+        )
+        ids, distances = without_own(changed, *found)
+        widths = self._renewed_widths(index, changed, distances)
+        own = np.asarray(widths)[changed] if np.ndim(widths) else widths
+        exponent = exponents(distances, *_by_pair(own, widths, ids))
+        weights = WEIGHTS[self.weights](distances, exponent, index.metric)
+        edges = neighbor_matrix(ids, weights, index.items.dtype, index.items.shape[0])
+        W = replace_edges(self.affinity_, edges, changed)
+        return clone(self)._keep(index, W, widths, self.recall_)
+
+    def staleness(self, *, n_sampled: int = 200) -> float:
+        """Return the share of true neighbours that are no edges, on a sample of items.
+
+        Parameters
+        ----------
+        n_sampled : int, default=200
+
+        Returns
+        -------
+        share : float
+            0 for a graph that was just fitted, but for what an approximate search
+            misses and for weights that vanish.
+        """
+        n_items = self.affinity_.shape[0]
+        rng = np.random.default_rng(0)
+        sample = np.sort(rng.choice(n_items, min(n_sampled, n_items), replace=False))
+        found = self._index.search(
+            self._index.items[sample], n_neighbors=self.n_neighbors + 1
+        )
+        ids, _ = without_own(sample, *found)
+        rows = np.repeat(sample, ids.shape[1])
+        is_edge = np.asarray(self.affinity_[rows, ids.ravel()]).ravel() > 0
+        return float(1 - is_edge.mean())
+
+    def _renewed_widths(
+        self, index: NeighborIndex, changed: np.ndarray, distances: np.ndarray
+    ) -> np.ndarray | float:
+        """Return the widths of all items, where those of some are new."""
+        if np.ndim(self.bandwidths_) == 0:
+            return self.bandwidths_
+        fitted = np.asarray(self.bandwidths_)
+        widths = np.ones(index.items.shape[0], dtype=fitted.dtype)
+        widths[: len(fitted)] = fitted
+        widths[changed] = self._widths(distances, index, smallest=fitted.min())
+        return widths
 
     def extend(self, Q: Any) -> sp.csr_array:
         """Return the affinities of new items to their nearest fitted items.

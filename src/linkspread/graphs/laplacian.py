@@ -124,7 +124,9 @@ def _group_roots(groups: Array, n_classes: int) -> Array:
 
 def _laplacians(affinities: Array) -> Array:
     """Return the normalised Laplacian of each matrix of affinities."""
-    scale = 1 / np.sqrt(affinities.sum(axis=2))
+    degrees = affinities.sum(axis=2)
+    # Soft labels may say that a neighbour is like nobody, not even itself.
+    scale = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)
     k = affinities.shape[1]
     return np.eye(k) - scale[:, :, None] * affinities * scale[:, None, :]
 

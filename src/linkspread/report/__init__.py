@@ -8,6 +8,7 @@ from linkspread.report.comparison import (
     compare_label_spreading,
     compare_scores,
 )
+from linkspread.report.explanation_picture import explanation_picture
 from linkspread.report.figures import class_figures, parameter_figures, recall_figures
 from linkspread.report.files import check_folder
 from linkspread.report.markdown import (
@@ -50,6 +51,7 @@ __all__ = [
     "compare_label_spreading",
     "compare_scores",
     "expected_by_chance",
+    "explanation_picture",
     "from_json",
     "ink_data_uri",
     "keep_hidden",

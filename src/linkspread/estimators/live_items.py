@@ -1,0 +1,234 @@
+"""Items added to a fitted model, or changed, without another fit."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.estimators.fit_report import GraphReport, SpreadReport
+from linkspread.estimators.graph_choice import GivenGraph
+from linkspread.estimators.graph_kinds import AdjustedGraph
+from linkspread.estimators.objectives import choose_objective
+from linkspread.estimators.parameters import check_alphas
+from linkspread.exceptions import GraphError, LinkspreadError, ViewError
+from linkspread.graphs import NeighborGraph, normalize
+from linkspread.links import Items
+from linkspread.links.growth import grow_links
+from linkspread.validation import check_columns, check_table, per_view
+
+__all__ = ["LiveItems"]
+
+Array = np.ndarray
+
+
+class LiveItems:
+    """What a fitted model does with items that come later."""
+
+    alpha: Any
+    graph: Any
+    items_: dict[str, Items]
+    links_: Any
+    graphs_: dict[str, Any]
+    spreads_: dict[tuple[str, str], Any]
+    report_: Any
+    _objective: Any
+    _columns: dict[str, Any]
+
+    def add_items(self, view: str, rows: Any, *, ids: Any = None) -> Any:
+        """Take up new items of a view, which can be found, and linked, from then on.
+
+        Their neighbours are searched among all items; edges between older items stay
+        as they are, and the links are spread anew. After many, :meth:`staleness`
+        tells whether it is time to :meth:`rebuild`.
+
+        Parameters
+        ----------
+        view : str
+            A view with graph="knn".
+        rows : table of shape (n_new, n_features)
+        ids : array-like of shape (n_new,), default=None
+            Of the new items, where items of the view have ids; positions go on
+            counting.
+
+        Returns
+        -------
+        self : estimator
+
+        Examples
+        --------
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
+        >>> model = ls.LinkSpreading(n_neighbors=8).fit(data.views(), data.labels)
+        >>> _ = model.add_items("image", data.views()["image"][:2] + 0.01)
+        >>> model.scores("text", "image").shape
+        (150, 152)
+        """
+        table = self._check_rows(view, rows)
+        before = self.items_[view]
+        items = _more_items(before, ids, table.shape[0])
+        changed = np.arange(before.n_items, items.n_items)
+        X = _stack(_table_of(self.graphs_[view]), table)
+        return self._renew(view, X, changed, items)
+
+    def update_items(self, view: str, rows: Any, *, ids: Any) -> Any:
+        """Give items of a view other features; their links stay.
+
+        Parameters
+        ----------
+        view : str
+            A view with graph="knn".
+        rows : table of shape (n_changed, n_features)
+        ids : array-like of shape (n_changed,)
+            Of the items.
+
+        Returns
+        -------
+        self : estimator
+        """
+        table = self._check_rows(view, rows)
+        changed = self.items_[view].positions(ids, what="`ids`")
+        if len(changed) != table.shape[0] or len(np.unique(changed)) != len(changed):
+            raise ViewError(
+                f"`ids` must name each row of view {view!r} once, got {len(changed):,} "
+                f"ids for {table.shape[0]:,} rows. Give one id for each row."
+            )
+        X = _table_of(self.graphs_[view]).copy()
+        if sparse.issparse(X):
+            X = X.tolil()
+        X[changed] = table
+        X = X.tocsr() if sparse.issparse(X) else X
+        return self._renew(view, X, changed, self.items_[view])
+
+    def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
+        """Return how far graphs are from those that a fit would build now.
+
+        Parameters
+        ----------
+        n_sampled : int, default=200
+            Items of each view whose neighbours are searched anew.
+
+        Returns
+        -------
+        shares : dict from str to float
+            For each view with graph="knn" the share of true neighbours that are no
+            edges.
+        """
+        check_is_fitted(self)
+        return {
+            view: graph.staleness(n_sampled=n_sampled)
+            for view, graph in self.graphs_.items()
+            if isinstance(graph, NeighborGraph)
+        }
+
+    def rebuild(self) -> Any:
+        """Fit again to all items and links that there are now.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_is_fitted(self)
+        tables = {view: _table_of(graph) for view, graph in self.graphs_.items()}
+        for view, graph in per_view(self.graph, tables, name="graph").items():
+            if callable(graph):
+                raise GraphError(
+                    f"graphs that a function made cannot be rebuilt, and that of view "
+                    f"{view!r} is one: its table was not kept. Fit again."
+                )
+        ids = {view: own.ids for view, own in self.items_.items() if own.has_ids}
+        columns = self._columns
+        self.fit(tables, self.links_, ids=ids)  # type: ignore[attr-defined]
+        self._columns = columns
+        return self
+
+    def _check_rows(self, view: str, rows: Any) -> Any:
+        """Return rows of a view whose graph can take up items."""
+        check_is_fitted(self)
+        if view not in self.graphs_:
+            raise LinkspreadError(
+                f"`view` must be one of {list(self.graphs_)}, got {view!r:.60}. "
+                "Correct the name."
+            )
+        graph = self.graphs_[view]
+        if not isinstance(graph, NeighborGraph):
+            raise GraphError(
+                f"items can be added only to a view with graph='knn', and {view!r} has "
+                "another. Fit again with all items."
+            )
+        check_columns(rows, self._columns[view], view=view)
+        return check_table(rows, view=view, n_features=graph.n_features_in_)
+
+    def _renew(self, view: str, X: Any, changed: Array, items: Items) -> Any:
+        """Replace the graph of a view and all scores that it takes part in."""
+        start = time.perf_counter()
+        graphs = {**self.graphs_, view: self.graphs_[view].renew(X, changed)}
+        seconds = time.perf_counter() - start
+        all_items = {**self.items_, view: items}
+        links = grow_links(self.links_, all_items)
+        objective = self._new_objective(graphs, links)
+        scores = {
+            pair: objective.scores(*pair) for pair in self.spreads_ if view in pair
+        }
+        # Kept only now, so that what fails leaves the model whole.
+        self.graphs_, self.items_, self.links_ = graphs, all_items, links
+        self._objective = objective
+        self.spreads_ = {**self.spreads_, **scores}
+        self.report_.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
+        for pair, own in scores.items():
+            report = SpreadReport(max(own.core.shape), own.error, seconds)
+            self.report_.spreads[pair] = report
+        self._tell()  # type: ignore[attr-defined]
+        return self
+
+    def _new_objective(self, graphs: Mapping[str, Any], links: Any) -> Any:
+        """Return what makes scores, over other graphs."""
+        tables = {view: _table_of(graph) for view, graph in graphs.items()}
+        normalized = {view: normalize(g.affinity_) for view, g in graphs.items()}
+        alphas = check_alphas(self.alpha, tables)
+        return choose_objective(self, tables, links, graphs, normalized, alphas)
+
+
+def _table_of(graph: Any) -> Any:
+    """Return the table that a graph was built from, or the graph that was given."""
+    if isinstance(graph, GivenGraph):
+        return graph.affinity_
+    if isinstance(graph, AdjustedGraph):
+        graph = graph.neighbors
+    return graph._index.items
+
+
+def _stack(X: Any, rows: Any) -> Any:
+    """Return the rows of both tables, in the form of the first."""
+    if sparse.issparse(X):
+        return sparse.vstack([X, sparse.csr_array(rows)], format="csr", dtype=X.dtype)
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    return np.vstack([X, rows.astype(X.dtype)])
+
+
+def _more_items(items: Items, ids: Any, n_new: int) -> Items:
+    """Return the items of a view and new ones."""
+    if (ids is not None) != items.has_ids:
+        needs = "must be given" if items.has_ids else "must be left out"
+        why = "have ids" if items.has_ids else "are known by position"
+        raise ViewError(
+            f"`ids` of new items {needs}, because items of view {items.view!r} {why}, "
+            f"got {ids!r:.60}. Do as in the fit."
+        )
+    if ids is None:
+        return Items(items.n_items + n_new, view=items.view)
+    new = Items(ids, view=items.view)
+    if new.n_items != n_new:
+        raise ViewError(
+            f"`ids` must have one entry for each new item of view {items.view!r}, got "
+            f"{new.n_items:,} for {n_new:,} rows. Give one id for each row."
+        )
+    if new.ids.dtype.kind != items.ids.dtype.kind:
+        raise ViewError(
+            f"`ids` of new items of view {items.view!r} must be of the kind of the "
+            f"others, such as {items.ids[0].item()!r}, got {new.ids[0].item()!r}. "
+            "Convert them."
+        )
+    return Items(np.concatenate([items.ids, new.ids]), view=items.view)
