@@ -2,8 +2,8 @@
 
 100,000 + 100,000 items of make_views, vectors of 64 numbers, 1,000 judged pairs.
 Single links are timed at the start, and again after 10,000 more came in hundreds.
-Beside it, 1,000 links are added and removed in random order on 20,000 + 20,000 items, and
-the scores compared with those of all links spread from the start.
+Beside it, 1,000 links are added and removed in random order on 20,000 + 20,000 items,
+and the scores compared with those of all links spread from the start.
 ``python benchmarks/bench_live.py --n 20000`` prints one result as JSON.
 """
 

@@ -47,10 +47,13 @@ def test_blocks_keep_their_line_numbers():
     "name",
     [
         "README.md",
+        "docs/link-store.md",
         "docs/live.md",
         "docs/models.md",
+        "docs/judging.md",
         "docs/searching.md",
         "docs/explaining.md",
+        "docs/features.md",
         "docs/supervision.md",
     ],
 )

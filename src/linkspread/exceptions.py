@@ -9,6 +9,7 @@
     │   ├── FewLinksError         too few links to hold any of them out
     │   └── UnknownItemError      links or queries name items that no view has
     ├── ModelError                a model cannot be stored, or its folder not be read
+    ├── StoreError                a link store cannot be opened, read or written
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 
@@ -29,6 +30,7 @@ __all__ = [
     "LinkspreadError",
     "MissingDependencyError",
     "ModelError",
+    "StoreError",
     "UnknownItemError",
     "ViewError",
     "require",
@@ -61,6 +63,10 @@ class UnknownItemError(LinkError):
 
 class ModelError(LinkspreadError):
     """A model cannot be stored, or its folder cannot be read."""
+
+
+class StoreError(LinkspreadError):
+    """A link store cannot be opened, read or written."""
 
 
 class BlockTooLargeError(LinkspreadError):

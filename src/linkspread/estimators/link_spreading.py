@@ -33,6 +33,7 @@ from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.queries import choose_positions
 from linkspread.estimators.saving import save_model
 from linkspread.estimators.spread_objective import SpreadObjective
+from linkspread.estimators.suggesting import Suggesting
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.links import Items
@@ -48,7 +49,7 @@ __all__ = ["LinkSpreading"]
 Array = np.ndarray
 
 
-class LinkSpreading(Explaining, LiveLinks, LiveItems, CrossViewSearch):
+class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
     Links between items of two views are spread over the neighbourhood graphs of both

@@ -1,5 +1,15 @@
-"""Features of things that are not tables: pictures as histograms."""
+"""Features of things that are not tables: pictures, texts and tags."""
 
 from linkspread.features.pictures import PictureFeatures
+from linkspread.features.tags import TagFeatures
+from linkspread.features.tokens import tokenize
+from linkspread.features.topics import TopicFeatures
+from linkspread.features.words import TextFeatures
 
-__all__ = ["PictureFeatures"]
+__all__ = [
+    "PictureFeatures",
+    "TagFeatures",
+    "TextFeatures",
+    "TopicFeatures",
+    "tokenize",
+]

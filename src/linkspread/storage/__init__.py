@@ -1,12 +1,31 @@
-"""Model folders: named arrays, a JSON tree and columns of ids.
+"""Model folders and the link store.
 
-Nothing in this room knows what a model is. It writes so that a save that is killed
-leaves the old folder whole, and reads as if the folder came from a stranger: nothing
-is executed, and nothing is used before it is checked.
+Model folders are named arrays, a JSON tree and columns of ids. Nothing here knows what
+a model is. It writes so that a save that is killed leaves the old folder whole, and
+reads as if the folder came from a stranger: nothing is executed, and nothing is used
+before it is checked.
+
+The link store keeps judgements of people in SQLite or PostgreSQL.
 """
 
 from linkspread.storage.encoding import Ids
 from linkspread.storage.folder import Content, read_folder, write_folder
+from linkspread.storage.judged_pairs import Disagreement, JudgedPairs, PairColumns
+from linkspread.storage.judgements import Judgement, Undo
+from linkspread.storage.link_store import LinkStore
 from linkspread.storage.objects import Registry, Stored
 
-__all__ = ["Content", "Ids", "Registry", "Stored", "read_folder", "write_folder"]
+__all__ = [
+    "Content",
+    "Disagreement",
+    "Ids",
+    "JudgedPairs",
+    "Judgement",
+    "LinkStore",
+    "PairColumns",
+    "Registry",
+    "Stored",
+    "Undo",
+    "read_folder",
+    "write_folder",
+]

@@ -1,0 +1,136 @@
+"""What the transformers of texts have in common: one pass, counts, then weights."""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.exceptions import LinkspreadError
+from linkspread.features.counts import choose_tokens, count_tokens
+from linkspread.features.tokens import tokenize
+
+__all__ = ["TextTransformer"]
+
+
+class TextTransformer(TransformerMixin, BaseEstimator):
+    """Count the tokens of texts and turn the counts into features.
+
+    A class built on it says how counts become features in `_weigh`, what else it learns
+    in `_learn`, and which of the tokens it keeps in `_limits`.
+    """
+
+    # The distance that suits the features, which becomes `metric_`.
+    _metric: ClassVar[str]
+
+    def fit(self, texts: Iterable[Any], y: Any = None) -> Self:
+        """Learn the vocabulary of the texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Read once. None and NaN are empty texts.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : TextTransformer
+        """
+        self._learn_from(texts)
+        return self
+
+    def fit_transform(self, texts: Iterable[Any], y: Any = None) -> Any:
+        """Learn the vocabulary of the texts and return their features.
+
+        The texts are read once, as from a generator; what is held is the number of
+        times that each token occurs in each of them.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Read once. None and NaN are empty texts.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        X : csr_array or ndarray of shape (n_texts, n_features)
+            As of `transform`.
+        """
+        return self._weigh(self._learn_from(texts))
+
+    def transform(self, texts: Iterable[Any]) -> Any:
+        """Return the features of texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Read once. None and NaN are empty texts.
+
+        Returns
+        -------
+        X : csr_array or ndarray of shape (n_texts, n_features)
+            A text without any token of the vocabulary has a row of zeros.
+        """
+        check_is_fitted(self)
+        places = {token: place for place, token in enumerate(self.vocabulary_)}
+        return self._weigh(count_tokens(texts, self._split, places)[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of str of shape (n_features,)
+        """
+        check_is_fitted(self)
+        return self.vocabulary_.copy()
+
+    def _learn_from(self, texts: Iterable[Any]) -> sparse.csr_array:
+        """Set what is learnt and return the counts of the texts."""
+        limits = self._limits()
+        counts, tokens = count_tokens(texts, self._split)
+        counts, self.vocabulary_ = choose_tokens(counts, tokens, **limits)
+        self.n_empty_ = int((np.diff(counts.indptr) == 0).sum())
+        self.metric_ = self._metric
+        self._learn(counts)
+        return counts
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the arguments of `choose_tokens`, checked."""
+        raise NotImplementedError
+
+    def _learn(self, counts: sparse.csr_array) -> None:
+        """Set what is learnt beyond the vocabulary."""
+
+    def _weigh(self, counts: sparse.csr_array) -> Any:
+        """Return features of counts."""
+        raise NotImplementedError
+
+    def _split(self, text: Any, position: int) -> list[str]:
+        """Return the tokens of one text."""
+        if not isinstance(text, str):
+            remedy = (
+                "Decode it first, for instance by `text.decode('utf-8')`"
+                if isinstance(text, bytes | bytearray)
+                else "Turn it into a string, or into None where there is no text"
+            )
+            raise LinkspreadError(
+                f"text {position} must be a string, got {type(text).__name__}. "
+                f"{remedy}."
+            )
+        return tokenize(text)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags

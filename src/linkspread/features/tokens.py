@@ -1,0 +1,213 @@
+"""Texts of any script as tokens, without a dictionary or a language model.
+
+>>> from linkspread.features import tokenize
+>>> tokenize("Don't panic: ２ Straßen, हिन्दी!")
+["don't", 'panic', '2', 'strassen', 'हिन्दी']
+>>> tokenize("北京 2008")
+['北', '北京', '京', '2008']
+
+Each run of characters is looked at by itself. Scripts that put spaces between words
+give words. Scripts that do not give short runs of characters, which overlap: two texts
+about the same thing share many of them, wherever their words begin and end.
+"""
+
+import re
+import unicodedata
+from functools import cache
+from itertools import chain
+
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["fold", "tag_name", "tokenize"]
+
+# Scripts without spaces between words, as ranges of a regular expression. Han and kana
+# share a run, for Japanese words mix them.
+_HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff"
+_HAN += "\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+_KANA += "\u3105-\u312f\u31a0-\u31bf\U0001aff0-\U0001b16f"
+# Thai, Lao, Myanmar, Khmer, and those that Unicode treats like them (line break SA).
+_SOUTHEAST = "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ecf\u0edc-\u0edf\u1000-\u103f"
+_SOUTHEAST += "\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"
+_SOUTHEAST += "\u1780-\u17d3\u17d7\u17dc\u17dd\u1950-\u1974\u1980-\u19cf"
+_SOUTHEAST += "\u1a20-\u1a7f\u1aa7\uaa80-\uaadd\U00011700-\U0001172b"
+_SPACELESS = _HAN + _KANA + _SOUTHEAST
+_EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
+# Characters that stand within a word, but neither begin nor end it: apostrophe, the
+# Catalan middle dot, Hebrew geresh and gershayim.
+_WITHIN = "'\u00b7\u05f3\u05f4"
+# Apostrophes that are typed for one another.
+_APOSTROPHES = "\u2019\u02bc\u055a"
+# Arabic letters are stretched by it for looks.
+_TATWEEL = "\u0640"
+# It stands between words of Thai and Khmer, so it must not vanish as others do.
+_ZERO_WIDTH_SPACE = "\u200b"
+# Above the first planes are ideographs, further marks of format, and nothing else yet.
+_PLANES = range(0x20000), range(0xE0000, 0xE1000)
+# Points and commas stand within numbers only: 3.14 and 1,000.
+_JOINT = rf"(?:[{_WITHIN}]|(?<=[0-9])[.,](?=[0-9]))"
+# Most texts have nothing but these, and are read several times as fast by themselves.
+_ASCII_WORD = re.compile(f"[a-z0-9]+(?:{_JOINT}[a-z0-9]+)*")
+_is_han = re.compile(f"[{_HAN}]").match
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the tokens of a text, in their order.
+
+    Letters are compared without case and in Unicode's compatibility form (NFKC), so
+    that full-width letters, ligatures and capitals make no difference; digits of all
+    scripts become 0 to 9. Scripts with spaces give words: letters with their marks,
+    digits, and apostrophes, points and commas within. Han and kana give pairs of
+    neighbours, and each Han character; Thai, Lao, Khmer, Myanmar and their kin give
+    runs of two and three characters, each with its marks. An emoji is a token.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    tokens : list of str
+
+    Examples
+    --------
+    >>> from linkspread.features import tokenize
+    >>> tokenize("Привет, world; 天気です")
+    ['привет', 'world', '天', '天気', '気', '気で', 'です']
+    """
+    if not isinstance(text, str):
+        raise LinkspreadError(
+            f"`text` must be a string, got {type(text).__name__}. Convert it first; "
+            "bytes have the method `decode`."
+        )
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    found: list[str] = []
+    for match in _run_pattern().finditer(fold(text)):
+        found += _SPLITS[match.lastgroup](match[0])  # type: ignore[index]
+    return found
+
+
+def tag_name(tag: str) -> str:
+    """Return a tag as one name: folded, its words joined by single spaces."""
+    return " ".join(match[0] for match in _run_pattern().finditer(fold(tag)))
+
+
+def fold(text: str) -> str:
+    """Return the form of a text in which its tokens are compared."""
+    if text.isascii():
+        return text.lower()
+    # Decomposed before, because marks must be in order and letters be plain letters
+    # when they are folded; and after, because folding can bring composed letters.
+    folded = unicodedata.normalize("NFKD", text).casefold()
+    # Composed only when signs without meaning no longer stand between base and mark.
+    folded = unicodedata.normalize("NFKD", folded).translate(_replacements())
+    return unicodedata.normalize("NFKC", folded)
+
+
+def _one_token(run: str) -> list[str]:
+    """Return a word or an emoji as it is."""
+    return [run]
+
+
+def _east_asian(run: str) -> list[str]:
+    """Return each Han character and each pair of neighbours, in their order."""
+    units = _units(run)
+    if len(units) == 1:
+        return units
+    found = []
+    for unit, following in zip(units, [*units[1:], ""], strict=True):
+        # A single kana is mostly grammar; a single Han character is mostly a word.
+        if _is_han(unit):
+            found.append(unit)
+        if following:
+            found.append(unit + following)
+    return found
+
+
+def _southeast_asian(run: str) -> list[str]:
+    """Return each run of two and of three characters, in their order."""
+    units = _units(run)
+    if len(units) == 1:
+        return units
+    n = len(units)
+    return [
+        "".join(units[i : i + size])
+        for i in range(n - 1)
+        for size in (2, 3)
+        if i + size <= n
+    ]
+
+
+def _units(run: str) -> list[str]:
+    """Return the characters of a run, each together with its marks."""
+    units: list[str] = []
+    for character in run:
+        if units and _is_mark(character):
+            units[-1] += character
+        else:
+            units.append(character)
+    return units
+
+
+_SPLITS = {
+    "emoji": _one_token,
+    "east": _east_asian,
+    "southeast": _southeast_asian,
+    "word": _one_token,
+}
+
+
+@cache
+def _run_pattern() -> re.Pattern[str]:
+    """Return the pattern of runs, each in the group of its kind."""
+    marks = _marks()
+    letter = rf"[^\W_{_SPACELESS}]"
+    part = f"{letter}+(?:[{marks}]+{letter}*)*"
+    groups = {
+        "east": f"[{_HAN}{_KANA}][{marks}{_HAN}{_KANA}]*",
+        "southeast": f"(?:(?=[{_SOUTHEAST}])[^{marks}])[{marks}{_SOUTHEAST}]*",
+        "word": f"{part}(?:{_JOINT}{part})*",
+        "emoji": f"[{_EMOJI}]",
+    }
+    return re.compile("|".join(f"(?P<{name}>{p})" for name, p in groups.items()))
+
+
+@cache
+def _is_mark(character: str) -> bool:
+    """Tell a combining mark from what it belongs to."""
+    return unicodedata.category(character).startswith("M")
+
+
+@cache
+def _marks() -> str:
+    """Return the ranges of all combining marks; `re` knows no category of Unicode."""
+    codes = _codes_of("M")
+    starts = [c for c in codes if not _category(c - 1).startswith("M")]
+    stops = [c for c in codes if not _category(c + 1).startswith("M")]
+    pairs = zip(starts, stops, strict=True)
+    return "".join(f"{chr(start)}-{chr(stop)}" for start, stop in pairs)
+
+
+@cache
+def _replacements() -> dict[int, str | None]:
+    """Return what single characters become: digits 0 to 9, signs of format nothing."""
+    found: dict[int, str | None] = dict.fromkeys(_codes_of("Cf"))
+    found |= {c: str(unicodedata.decimal(chr(c))) for c in _codes_of("Nd")}
+    # Selectors choose between pictures of the same character.
+    selectors = [*range(0x180B, 0x180E), *range(0xFE00, 0xFE10)]
+    found |= dict.fromkeys([*selectors, *range(0xE0100, 0xE01F0), ord(_TATWEEL)])
+    found |= dict.fromkeys(map(ord, _APOSTROPHES), "'")
+    found[ord(_ZERO_WIDTH_SPACE)] = " "
+    return found
+
+
+def _codes_of(kind: str) -> list[int]:
+    """Return the code points of a category, or of all that begin with a letter."""
+    codes = chain.from_iterable(_PLANES)
+    return [code for code in codes if _category(code).startswith(kind)]
+
+
+def _category(code: int) -> str:
+    """Return the general category of a code point, such as "Mn" for a mark."""
+    return unicodedata.category(chr(code))

@@ -1,0 +1,261 @@
+"""A store of judgements: appended, never changed, never lost.
+
+A judgement is stored once it has an answer: `add` returns after the commit.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, cast
+
+from linkspread.parameter_checks import check_count, check_positive
+from linkspread.storage.judged_pairs import JudgedPairs, gather_pairs
+from linkspread.storage.judgements import Judgement, Undo, check_judgement, check_undo
+from linkspread.storage.link_store_database import Database
+from linkspread.storage.link_store_places import open_database
+from linkspread.storage.link_store_rows import (
+    append_judgements,
+    append_undo,
+    count_judgements,
+    last_number,
+    read_page,
+)
+from linkspread.storage.link_store_tables import is_current, prepare_tables
+
+__all__ = ["LinkStore"]
+
+# Rows that are read together.
+PAGE = 1000
+
+
+class LinkStore:
+    """Judgements of people on pairs of items, in SQLite or PostgreSQL.
+
+    Open one with :meth:`open`. Several processes may write at once, and the threads
+    of one process may share a store.
+
+    Parameters
+    ----------
+    database : Database
+        Where the rows are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from linkspread.storage import Judgement, LinkStore
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pair = dict(left_view="text", left_id="t1", right_view="image", right_id=7)
+    >>> with LinkStore.open(f"{folder.name}/judgements.db") as store:
+    ...     first = store.add(Judgement(who="ann", **pair, verdict="must"))
+    ...     store.pairs().columns["image", "text"].weight
+    array([1.])
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, place: str | os.PathLike[str], *, timeout: float = 30.0) -> Self:
+        """Open a store, or create one.
+
+        Parameters
+        ----------
+        place : str or Path
+            Path of a file, or "postgresql://user@host:5432/database". What such a URL
+            leaves out comes from the environment (PGPASSWORD) or ~/.pgpass. It is
+            never shown in a message.
+        timeout : float, default=30.0
+            Seconds to wait while other processes write.
+
+        Returns
+        -------
+        store : LinkStore
+        """
+        check_positive(timeout, name="timeout", remedy="Give a number of seconds.")
+        database = open_database(place, timeout=timeout)
+        try:
+            if not database.read(is_current):
+                database.write(prepare_tables)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def add(self, judgement: Judgement) -> str:
+        """Store a judgement; it is on the disk when this returns.
+
+        Parameters
+        ----------
+        judgement : Judgement
+
+        Returns
+        -------
+        id : str
+            Its id. A judgement that is there already is not stored again.
+        """
+        return self.add_many([judgement])[0]
+
+    def add_many(self, judgements: Iterable[Judgement]) -> list[str]:
+        """Store judgements, all of them or none.
+
+        Parameters
+        ----------
+        judgements : iterable of Judgement
+
+        Returns
+        -------
+        ids : list of str
+        """
+        checked = [check_judgement(judgement) for judgement in judgements]
+        if checked:
+            self._database.write(append_judgements, judgements=checked)
+        return [judgement.id for judgement in checked]
+
+    def undo(self, id: str, *, who: str, note: str = "") -> str:
+        """Take a judgement back, which stays in the store but no longer counts.
+
+        An undo cannot be taken back: judge the pair again.
+
+        Parameters
+        ----------
+        id : str
+            Id of the judgement.
+        who : str
+            Who takes it back.
+        note : str, default=""
+
+        Returns
+        -------
+        id : str
+            Id of the undo. What was taken back before is not taken back again, and
+            the first undo is returned.
+        """
+        undo = check_undo(Undo(who=who, takes_back=id, note=note))
+        return self._database.write(append_undo, undo=undo)
+
+    def judgements(
+        self, *, active_only: bool = True, after: int = 0, limit: int | None = None
+    ) -> Iterator[Judgement]:
+        """Return the judgements that are there now, in their order.
+
+        Parameters
+        ----------
+        active_only : bool, default=True
+            Whether to leave out what was taken back.
+        after : int, default=0
+            Only those with a larger number.
+        limit : int, default=None
+            How many at most.
+
+        Returns
+        -------
+        judgements : iterator of Judgement
+        """
+        kind = "active" if active_only else "judgements"
+        found = self._rows(kind, after=after, limit=limit, until=self.last_number())
+        return cast(Iterator[Judgement], found)
+
+    def changes(
+        self, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[Judgement | Undo]:
+        """Return what is new after a number: judgements and undos in their order.
+
+        Numbers have no gaps and follow the order of the commits: whoever sees one has
+        seen, or can see, all smaller ones. The number of the last row that was seen
+        is where to ask again.
+
+        Parameters
+        ----------
+        after : int, default=0
+            Number of the last row that is known.
+        limit : int, default=None
+            How many at most.
+
+        Returns
+        -------
+        changes : iterator of Judgement and Undo
+        """
+        return self._rows("changes", after=after, limit=limit, until=self.last_number())
+
+    def pairs(self) -> JudgedPairs:
+        """Return what people say of pairs, as columns for each pair of views.
+
+        Of each person the last word on a pair counts, unless it was taken back. Rows
+        of several people on one pair stand beside each other.
+
+        Returns
+        -------
+        pairs : JudgedPairs
+            With the number of the last row it knows of, and the pairs about which
+            people disagree.
+        """
+        until = self.last_number()
+        active = self._rows("active", after=0, limit=None, until=until)
+        return gather_pairs(cast(Iterator[Judgement], active), until)
+
+    def count(self, *, active_only: bool = True) -> int:
+        """Return the number of judgements.
+
+        Parameters
+        ----------
+        active_only : bool, default=True
+            Whether to leave out what was taken back.
+
+        Returns
+        -------
+        n_judgements : int
+        """
+        return self._database.read(count_judgements, active_only=active_only)
+
+    def last_number(self) -> int:
+        """Return the number of the last judgement or undo, 0 for an empty store.
+
+        Returns
+        -------
+        number : int
+        """
+        return self._database.read(last_number)
+
+    def close(self) -> None:
+        """Close the connections; closing twice is no mistake."""
+        self._database.close()
+
+    def _rows(
+        self, kind: str, *, after: int, limit: int | None, until: int
+    ) -> Iterator[Any]:
+        """Return rows a page at a time, so that no transaction lasts long."""
+        remedy = "Leave it out to get all."
+        check_count(after, name="after", remedy=remedy, at_least=0)
+        if limit is not None:
+            check_count(limit, name="limit", remedy=remedy, at_least=0)
+        return self._pages(kind, after, limit, until)
+
+    def _pages(
+        self, kind: str, after: int, limit: int | None, until: int
+    ) -> Iterator[Any]:
+        """Yield the rows of one page after the other."""
+        left = until if limit is None else limit
+        while left > 0:
+            size = min(PAGE, left)
+            page: list[Any] = self._database.read(
+                read_page, after=after, until=until, size=size, kind=kind
+            )
+            yield from page
+            if len(page) < size:
+                return
+            left, after = left - size, page[-1].number
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<LinkStore: {self._database.name}>"
