@@ -59,7 +59,7 @@ def test_what_the_graph_does_not_reach_is_found_by_comparing_all(tmp_path):
 
 
 def test_the_graph_is_that_of_inner_products(tmp_path):
-    faiss = module._faiss("A test")
+    faiss = module.load_faiss("A test")
     path = write_faiss(make_given(5), tmp_path / "i", **BETWEEN, index="hnsw")
     index = read_faiss(path).index
     assert isinstance(index, faiss.IndexHNSWFlat)
@@ -115,7 +115,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
     def fail(index, path):
         raise RuntimeError("Error: write error: No space left on device\nat file.cpp")
 
-    monkeypatch.setattr(module._faiss("A test"), "write_index", fail)
+    monkeypatch.setattr(module.load_faiss("A test"), "write_index", fail)
     with pytest.raises(LinkspreadError, match="can be written, .* No space left"):
         write_faiss(make_given(9), tmp_path / "i", **BETWEEN)
     assert list(tmp_path.iterdir()) == []

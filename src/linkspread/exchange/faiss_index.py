@@ -5,7 +5,6 @@ faiss knows rows, not ids: row i of the index is ``ids[i]`` of ``images.faiss.js
 
 import hashlib
 import json
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkspread.estimators.cross_view_search import CrossViewSearch
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import (
     INDEXES,
     as_float32,
@@ -23,6 +22,7 @@ from linkspread.exchange.embeddings import (
     take_embeddings,
 )
 from linkspread.exchange.files import FilePath, new_file, reading
+from linkspread.graphs.approximate import load_faiss
 from linkspread.parameter_checks import check_count, check_name
 
 __all__ = ["FaissIndex", "read_faiss", "write_faiss"]
@@ -124,7 +124,7 @@ def write_faiss(
     path : Path
         The index file; the ids are beside it.
     """
-    faiss = _faiss("Writing an index")
+    faiss = load_faiss("Writing an index")
     check_name(index, INDEXES, name="index")
     taken = take_embeddings(
         model, source=source, target=target, role=role, dtype="float32"
@@ -152,7 +152,7 @@ def read_faiss(path: FilePath) -> FaissIndex:
     -------
     index : FaissIndex
     """
-    faiss = _faiss("Reading an index")
+    faiss = load_faiss("Reading an index")
     with reading(_beside(path), what="the ids of an index", writer="write_faiss"):
         text = _beside(path).read_text(encoding="utf-8")
         meaning, content = read_description(text), json.loads(text)
@@ -162,13 +162,6 @@ def read_faiss(path: FilePath) -> FaissIndex:
         if content.pop("checksum", None) != _checksum(Path(path), content):
             raise LinkspreadError("it is not the one that its ids were written with")
         return FaissIndex(faiss.read_index(str(path)), ids, **meaning)
-
-
-def _faiss(purpose: str) -> ModuleType:
-    """Import faiss, whose bindings are deprecated in newer versions of Python."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return require("faiss", extra="faiss", purpose=purpose)
 
 
 def _beside(path: FilePath) -> Path:

@@ -20,6 +20,7 @@ from linkspread.exchange.embeddings import (
 )
 from linkspread.exchange.postgres_copy import copy_blocks
 from linkspread.parameter_checks import check_name
+from linkspread.storage.postgres_failures import failure_reason
 
 __all__ = ["write_postgres"]
 
@@ -27,18 +28,6 @@ __all__ = ["write_postgres"]
 MAX_STORED = 16_000
 MAX_INDEXED = 2_000
 MAX_NAME = 63
-# What drivers say of a failed connection, and what is said here. Their own words may
-# quote the URL, and with it a password, so they are never passed on.
-REASONS = {
-    "authentication failed": "the server refuses the user or the password",
-    "no password supplied": "the server asks for a password",
-    "does not exist": "the server has no such database or user",
-    "refused": "no server answers there",
-    "No such file": "no server answers there",
-    "timeout": "the server does not answer in time",
-    "resolve": "the name of the host is not known",
-    "translate host": "the name of the host is not known",
-}
 
 
 def write_postgres(
@@ -205,8 +194,7 @@ def _connect(psycopg: ModuleType, url: str) -> Any:
         reason = "the connection failed"
         return psycopg.connect(url, client_encoding="utf8")
     except Exception as error:  # whatever it is, it may quote the URL
-        reasons = (REASONS[words] for words in REASONS if words in str(error))
-        reason = next(reasons, reason)
+        reason = failure_reason(error, otherwise=reason)
     # Outside of `except`: a traceback would show the driver's error as the cause.
     raise LinkspreadError(
         "`url` must lead to a PostgreSQL server, such as "

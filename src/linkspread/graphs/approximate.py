@@ -26,7 +26,14 @@ from linkspread.graphs.tiles import sort_candidates
 from linkspread.kernels.threads import count_threads, map_blocks
 from linkspread.progress import format_seconds, track
 
-__all__ = ["Cells", "METHODS", "approximate_neighbors", "check_method", "choose_method"]
+__all__ = [
+    "Cells",
+    "METHODS",
+    "approximate_neighbors",
+    "check_method",
+    "choose_method",
+    "load_faiss",
+]
 
 METHODS = ("exact", "approximate", "auto")
 
@@ -80,13 +87,13 @@ def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
     if method == "approximate":
         if obstacle:
             raise GraphError(obstacle)
-        _faiss()
+        load_faiss()
         return "approximate" if n_items >= LEAST_ITEMS else "exact"
     seconds, _ = knn_cost(n_items, n_features, n_neighbors)
     if method == "exact" or obstacle or seconds <= SLOW_SECONDS:
         return "exact"
     try:
-        _faiss()
+        load_faiss()
     except MissingDependencyError as error:
         logger.info("%s The search is exact: %s.", error, format_seconds(seconds))
         return "exact"
@@ -109,11 +116,22 @@ def _obstacle(index: NeighborIndex) -> str:
     return ""
 
 
-def _faiss() -> ModuleType:
-    """Import faiss, whose bindings are deprecated in newer versions of Python."""
+def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
+    """Import faiss, or say how to install it.
+
+    Parameters
+    ----------
+    purpose : str, default="method='approximate'"
+        What it is needed for.
+
+    Returns
+    -------
+    faiss : module
+    """
     with warnings.catch_warnings():
+        # Its bindings are deprecated in newer versions of Python.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return require("faiss", extra="faiss", purpose="method='approximate'")
+        return require("faiss", extra="faiss", purpose=purpose)
 
 
 def approximate_neighbors(
@@ -194,7 +212,7 @@ class Cells:
     """
 
     def __init__(self, index: NeighborIndex, n_neighbors: int, n_threads: int):
-        self.faiss = _faiss()
+        self.faiss = load_faiss()
         self.index = index
         self.n_neighbors = n_neighbors
         self.n_threads = n_threads

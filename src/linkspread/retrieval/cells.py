@@ -9,15 +9,13 @@ of what is found. Graphs of neighbours (HNSW) take longer to build, and are at a
 with queries that are vectors of another kind than the items.
 """
 
-import warnings
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import require
+from linkspread.graphs.approximate import load_faiss
 
-__all__ = ["ItemCells", "load_faiss"]
+__all__ = ["ItemCells"]
 
 Array = np.ndarray
 
@@ -28,19 +26,6 @@ FEWEST_PROBED = 4
 # Items per cell that k-means is trained on.
 N_TRAINED = 48
 SEED = 0
-
-
-def load_faiss() -> ModuleType:
-    """Import faiss, or say how to install it.
-
-    Returns
-    -------
-    faiss : module
-    """
-    with warnings.catch_warnings():
-        # Its bindings are deprecated in newer versions of Python.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return require("faiss", extra="faiss", purpose="method='approximate'")
 
 
 class ItemCells:

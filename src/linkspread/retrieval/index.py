@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from linkspread.exceptions import MissingDependencyError
+from linkspread.graphs.approximate import load_faiss
 from linkspread.parameter_checks import check_name
 from linkspread.retrieval.best import best_entries
-from linkspread.retrieval.cells import ItemCells, load_faiss
+from linkspread.retrieval.cells import ItemCells
 from linkspread.retrieval.rank import count_open, rank
 
 __all__ = ["ItemIndex", "METHODS", "choose_method"]

@@ -11,6 +11,7 @@ from linkspread.exceptions import StoreError, require
 from linkspread.storage.files import brief
 from linkspread.storage.link_store_database import Database
 from linkspread.storage.link_store_tables import sqlalchemy
+from linkspread.storage.postgres_failures import failure_reason
 
 __all__ = ["open_database"]
 
@@ -23,18 +24,6 @@ KEYWORDS = re.compile(r"(^|\s)(host|hostaddr|dbname|user|password|service)\s*=")
 BUSY_TIMEOUT, CONNECT_TIMEOUT = 1.0, 10
 # Bytes of a log of SQLite that is worth folding into its file.
 LONG_LOG = 1 << 22
-# What drivers say of a failed connection, and what is said here. Their own words may
-# quote the URL, and with it a password, so they are never passed on.
-REASONS = {
-    "authentication failed": "the server refuses the user or the password",
-    "no password supplied": "the server asks for a password",
-    "does not exist": "the server has no such database or user",
-    "refused": "no server answers there",
-    "No such file": "no server answers there",
-    "timeout": "the server does not answer in time",
-    "resolve": "the name of the host is not known",
-    "translate host": "the name of the host is not known",
-}
 
 
 def open_database(place: str | os.PathLike[str], *, timeout: float) -> Database:
@@ -165,8 +154,7 @@ def _connect_postgres(url: str, timeout: float) -> Any:
         _set_up_postgres(connection, timeout)
         return connection
     except Exception as error:  # whatever it is, it may quote the URL
-        reasons = (REASONS[said] for said in REASONS if said in str(error))
-        reason = next(reasons, reason)
+        reason = failure_reason(error, otherwise=reason)
     # Outside of `except`: a traceback would show the driver's error as the cause.
     raise StoreError(
         "`place` must lead to a PostgreSQL server, such as "
