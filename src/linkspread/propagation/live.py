@@ -122,10 +122,19 @@ class LiveSpread:
         changes : csr_array of shape (n, m)
             What is added to each link.
         """
-        i, j = changes.tocoo().coords
-        if len(i) == 0:
-            return
-        rows, columns = np.unique(i), np.unique(j)
+        entries = changes.tocoo()
+        # A few at a time: bases wider than they need be cost their square.
+        n_functions = max(len(self._separable.left), len(self._separable.right))
+        step = max(1, SLACK // n_functions)
+        for start in range(0, entries.nnz, step):
+            some = slice(start, start + step)
+            coords = tuple(own[some] for own in entries.coords)
+            piece = sparse.csr_array((entries.data[some], coords), shape=changes.shape)
+            self._add_few(part, piece)
+
+    def _add_few(self, part: int, changes: sparse.csr_array) -> None:
+        """Spread a few changes, and cut the bases if that made them too wide."""
+        rows, columns = (np.unique(own) for own in changes.tocoo().coords)
         G = changes[rows][:, columns].toarray()
         left = _filter_units(self.S_x, rows, self._separable.left)
         right = _filter_units(self.S_y, columns, self._separable.right)
