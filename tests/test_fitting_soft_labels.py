@@ -122,3 +122,17 @@ def test_fits_that_say_nothing_of_use_leave_the_first(rng):
     targets = rng.choice([-1.0, 1.0], 2000)
     weights = pair_weights([-targets, -2 * targets], targets, np.ones(2000))
     assert weights.tolist() == [1.0, 0.0]
+
+
+def test_a_prior_counts_until_pairs_tell_otherwise(rng):
+    targets = rng.choice([-1.0, 1.0], 2000)
+    fits = [targets + rng.standard_normal(2000) for _ in range(2)]
+    some = slice(0, 4)
+    few = pair_weights([f[some] for f in fits], targets[some], np.ones(4), prior=[9, 1])
+    sizes = [np.sqrt(np.mean(f[some] ** 2)) for f in fits]
+    assert few[0] * sizes[0] > 5 * few[1] * sizes[1]
+    many = pair_weights(fits, targets, np.ones(2000), prior=[9, 1])
+    assert 0.5 < many[1] / many[0] < 1.5
+    alike = pair_weights(fits, targets, np.ones(2000))
+    same = pair_weights(fits, targets, np.ones(2000), prior=[3, 3])
+    np.testing.assert_array_equal(alike, same)

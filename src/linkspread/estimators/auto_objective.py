@@ -16,15 +16,16 @@ from linkspread.estimators.candidates import Material, label_candidates, pair_ca
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.objective import FittingObjective
 from linkspread.estimators.similar_items import SimilarItems
+from linkspread.fitting.diffused_pairs import DiffusedFit, fit_diffused
 from linkspread.fitting.embeddings import Added, WithColumn, add_column
 from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
+from linkspread.fitting.heat import Diffusion
 from linkspread.fitting.labels import LabelFit, fit_labels
 from linkspread.fitting.mass import share_rows
 from linkspread.fitting.matches import MatchFit, fit_matches, partner_targets
-from linkspread.fitting.pairs import PairFit, fit_pairs, pair_targets
+from linkspread.fitting.pairs import DENSE_PAIRS, PairFit, fit_pairs, pair_targets
 from linkspread.fitting.ridge import RIDGES
 from linkspread.fitting.stacking import SHARPNESS, class_weights, pair_weights
-from linkspread.fitting.view_kernels import ViewKernel
 from linkspread.propagation.smoothing import smooth_over_graph
 
 __all__ = ["AutoObjective", "MemberEmbedding", "Memberships"]
@@ -37,10 +38,14 @@ SMOOTHINGS = (0.0, 0.2, 0.4)
 RIDGE_OF_SINGLES = 0.3
 PAIR_RIDGES = (0.1, 1.0, 10.0)
 MATCH_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+# How much fits of not too many pairs count before anything is known; others less.
+PRIOR_SHARES = {"graph": 2.0, "affinity 0.5": 1.0, "32 components": 1.0}
+RARELY = 0.25
 # Share of cannot-links below which must-links are all there is to learn from.
 FEW_CANNOT = 0.05
 
-Kernels = Mapping[str, tuple[ViewKernel, ViewKernel]]
+# Two of one kind under each name.
+Kernels = Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +119,7 @@ class AutoObjective(FittingObjective):
     metrics: Mapping[str, Any]
     story: dict[str, str] = field(default_factory=dict)
     _memberships: dict[str, Memberships] = field(default_factory=dict)
-    _kernels: dict[str, dict[str, ViewKernel]] = field(default_factory=dict)
+    _kernels: dict[tuple[str, bool], dict[str, Any]] = field(default_factory=dict)
 
     def told(self) -> dict[str, Any]:
         """Return what was chosen, in sentences."""
@@ -188,21 +193,25 @@ class AutoObjective(FittingObjective):
 
     def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
         """Fit judged pairs by all candidates, and add the fits."""
-        left, right = self._candidates(source), self._candidates(target)
-        kernels = {name: (left[name], right[name]) for name in left if name in right}
         cannot = -pairs.data[pairs.data < 0].sum() / np.abs(pairs.data).sum()
-        weigh = _weigh_matches if cannot < FEW_CANNOT else _weigh_judged
+        is_matched = cannot < FEW_CANNOT
+        diffusing = not is_matched and pairs.nnz <= DENSE_PAIRS
+        left, right = (self._candidates(view, diffusing) for view in (source, target))
+        kernels = {name: (left[name], right[name]) for name in left if name in right}
+        weigh = _weigh_matches if is_matched else _weigh_judged
         fits, shares, told = weigh(kernels, pairs, self.balance)
         what = f"pairs of {source!r} and {target!r}"
         self.story[what] = _tell(what, list(kernels), told, pairs.nnz)
         rank = largest_rank(pairs, self.rank)
         return add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
 
-    def _candidates(self, view: str) -> dict[str, ViewKernel]:
+    def _candidates(self, view: str, diffusing: bool) -> dict[str, Any]:
         """Return the kernels of a view for pairs, made now if not before."""
-        if view not in self._kernels:
-            self._kernels[view] = dict(pair_candidates(self._material(view)))
-        return self._kernels[view]
+        key = view, diffusing
+        if key not in self._kernels:
+            made = pair_candidates(self._material(view), diffusing=diffusing)
+            self._kernels[key] = dict(made)
+        return self._kernels[key]
 
     def _material(self, view: str) -> Material:
         """Return what kernels of a view are made of."""
@@ -217,15 +226,17 @@ class AutoObjective(FittingObjective):
 
 def _weigh_judged(
     kernels: Kernels, pairs: sparse.csr_array, balance: Any
-) -> tuple[list[PairFit], Array, Array]:
+) -> tuple[list[PairFit | DiffusedFit], Array, Array]:
     """Fit must- and cannot-links by each kernel; return weights and shares too."""
     targets, weights = pair_targets(pairs, balance)
-    fits = [
-        fit_pairs(both, pairs, targets, weights, ridges=PAIR_RIDGES)
-        for both in kernels.values()
-    ]
+    fits: list[PairFit | DiffusedFit] = []
+    for both in kernels.values():
+        fit = fit_diffused if isinstance(both[0], Diffusion) else fit_pairs
+        fits.append(fit(both, pairs, targets, weights, ridges=PAIR_RIDGES))
     held_out = [fit.fit.held_out[:, 0] for fit in fits]
-    shares = pair_weights(held_out, targets, weights)
+    prior = [PRIOR_SHARES.get(name, RARELY) for name in kernels]
+    is_few = len(targets) <= DENSE_PAIRS
+    shares = pair_weights(held_out, targets, weights, prior=prior if is_few else None)
     sizes = [float(np.sqrt(np.nanmean(own**2))) for own in held_out]
     return fits, shares, shares * sizes
 

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from linkspread.estimators.graph_choice import GivenGraph
 from linkspread.estimators.similar_items import SimilarItems
+from linkspread.fitting.heat import Diffusion
 from linkspread.fitting.kernel_choice import (
     affinity_kernel,
     is_histogram,
@@ -88,20 +89,29 @@ def label_candidates(made_of: Material) -> Candidates:
             yield f"affinity {width:g}, {second}", kernel
 
 
-def pair_candidates(made_of: Material) -> Candidates:
+def pair_candidates(
+    made_of: Material, *, diffusing: bool
+) -> Iterator[tuple[str, ViewKernel | Diffusion]]:
     """Yield kernels for judged pairs, in an order that all views share.
 
     Parameters
     ----------
     made_of : Material
+    diffusing : bool
+        Whether the kernel of the graph is one of heat at several times, for fits of
+        not too many pairs.
 
     Yields
     ------
     name : str
-    kernel : ViewKernel
+    kernel : ViewKernel or Diffusion
     """
     X, graph, metric = made_of.X, made_of.graph, made_of.metric
-    yield "graph", _graph_kernel(graph, made_of.S, NEAR, made_of.view)
+    if diffusing:
+        similar = SimilarItems(graph, made_of.view)
+        yield "graph", Diffusion(made_of.S, similar=similar)
+    else:
+        yield "graph", _graph_kernel(graph, made_of.S, NEAR, made_of.view)
     if isinstance(graph, GivenGraph):
         return
     best = metric

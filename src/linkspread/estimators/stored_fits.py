@@ -18,6 +18,7 @@ from linkspread.fitting.extensions import (
     DenseExtension,
     FeatureExtension,
     GraphExtension,
+    HeatExtension,
 )
 from linkspread.fitting.fitted_pair import FittedPair, PairEmbedding
 from linkspread.fitting.gaussian_kernel import GaussianKernel
@@ -53,8 +54,8 @@ Array = np.ndarray
 
 KERNEL = instance(AffinityKernel, FeatureKernel, GraphKernel, MixedKernel)
 EMBEDDING = instance(
-    Added, Changed, DenseExtension, FeatureExtension, GraphExtension, Joined,
-    MemberEmbedding, WithColumn,
+    Added, Changed, DenseExtension, FeatureExtension, GraphExtension, HeatExtension,
+    Joined, MemberEmbedding, WithColumn,
 )  # fmt: skip
 METRIC = Kind("a metric", lambda value: isinstance(value, str) and value in METRICS)
 MASS = Kind("a mass", lambda value: isinstance(value, str) and value in CHANGES)
@@ -154,9 +155,11 @@ def _check_members(embed: MemberEmbedding) -> bool:
     return embed.spread.shape == (n_items, embed.logits.width)
 
 
-def _check_graph_extension(extension: GraphExtension) -> bool:
+def _check_graph_extension(extension: GraphExtension | HeatExtension) -> bool:
     """Tell whether values are of the items of the graph."""
-    sizes = {len(extension.diagonal), len(extension.reached)}
+    sizes = {len(extension.reached)}
+    if isinstance(extension, GraphExtension):
+        sizes.add(len(extension.diagonal))
     if isinstance(extension.similar, SimilarItems):
         sizes.add(extension.similar.graph.affinity_.shape[0])
     return len(sizes) == 1
@@ -243,6 +246,11 @@ STORED_FITS = (
             "diagonal": array(1),
             "reached": array(2),
         },
+        check=_check_graph_extension,
+    ),
+    Stored(
+        HeatExtension,
+        {"similar": instance(SimilarItems) | NOTHING, "reached": array(2)},
         check=_check_graph_extension,
     ),
     Stored(

@@ -4,14 +4,21 @@ A kernel makes one from the coefficients of a fit, and keeps in it only what row
 come later need. The sum, the change and the joining of such values are in `embeddings`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-__all__ = ["DenseExtension", "FeatureExtension", "GraphExtension", "KernelExtension"]
+__all__ = [
+    "DenseExtension",
+    "FeatureExtension",
+    "GraphExtension",
+    "HeatExtension",
+    "KernelExtension",
+    "join_heat",
+]
 
 Array = np.ndarray
 
@@ -76,6 +83,56 @@ class GraphExtension:
         own = near.multiply(near) @ self.diagonal
         own = (1 - self.alpha) + self.alpha**2 * own
         return self.alpha * (near @ self.reached) / np.sqrt(own)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class HeatExtension:
+    """Values of new rows by the heat that reaches them from their neighbours.
+
+    Attributes
+    ----------
+    similar : callable or None
+        Returns the normalised similarities of new rows to all items, sparse.
+    reached : ndarray of shape (n_items, c)
+        What arrives from each item along a similarity of 1.
+    """
+
+    similar: Callable[[Any], Any] | None
+    reached: Array
+
+    @property
+    def width(self) -> int:
+        """Number of values of each row."""
+        return self.reached.shape[1]
+
+    def __call__(self, rows: Any) -> Array:
+        """Return the values of shape (q, c)."""
+        if self.similar is None:
+            raise ValueError("this kernel was made without `similar`")
+        return sparse.csr_array(self.similar(rows)) @ self.reached
+
+
+def join_heat(extensions: Sequence[Any]) -> list[Any]:
+    """Return extensions whose sum is the same, with one for all heat of a graph.
+
+    Parameters
+    ----------
+    extensions : sequence of embeddings
+
+    Returns
+    -------
+    extensions : list of embeddings
+    """
+    joined: list[Any] = []
+    for own in extensions:
+        last = joined[-1] if joined else None
+        if not isinstance(own, HeatExtension) or not isinstance(last, HeatExtension):
+            joined.append(own)
+        elif own.similar is last.similar:
+            joined[-1] = HeatExtension(own.similar, last.reached + own.reached)
+        else:
+            joined.append(own)
+    return joined
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import block_diag
 
+from linkspread.fitting.diffused_pairs import DiffusedFit
 from linkspread.fitting.embeddings import Added, Embedding, Joined
+from linkspread.fitting.extensions import join_heat
 from linkspread.fitting.matches import MatchFit
-from linkspread.fitting.pairs import PairFit
+from linkspread.fitting.pairs import PairFit, Term
 from linkspread.propagation.lowrank import sketch
 
 __all__ = ["FittedPair", "PairEmbedding", "add_pair_fits", "join_scores"]
@@ -94,7 +95,7 @@ def join_scores(parts: Sequence[FittedPair]) -> FittedPair:
 
 
 def add_pair_fits(
-    fits: Sequence[PairFit | MatchFit],
+    fits: Sequence[PairFit | DiffusedFit | MatchFit],
     weights: Sequence[float],
     *,
     rank: int | None,
@@ -104,7 +105,7 @@ def add_pair_fits(
 
     Parameters
     ----------
-    fits : sequence of PairFit or MatchFit
+    fits : sequence of PairFit, DiffusedFit or MatchFit
     weights : sequence of float
     rank : int or None
         Largest number of dimensions; None for what `tol` needs.
@@ -116,7 +117,7 @@ def add_pair_fits(
     scores : FittedPair
     """
     used = [(w, fit) for w, fit in zip(weights, fits, strict=True) if w > 0]
-    operator = _KernelSum([(w * fit.coefficients, *fit.kernels) for w, fit in used])
+    operator = _KernelSum([(w * C, x, y) for w, fit in used for C, x, y in fit.terms])
     left, right, cores, error = sketch(operator, tol=tol, rank=rank)
     return FittedPair(
         left=left,
@@ -161,7 +162,7 @@ class PairEmbedding:
 class _KernelSum:
     """Apply ``sum_k K_xk C_k K_yk`` to thin blocks, as `sketch` asks for it."""
 
-    def __init__(self, terms: list[tuple[sparse.csr_array, Any, Any]]) -> None:
+    def __init__(self, terms: list[Term]) -> None:
         self.terms = terms
         self.shape = terms[0][0].shape
         self.dtype = np.dtype(np.float64)
@@ -182,4 +183,5 @@ class _KernelSum:
         for C, x, y in self.terms:
             coefficients = C @ (y @ basis)
             parts.append(x.extension(coefficients, x @ coefficients))
+        parts = join_heat(parts)
         return Added(tuple(parts), (1.0,) * len(parts))

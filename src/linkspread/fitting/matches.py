@@ -18,6 +18,7 @@ from scipy.linalg import eigh
 from scipy.special import log_softmax
 
 from linkspread.fitting.nystrom import kernel_directions, leading_features
+from linkspread.fitting.pairs import Term
 from linkspread.fitting.view_kernels import FeatureKernel, ViewKernel
 
 __all__ = [
@@ -179,6 +180,11 @@ class MatchFit:
     coefficients: MatchCoefficients
     held_out: Array
     scale: float
+
+    @property
+    def terms(self) -> list[Term]:
+        """What the scores are the sum of."""
+        return [(self.coefficients, *self.kernels)]
 
 
 def fit_matches(

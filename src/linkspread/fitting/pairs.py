@@ -6,7 +6,7 @@ pairs: ``F = K_x C K_y`` with coefficients C at these pairs only.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,9 +17,11 @@ from linkspread.fitting.view_kernels import DENSE_ITEMS, ViewKernel
 from linkspread.kernels import sampled_products
 from linkspread.links.balance import Balance
 
-__all__ = ["PairFit", "fit_pairs", "pair_targets"]
+__all__ = ["PairFit", "Term", "fit_pairs", "pair_targets"]
 
 Array = np.ndarray
+# Coefficients C and two kernels; what a term adds to the scores is K_x C K_y.
+Term = tuple[Any, ViewKernel, ViewKernel]
 
 # Judged pairs up to which their kernel is formed and factorised.
 DENSE_PAIRS = 3000
@@ -44,6 +46,11 @@ class PairFit:
     fit: RidgeFit
     rows: Array
     columns: Array
+
+    @property
+    def terms(self) -> list[Term]:
+        """What the scores are the sum of."""
+        return [(self.coefficients, *self.kernels)]
 
 
 def pair_targets(pairs: sparse.csr_array, balance: Balance) -> tuple[Array, Array]:

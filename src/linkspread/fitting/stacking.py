@@ -18,7 +18,7 @@ Array = np.ndarray
 # The sum of the weights of all fits before anything is known: how sharply a fitted
 # membership of 1 against 0 separates two classes.
 SHARPNESS = 10.0
-# How many judged pairs equal weights are worth.
+# How many judged pairs the weights that are expected are worth.
 PRIOR_PAIRS = 50.0
 
 
@@ -57,7 +57,13 @@ def class_weights(
     return _never_nothing(found)
 
 
-def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> Array:
+def pair_weights(
+    held_out: Sequence[Array],
+    targets: Array,
+    weights: Array,
+    *,
+    prior: Sequence[float] | None = None,
+) -> Array:
     """Return weights whose sum of fits is nearest to the targets.
 
     Parameters
@@ -66,29 +72,32 @@ def pair_weights(held_out: Sequence[Array], targets: Array, weights: Array) -> A
         Of each fit, the values of pairs that were left out; NaN for others.
     targets : ndarray of shape (n_pairs,)
     weights : ndarray of shape (n_pairs,)
+    prior : sequence of float of shape (n_fits,), default=None
+        How much each fit counts before anything is known; None for all alike. The
+        less a fit is trusted, the more pairs it takes to make it count.
 
     Returns
     -------
     weights : ndarray of shape (n_fits,)
         Not all 0.
     """
+    trust = np.ones(len(held_out)) if prior is None else np.asarray(prior, dtype=float)
+    trust = trust / trust.sum()
     fits = np.column_stack(held_out)
     known = ~np.isnan(fits).any(axis=1)
     fits, targets, weights = fits[known], targets[known], weights[known]
     scales = np.sqrt(np.average(fits**2, axis=0, weights=weights))
     scales = np.where(scales > 0, scales, 1.0)
     fits = fits / scales
-    mean = fits.mean(axis=1)
+    mean = fits @ trust
     slope = float((weights * mean) @ targets) / (float((weights * mean) @ mean) or 1.0)
     # A fit that says the contrary of what is so is still better than nothing: fits of
     # few pairs err that way by chance.
     size = float(np.sqrt(np.average(targets**2, weights=weights)))
-    equal = max(slope, 0.1 * size) / fits.shape[1]
-    root = np.sqrt(PRIOR_PAIRS * np.mean(weights))
-    rows = np.vstack([np.sqrt(weights)[:, None] * fits, root * np.eye(fits.shape[1])])
-    aims = np.concatenate(
-        [np.sqrt(weights) * targets, np.full(fits.shape[1], root * equal)]
-    )
+    expected = max(slope, 0.1 * size) * trust
+    roots = np.sqrt(PRIOR_PAIRS * np.mean(weights) / (len(trust) * trust))
+    rows = np.vstack([np.sqrt(weights)[:, None] * fits, np.diag(roots)])
+    aims = np.concatenate([np.sqrt(weights) * targets, roots * expected])
     return _never_nothing(nnls(rows, aims)[0] / scales)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from linkspread.exceptions import LinkError
 from linkspread.links.balance import Balance, balance_classes
@@ -74,7 +75,7 @@ def label_factors(
         return None
     cores = [balance_classes(_mass(a), _mass(b), balance) for a, b in blocks]
     lefts, rights = zip(*blocks, strict=True)
-    return join_columns(lefts), sparse.block_diag(cores).toarray(), join_columns(rights)
+    return join_columns(lefts), block_diag(*cores), join_columns(rights)
 
 
 def describe_labels(labels: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.fitting.heat import HeatKernel
 from linkspread.fitting.view_kernels import (
     DenseKernel,
     FeatureKernel,
@@ -120,6 +121,8 @@ def kernel_row(kernel: ViewKernel, item: Asked) -> Array:
     if isinstance(kernel, GraphKernel):
         near, factor = _new_neighbors(kernel, item)
         return factor * (kernel @ (kernel.lengths * near)[:, None])[:, 0]
+    if isinstance(kernel, HeatKernel):
+        return kernel.arriving(_similarities(kernel, item)[:, None])[:, 0]
     if isinstance(kernel, FeatureKernel):
         return kernel.features @ np.asarray(kernel.embed(item.rows))[0]
     if isinstance(kernel, DenseKernel):
@@ -146,6 +149,8 @@ def take_steps(kernel: ViewKernel, item: Asked, coefficients: Array) -> Steps:
         several = zip(kernel.weights, kernel.kernels, strict=True)
         first, *others = (w * take_steps(own, item, coefficients) for w, own in several)
         return sum(others, first)
+    if isinstance(kernel, HeatKernel):
+        return _take_heat_steps(kernel, item, coefficients)
     if not isinstance(kernel, GraphKernel):
         zeros = np.zeros(kernel.n_items)
         return Steps(zeros, zeros, 0.0, float(kernel_row(kernel, item) @ coefficients))
@@ -153,19 +158,41 @@ def take_steps(kernel: ViewKernel, item: Asked, coefficients: Array) -> Steps:
     if item.position is None:
         near, factor = _new_neighbors(kernel, item)
         return Steps(factor * near * values, near, 0.0, 0.0)
-    i, near = item.position, np.zeros(kernel.n_items)
-    row = slice(kernel.S.indptr[i], kernel.S.indptr[i + 1])
-    near[kernel.S.indices[row]] = kernel.S.data[row]
+    i, near = item.position, _fitted_neighbors(kernel.S, item.position)
     own = (1 - kernel.alpha) * float(coefficients[i]) / kernel.lengths[i] ** 2
     shares = kernel.alpha * near * values / kernel.lengths[i]
     return Steps(shares, near, own, 0.0)
 
 
-def _new_neighbors(kernel: GraphKernel, item: Asked) -> tuple[Array, float]:
-    """Return the similarities of a new item, and what its values are multiplied by."""
+def _take_heat_steps(kernel: HeatKernel, item: Asked, coefficients: Array) -> Steps:
+    """Split what an item gets of heat by the neighbour that the last step is from."""
+    reached = kernel.arriving(coefficients[:, None])[:, 0]
+    if item.position is None:
+        near = _similarities(kernel, item)
+        return Steps(near * reached, near, 0.0, 0.0)
+    near = _fitted_neighbors(kernel.S, item.position)
+    own = np.exp(-kernel.time) * float(coefficients[item.position])
+    return Steps(near * reached, near, own, 0.0)
+
+
+def _fitted_neighbors(S: sparse.csr_array, position: int) -> Array:
+    """Return the similarities of a fitted item to all."""
+    near = np.zeros(S.shape[0])
+    row = slice(S.indptr[position], S.indptr[position + 1])
+    near[S.indices[row]] = S.data[row]
+    return near
+
+
+def _similarities(kernel: GraphKernel | HeatKernel, item: Asked) -> Array:
+    """Return the similarities of a new item to all."""
     if kernel.similar is None:
         raise ValueError("this kernel was made without `similar`")
-    near = sparse.csr_array(kernel.similar(item.rows)).toarray()[0].astype(np.float64)
+    return sparse.csr_array(kernel.similar(item.rows)).toarray()[0].astype(np.float64)
+
+
+def _new_neighbors(kernel: GraphKernel, item: Asked) -> tuple[Array, float]:
+    """Return the similarities of a new item, and what its values are multiplied by."""
+    near = _similarities(kernel, item)
     # As `GraphExtension` has it: the diagonal that the item would have.
     own = (1 - kernel.alpha) + kernel.alpha**2 * float(near**2 @ kernel.plain_diagonal)
     return near, kernel.alpha / np.sqrt(own)
