@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.features import PictureFeatures
+from linkspread.graphs import nearest_neighbors
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")
 
@@ -123,6 +125,15 @@ def test_inputs_are_not_modified(fitted, pictures):
     assert_array_equal(pictures, before)
 
 
+def test_the_metric_is_one_that_graphs_know(fitted, pictures):
+    X = fitted.transform(pictures)
+    assert fitted.metric_ == "hellinger"
+    found, _ = nearest_neighbors(X, n_neighbors=1, metric=fitted.metric_)
+    # Rows are 16 histograms; roots of their shares are compared.
+    distances = cdist(np.sqrt(X), np.sqrt(X)) + 9 * np.eye(6)
+    assert_array_equal(found[:, 0], distances.argmin(axis=1))
+
+
 def test_flat_pictures_are_no_trouble():
     flat = np.zeros((3, 64, 64), dtype=np.uint8)
     X = make_features(n_words=2).fit_transform(flat)
@@ -145,7 +156,7 @@ def test_a_damaged_file_is_named(fitted, pictures, tmp_path, content):
 
 
 def test_a_missing_file_is_named(fitted, tmp_path):
-    message = "nowhere.png must be a complete picture, got FileNotFoundError"
+    message = "nowhere.png must be a complete picture, got a path without a file"
     with pytest.raises(LinkspreadError, match=message):
         fitted.transform([tmp_path / "nowhere.png"])
 

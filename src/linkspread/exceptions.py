@@ -10,6 +10,7 @@
     │   └── UnknownItemError      links or queries name items that no view has
     ├── ModelError                a model cannot be stored, or its folder not be read
     ├── StoreError                a link store cannot be opened, read or written
+    ├── UnreadablePicture         a picture cannot be read; `kind` says why
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 
@@ -32,6 +33,7 @@ __all__ = [
     "ModelError",
     "StoreError",
     "UnknownItemError",
+    "UnreadablePicture",
     "ViewError",
     "require",
 ]
@@ -67,6 +69,23 @@ class ModelError(LinkspreadError):
 
 class StoreError(LinkspreadError):
     """A link store cannot be opened, read or written."""
+
+
+class UnreadablePicture(LinkspreadError):
+    """A picture cannot be read.
+
+    Parameters
+    ----------
+    message : str
+    kind : str, default="damaged"
+        Why, in a word or two: "missing", "broken link", "no permission", "directory",
+        "not a file", "empty", "not a picture", "unsupported format", "corrupt header",
+        "truncated", "damaged" or "too large".
+    """
+
+    def __init__(self, message: str, kind: str = "damaged") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class BlockTooLargeError(LinkspreadError):

@@ -23,7 +23,10 @@ def naming(view: str) -> Iterator[None]:
     try:
         yield
     except LinkspreadError as error:
-        raise type(error)(f"view {view!r}: {error}") from error
+        named = type(error)(f"view {view!r}: {error}")
+        # Some errors have more to say than their message.
+        vars(named).update(vars(error))
+        raise named from error
 
 
 def check_name(value: Any, names: Iterable[str], *, name: str) -> str:

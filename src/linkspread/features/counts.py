@@ -15,7 +15,14 @@ from scipy import sparse
 from linkspread.exceptions import LinkspreadError
 from linkspread.parameter_checks import check_count
 
-__all__ = ["check_texts", "choose_tokens", "count_tokens", "is_missing", "row_shares"]
+__all__ = [
+    "check_text",
+    "check_texts",
+    "choose_tokens",
+    "count_tokens",
+    "is_missing",
+    "row_shares",
+]
 
 # From this many texts on, a token that only one of them has is left out by default:
 # there are very many of these, and none makes two texts alike.
@@ -35,6 +42,20 @@ def check_texts(texts: Any) -> Iterator[Any]:
     for text in texts:
         # pyarrow's columns yield scalars of its own.
         yield text.as_py() if hasattr(text, "as_py") else text
+
+
+def check_text(text: Any, position: int) -> str:
+    """Return a text that is a string, or name the one that is not."""
+    if isinstance(text, str):
+        return text
+    remedy = (
+        "Decode it first, for instance by `text.decode('utf-8')`"
+        if isinstance(text, bytes | bytearray)
+        else "Turn it into a string, or into None where there is no text"
+    )
+    raise LinkspreadError(
+        f"text {position} must be a string, got {type(text).__name__}. {remedy}."
+    )
 
 
 def is_missing(text: Any) -> bool:

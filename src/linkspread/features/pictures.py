@@ -10,20 +10,20 @@ Classical features that need no trained network and no download:
 ((3, 2520), [16.0, 16.0, 16.0])
 """
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.features.codebooks import (
+    check_at_least,
+    draw_descriptors,
+    learn_codebook,
+    nearest_words,
+)
 from linkspread.features.descriptors import N_VALUES, local_descriptors
 from linkspread.features.histograms import (
     N_COLOURS,
@@ -35,7 +35,8 @@ from linkspread.features.histograms import (
     pattern_codes,
 )
 from linkspread.features.images import check_pictures, open_picture, rescale
-from linkspread.progress import track
+from linkspread.features.states import StoredTransformer, table
+from linkspread.features.threads import for_each, single_threaded
 
 __all__ = ["PictureFeatures"]
 
@@ -45,24 +46,18 @@ _WORD_SCALES = (1.0, 0.7, 0.5)
 # Patterns are told apart by scale and opponent channel.
 _N_CODES = len(_PATTERN_SCALES) * 3 * N_PATTERNS
 _MIN_SIZE = 64
-# Pictures and local descriptors that the codebook is learnt from, and the length of
-# these once projected.
-_N_SAMPLED = 1000
-_N_SAMPLES = 100_000
+# Length of local descriptors once projected.
 _N_COMPONENTS = 64
-# The BLAS limit belongs to the process: two calls that set and restored it in turns
-# could leave it at one thread for good.
-_BLAS_LOCK = threading.Lock()
 
 
-class PictureFeatures(TransformerMixin, BaseEstimator):
+class PictureFeatures(StoredTransformer):
     """Describe pictures by their colours, local patterns and visual words.
 
     A row holds histograms, each with the sum 1, side by side: of colours (HSV), of
     uniform local binary patterns (in three opponent colours at two scales) and of
     visual words (k-means of SIFT-like descriptors), each of them once for the whole
-    picture and once for its three horizontal strips. Compare them as histograms, for
-    instance by the Euclidean distance of their square roots (Hellinger) or by chi2.
+    picture and once for its three horizontal strips. Compare them as histograms: by
+    the Euclidean distance of their square roots (Hellinger), or by chi2.
 
     Parameters
     ----------
@@ -87,6 +82,8 @@ class PictureFeatures(TransformerMixin, BaseEstimator):
     blocks_ : dict from str to slice
         Columns of "colour", "pattern" and "word", and of each "by strip". Rows have
         the sum 6 in the blocks of patterns, which are six histograms, else 1.
+    metric_ : str
+        "hellinger", the distance that suits these features.
 
     Examples
     --------
@@ -96,6 +93,12 @@ class PictureFeatures(TransformerMixin, BaseEstimator):
     >>> PictureFeatures(n_words=8, random_state=0).fit(grey).transform(grey).shape
     (2, 2472)
     """
+
+    _metric = "hellinger"
+    _stored: ClassVar[dict[str, Any]] = {
+        "codebook_": table(np.float32, 2),
+        "projection_": table(np.float32, 2),
+    }
 
     def __init__(
         self,
@@ -126,27 +129,21 @@ class PictureFeatures(TransformerMixin, BaseEstimator):
         -------
         self : PictureFeatures
         """
-        _check_at_least("n_words", self.n_words, 1)
-        _check_at_least("size", self.size, _MIN_SIZE)
+        check_at_least("n_words", self.n_words, 1)
+        check_at_least("size", self.size, _MIN_SIZE)
         check_pictures(pictures)
         random_state = check_random_state(self.random_state)
-        seed = random_state.randint(np.iinfo(np.int32).max)
-        # These give descriptors enough for a codebook, however large the collection.
-        chosen = random_state.permutation(len(pictures))[:_N_SAMPLED]
-        drawn: list[Any] = [None] * len(chosen)
 
-        def draw(i: int) -> None:
-            picture = pictures[chosen[i]]
-            levels = _word_levels(open_picture(picture, chosen[i], self.size))
-            found = np.concatenate([level.reshape(-1, N_VALUES) for level in levels])
-            # A seed of each picture's own: threads finish in any order.
-            places = np.random.default_rng([seed, i]).permutation(len(found))
-            drawn[i] = found[places[: _N_SAMPLES // len(chosen)]]
+        def describe(i: int) -> np.ndarray:
+            levels = _word_levels(open_picture(pictures[i], i, self.size))
+            return np.concatenate([level.reshape(-1, N_VALUES) for level in levels])
 
-        self._for_each(draw, len(chosen), "descriptors of pictures")
-        # Threads wait by spinning: work in small steps is faster in a single one.
-        with _BLAS_LOCK, threadpool_limits(1):
-            self._learn_words(np.concatenate(drawn), random_state)
+        each = self._each("descriptors of pictures")
+        drawn = draw_descriptors(
+            len(pictures), describe, random_state=random_state, each=each
+        )
+        single_threaded(lambda: self._learn_words(np.concatenate(drawn), random_state))
+        self._complete()
         return self
 
     def transform(self, pictures: Sequence[Any]) -> np.ndarray:
@@ -174,38 +171,31 @@ class PictureFeatures(TransformerMixin, BaseEstimator):
             parts = [part for t in tables for part in (t.sum(axis=0), t.ravel())]
             X[i] = np.concatenate(parts)
 
-        self._for_each(describe, len(pictures), "features of pictures")
+        self._each("features of pictures")(describe, len(pictures))
         return X
 
-    def _for_each(self, work: Callable[[int], None], n: int, label: str) -> None:
-        """Do the work of each picture, in threads that each hold one picture."""
-        n_threads = _count_threads(self.n_jobs)
-        with _BLAS_LOCK, threadpool_limits(1, user_api="blas"):
-            with ThreadPoolExecutor(n_threads) as pool:
-                done = pool.map(work, range(n))
-                for _ in track(done, total=n, label=label, verbose=self.verbose):
-                    pass
+    def _each(self, label: str) -> Callable[[Callable[[int], None], int], None]:
+        """Return a function that does the work of each picture."""
+        return partial(for_each, label=label, n_jobs=self.n_jobs, verbose=self.verbose)
 
     def _learn_words(self, samples: np.ndarray, random_state: Any) -> None:
-        """Set the projection, the codebook and the columns of the blocks."""
-        if len(samples) < self.n_words:
-            raise LinkspreadError(
-                f"`n_words` must be at most the {len(samples):,} local descriptors of "
-                f"the pictures, got {self.n_words:,}. Choose fewer words, or fit to "
-                "more pictures."
-            )
+        """Set the projection and the codebook."""
         # Distances in the strongest directions are nearly those of the whole and
         # take a sixth of the time. They do not depend on a centre, so none is used.
         directions = np.linalg.eigh(samples.T @ samples)[1]
-        self.projection_ = np.ascontiguousarray(
-            directions[:, : -_N_COMPONENTS - 1 : -1]
+        projection = np.ascontiguousarray(directions[:, : -_N_COMPONENTS - 1 : -1])
+        self.codebook_ = learn_codebook(
+            samples @ projection, self.n_words, random_state
         )
-        kmeans = MiniBatchKMeans(
-            self.n_words, batch_size=4096, n_init=1, random_state=random_state
-        )
-        self.codebook_ = kmeans.fit(samples @ self.projection_).cluster_centers_
+        self.projection_ = projection
+
+    def _complete(self) -> None:
+        """Set the columns of the blocks, and the metric."""
+        super()._complete()
+        self._check_shape("projection_", N_VALUES, _N_COMPONENTS)
+        self._check_shape("codebook_", None, _N_COMPONENTS)
         self.blocks_, start = {}, 0
-        sizes = {"colour": N_COLOURS, "pattern": _N_CODES, "word": self.n_words}
+        sizes = {"colour": N_COLOURS, "pattern": _N_CODES, "word": len(self.codebook_)}
         for name, size in sizes.items():
             middle, stop = start + size, start + (1 + N_STRIPS) * size
             self.blocks_[name] = slice(start, middle)
@@ -214,12 +204,12 @@ class PictureFeatures(TransformerMixin, BaseEstimator):
 
     def _word_shares(self, image: Any) -> np.ndarray:
         """Return how often each word is the nearest one, by strip."""
-        norms = (self.codebook_**2).sum(axis=1)
-        counts = np.zeros((N_STRIPS, len(norms)), dtype=np.intp)
+        n_words = len(self.codebook_)
+        counts = np.zeros((N_STRIPS, n_words), dtype=np.intp)
         for level in _word_levels(image):
             projected = level.reshape(-1, N_VALUES) @ self.projection_
-            nearest = (norms - 2 * projected @ self.codebook_.T).argmin(axis=1)
-            counts += count_codes(nearest.reshape(level.shape[:2]), len(norms))
+            nearest = nearest_words(projected, self.codebook_)
+            counts += count_codes(nearest.reshape(level.shape[:2]), n_words)
         return counts / counts.sum()
 
 
@@ -244,24 +234,3 @@ def _word_levels(image: Any) -> list[np.ndarray]:
     """Return the local descriptors at each scale, laid out as in the picture."""
     scaled = [np.asarray(rescale(image, scale)) for scale in _WORD_SCALES]
     return [local_descriptors(opponent(pixels)) for pixels in scaled]
-
-
-def _check_at_least(name: str, value: Any, least: int) -> None:
-    """Refuse a parameter that is not a whole number of at least some size."""
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < least:
-        raise LinkspreadError(
-            f"`{name}` must be a whole number of at least {least}, got {value!r}. "
-            "Leave it out for the default."
-        )
-
-
-def _count_threads(n_jobs: Any) -> int:
-    """Return the number of threads that ``n_jobs`` means on this machine."""
-    try:
-        return effective_n_jobs(-1 if n_jobs is None else n_jobs)
-    except (TypeError, ValueError) as error:
-        raise LinkspreadError(
-            f"`n_jobs` must be None or a whole number other than 0, got {n_jobs!r}. "
-            "Use None for every core."
-        ) from error

@@ -5,25 +5,23 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.features.counts import choose_tokens, count_tokens
+from linkspread.features.counts import check_text, choose_tokens, count_tokens
+from linkspread.features.states import COUNT, NAMES, StoredTransformer
 from linkspread.features.tokens import tokenize
 
 __all__ = ["TextTransformer"]
 
 
-class TextTransformer(TransformerMixin, BaseEstimator):
+class TextTransformer(StoredTransformer):
     """Count the tokens of texts and turn the counts into features.
 
     A class built on it says how counts become features in `_weigh`, what else it learns
     in `_learn`, and which of the tokens it keeps in `_limits`.
     """
 
-    # The distance that suits the features, which becomes `metric_`.
-    _metric: ClassVar[str]
+    _stored: ClassVar[dict[str, Any]] = {"vocabulary_": NAMES, "n_empty_": COUNT}
 
     def fit(self, texts: Iterable[Any], y: Any = None) -> Self:
         """Learn the vocabulary of the texts.
@@ -117,17 +115,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):
 
     def _split(self, text: Any, position: int) -> list[str]:
         """Return the tokens of one text."""
-        if not isinstance(text, str):
-            remedy = (
-                "Decode it first, for instance by `text.decode('utf-8')`"
-                if isinstance(text, bytes | bytearray)
-                else "Turn it into a string, or into None where there is no text"
-            )
-            raise LinkspreadError(
-                f"text {position} must be a string, got {type(text).__name__}. "
-                f"{remedy}."
-            )
-        return tokenize(text)
+        return tokenize(check_text(text, position))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

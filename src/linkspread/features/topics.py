@@ -7,14 +7,15 @@
 ((20, 2), [1.0, 1.0])
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.exceptions import LinkspreadError, ModelError
+from linkspread.features.states import table
 from linkspread.features.text_transformer import TextTransformer
 from linkspread.parameter_checks import check_count, check_positive
 
@@ -68,6 +69,12 @@ class TopicFeatures(TextTransformer):
     """
 
     _metric = "hellinger"
+    # Weights of tokens in topics, and what scikit-learn makes of them.
+    _stored: ClassVar[dict[str, Any]] = {
+        **TextTransformer._stored,
+        "_weights": table(np.float64, 2),
+        "_expected": table(np.float64, 2),
+    }
 
     def __init__(
         self,
@@ -116,19 +123,39 @@ class TopicFeatures(TextTransformer):
 
     def _learn(self, counts: sparse.csr_array) -> None:
         """Find the topics."""
-        is_large = counts.shape[0] > _MANY
-        self._lda = LatentDirichletAllocation(
-            self.n_topics,
-            learning_method="online" if is_large else "batch",
-            batch_size=1024,
-            max_iter=_N_ROUNDS,
-            random_state=self.random_state,
-        ).fit(counts)
-        weights = self._lda.components_
-        self.topics_ = weights / weights.sum(axis=1, keepdims=True)
+        lda = self._new_lda(n_texts=counts.shape[0]).fit(counts)
+        self._weights, self._expected = lda.components_, lda.exp_dirichlet_component_
+        self._complete()
+
+    def _complete(self) -> None:
+        """Set the topics and the metric, after a look at the weights."""
+        super()._complete()
+        for name in ("_weights", "_expected"):
+            self._check_shape(name, len(self._weights), len(self.vocabulary_))
+        if self._weights.min() <= 0 or self._expected.min() < 0:
+            raise ModelError(
+                "weights of a stored TopicFeatures must be positive, got some that are "
+                "not. Write the features again."
+            )
+        self.topics_ = self._weights / self._weights.sum(axis=1, keepdims=True)
 
     def _weigh(self, counts: sparse.csr_array) -> np.ndarray:
         """Return the shares of the topics."""
-        shares = self._lda.transform(counts)
+        lda = self._new_lda()
+        # All of its fitted attributes that its `transform` reads.
+        lda.components_, lda.exp_dirichlet_component_ = self._weights, self._expected
+        lda.n_features_in_ = self._weights.shape[1]
+        lda.doc_topic_prior_ = 1 / len(self._weights)
+        shares = lda.transform(counts)
         shares[np.diff(counts.indptr) == 0] = 0
         return shares
+
+    def _new_lda(self, n_texts: int = 0) -> LatentDirichletAllocation:
+        """Return scikit-learn's class, not fitted."""
+        return LatentDirichletAllocation(
+            self.n_topics,
+            learning_method="online" if n_texts > _MANY else "batch",
+            batch_size=1024,
+            max_iter=_N_ROUNDS,
+            random_state=self.random_state,
+        )

@@ -6,12 +6,13 @@
 [0.0, 0.0, 1.0, 0.6]
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
+from linkspread.features.states import table
 from linkspread.features.text_transformer import TextTransformer
 from linkspread.parameter_checks import check_count
 
@@ -54,6 +55,10 @@ class TextFeatures(TextTransformer):
     """
 
     _metric = "cosine"
+    _stored: ClassVar[dict[str, Any]] = {
+        **TextTransformer._stored,
+        "idf_": table(np.float64, 1),
+    }
 
     def __init__(
         self, *, min_df: int | None = None, max_features: int | None = None
@@ -73,6 +78,11 @@ class TextFeatures(TextTransformer):
         n_texts, n_tokens = counts.shape
         n_having = np.bincount(counts.indices, minlength=n_tokens)
         self.idf_ = 1 + np.log((1 + n_texts) / (1 + n_having))
+
+    def _complete(self) -> None:
+        """Set the metric, after a look at the weights."""
+        super()._complete()
+        self._check_shape("idf_", len(self.vocabulary_))
 
     def _weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
         """Return weighted counts as rows of length 1."""

