@@ -113,6 +113,7 @@ class CrossViewSearch(BaseEstimator, ABC):
             n_results=n_results,
             only=choose_open(only, exclude, self.items_[target]),
             barred=bar_pairs(self, own, source, target, judged=judged),
+            backend=getattr(self, "backend", "auto"),
         )
         ids = self.items_[target].ids[found]
         return (ids[0], scores[0]) if wanted.single else (ids, scores)

@@ -26,6 +26,7 @@ __all__ = [
     "build_graph",
     "build_graphs",
     "choose_graphs",
+    "fitting_neighbors",
     "remember_graphs",
     "similarities",
 ]
@@ -35,6 +36,8 @@ _MEMORY: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
     "remembered graphs", default=None
 )
 
+# As many as `LinkSpreading` has by default.
+N_NEIGHBORS = 30
 PER_VIEW = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
 
 
@@ -102,6 +105,20 @@ def choose_graphs(
             _check_choice(n_items=tables[view].shape[0], **chosen)
             _check_links(chosen["graph"], links, view)
     return choices
+
+
+def fitting_neighbors(tables: Mapping[str, Any]) -> dict[str, int]:
+    """Return the usual number of neighbours, less where a view has few items.
+
+    Parameters
+    ----------
+    tables : mapping from str to ndarray or csr_array of shape (n_items, n_features)
+
+    Returns
+    -------
+    n_neighbors : dict from str to int
+    """
+    return {view: min(N_NEIGHBORS, X.shape[0] - 1) for view, X in tables.items()}
 
 
 def build_graphs(

@@ -14,6 +14,7 @@ from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.graph_choice import (
     build_graphs,
     choose_graphs,
+    fitting_neighbors,
 )
 from linkspread.estimators.link_choice import (
     check_linked,
@@ -36,6 +37,7 @@ from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.estimators.suggesting import Suggesting
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
+from linkspread.kernels.backends import on_own_backend
 from linkspread.links import Items
 from linkspread.validation import (
     as_mapping,
@@ -110,6 +112,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         Threads for the graphs; None uses all cores.
     verbose : bool, default=False
         Show what is expected and how far it is.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU where there is one and it pays; see docs/gpu.md.
 
     Attributes
     ----------
@@ -166,6 +170,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         tol: float = 1e-6,
         n_jobs: int | None = None,
         verbose: bool = False,
+        backend: str = "auto",
     ) -> None:
         self.graph = graph
         self.n_neighbors = n_neighbors
@@ -185,7 +190,9 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.backend = backend
 
+    @on_own_backend
     def fit(
         self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
     ) -> "LinkSpreading":
@@ -266,7 +273,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         """
         tables, _ = check_views(views, ids)
         # A view may have fewer items than a graph has neighbours by default.
-        n_neighbors = {view: min(30, X.shape[0] - 1) for view, X in tables.items()}
+        n_neighbors = fitting_neighbors(tables)
         return cls(objective="auto", n_neighbors=n_neighbors).fit(views, links, ids=ids)
 
     def scores(
@@ -355,6 +362,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
     def _vectors_found(self, source: str, target: str) -> Array:
         return self._spread(source, target).right
 
+    @on_own_backend
     def _spread(self, source: str, target: str) -> Any:
         """Return the spread or fitted links of two views, made now if not before."""
         if (source, target) in self.spreads_:

@@ -22,6 +22,7 @@ from linkspread.graphs.approximate import (
     choose_method,
 )
 from linkspread.graphs.cost import knn_cost
+from linkspread.graphs.device import device_for_search, symmetric_graph
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.edges import neighbor_matrix, replace_edges, without_own
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
@@ -71,6 +72,9 @@ default="euclidean"
         Threads; None takes every core.
     verbose : bool, default=False
         Show the progress.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        What builds the graph: "auto" takes a GPU for large dense tables where there
+        is one, and searches exactly there.
 
     Attributes
     ----------
@@ -100,6 +104,7 @@ default="euclidean"
         method: str = "auto",
         n_jobs: int | None = None,
         verbose: bool = False,
+        backend: str = "auto",
     ):
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -108,6 +113,7 @@ default="euclidean"
         self.method = method
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.backend = backend
 
     def fit(self, X: Any, y: Any = None) -> "NeighborGraph":
         """Build the graph of the items.
@@ -128,8 +134,9 @@ default="euclidean"
         widths = self._widths(distances, index)
         exponent = exponents(distances, *_by_pair(widths, widths, ids))
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
-        W = neighbor_matrix(ids, weights, index.items.dtype, len(ids))
-        return self._keep(index, W.maximum(sp.csr_array(W.T)), widths, recall)
+        dtype = index.items.dtype
+        W = symmetric_graph(ids, weights, dtype, backend=self.backend)
+        return self._keep(index, W, widths, recall)
 
     def resume(
         self, X: Any, affinity: sp.csr_array, bandwidths: np.ndarray | float
@@ -262,15 +269,24 @@ default="euclidean"
     ) -> tuple[np.ndarray, np.ndarray, float | None]:
         """Return the neighbours of the items, and the recall if it is not perfect."""
         common: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
-        method = choose_method(self.method, index, self.n_neighbors)
+        method = self._choose_method(index)
 
         def search(k: int) -> tuple[np.ndarray, np.ndarray, float | None]:
             self._log_cost(index.items.shape, method)
             if method == "approximate":
                 return approximate_neighbors(index, n_neighbors=k, **common)
-            return *index.search(n_neighbors=k, **common), None
+            return *index.search(n_neighbors=k, backend=self.backend, **common), None
 
         return known_neighbors(index, self.n_neighbors, search, method=method)
+
+    def _choose_method(self, index: NeighborIndex) -> str:
+        """Return "exact" or "approximate"; a device is fast enough to be exact."""
+        rows = index.embedded
+        if self.method == "auto" and device_for_search(
+            self.backend, index.metric, rows, rows.shape[0]
+        ):
+            return "exact"
+        return choose_method(self.method, index, self.n_neighbors)
 
     def _widths(
         self, distances: np.ndarray, index: NeighborIndex, *, smallest: float = 0.0
@@ -327,6 +343,7 @@ def knn_graph(
     method: str = "auto",
     n_jobs: int | None = None,
     verbose: bool = False,
+    backend: str = "auto",
 ) -> sp.csr_array:
     """Return the symmetric graph of each item's nearest neighbours.
 
@@ -341,6 +358,7 @@ default="euclidean"
     method : {"exact", "approximate", "auto"}, default="auto"
     n_jobs : int, default=None
     verbose : bool, default=False
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         All as in `NeighborGraph`.
 
     Returns
@@ -355,6 +373,6 @@ default="euclidean"
     4
     """
     graph = NeighborGraph(
-        n_neighbors, metric, bandwidth, weights, method, n_jobs, verbose
+        n_neighbors, metric, bandwidth, weights, method, n_jobs, verbose, backend
     )
     return graph.fit(X).affinity_

@@ -11,6 +11,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from linkspread.exceptions import GraphError
+from linkspread.graphs.device import DeviceKernels, device_for_codes
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
@@ -31,6 +33,7 @@ from linkspread.graphs.weights import (
 )
 from linkspread.graphs.within import links_within
 from linkspread.solvers import Report, solve_many
+from linkspread.solvers.device import solve_on_device
 
 __all__ = ["L1Graph", "L1Report", "l1_graph"]
 
@@ -93,6 +96,9 @@ default="euclidean"
         Threads; None takes every core.
     verbose : bool, default=False
         Show the progress.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        What finds the codes: "auto" takes a GPU for many codes of dense items where
+        there is one.
 
     Attributes
     ----------
@@ -120,6 +126,7 @@ default="euclidean"
         tol: float = 1e-7,
         n_jobs: int | None = None,
         verbose: bool = False,
+        backend: str = "auto",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -130,6 +137,7 @@ default="euclidean"
         self.tol = tol
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.backend = backend
 
     def fit(self, X: Any, links: Any = None, *, view: str | None = None) -> "L1Graph":
         """Code every item by its neighbours.
@@ -152,7 +160,10 @@ default="euclidean"
         check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
         roots = self._roots(links, view, index.items.shape[0])
         ids, distances = index.search(
-            n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
+            n_neighbors=self.n_neighbors,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            backend=self.backend,
         )
         widths = self._widths(distances, index)
         self._index, self._roots_ = index, roots
@@ -160,7 +171,7 @@ default="euclidean"
             index.items, index.metric, widths, self.kernel
         )
         self.n_features_in_ = index.items.shape[1]
-        W, solved = self._encode(ids, distances, widths)
+        W, solved = self.encode(ids, distances, widths, backend=self.backend)
         self.affinity_ = sp.csr_array((W + W.T) * W.dtype.type(0.5))
         self.report_ = L1Report(
             solver=solved,
@@ -189,14 +200,78 @@ default="euclidean"
         ids, distances = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        return self._encode(ids, distances, self._widths(distances, self._index))[0]
+        return self.encode(ids, distances, self._widths(distances, self._index))[0]
 
-    def _encode(
-        self, ids: Array, distances: Array, widths: Any
+    def resume(
+        self, X: Any, affinity: Any, widths: Any, *, links: Any, report: Any
+    ) -> "L1Graph":
+        """Take up a graph that was fitted before, without coding any item anew.
+
+        Parameters
+        ----------
+        X : array-like or sparse of shape (n_items, n_features)
+        affinity : csr_array of shape (n_items, n_items)
+        widths : ndarray of shape (n_items,) or float
+        links : LinkMatrix or None
+        report : L1Report
+
+        Returns
+        -------
+        self : L1Graph
+        """
+        self._check_parameters()
+        self._index = index = NeighborIndex(X, metric=self.metric)
+        self._kernels = NeighborhoodKernels(
+            index.items, index.metric, widths, self.kernel
+        )
+        self._roots_ = links and LinkedNeighborhoods(links, root=self.root)
+        self.affinity_, self.report_ = affinity, report
+        self.n_features_in_ = index.items.shape[1]
+        return self
+
+    def encode(
+        self, ids: Array, distances: Array, widths: Any, *, backend: str = "auto"
     ) -> tuple[sp.csr_array, Report]:
-        """Return the coefficients of items, fitted or new, over their neighbours."""
+        """Return the codes of items, fitted or new, over their neighbours.
+
+        Parameters
+        ----------
+        ids, distances : ndarray of shape (n_rows, k)
+        widths : ndarray of shape (n_rows,) or float
+        backend : str, default="auto"
+
+        Returns
+        -------
+        codes : csr_array of shape (n_rows, n_items)
+        solved : Report
+        """
         own = np.broadcast_to(np.asarray(widths, dtype=float), ids.shape[:1])
         targets = self._kernels.to_neighbors(distances, ids, own)
+        metric, items = self._index.metric, self._index.items
+        device = device_for_codes(backend, metric, items, *ids.shape)
+        solve = self._solve if device is None else partial(self._solve_on, device)
+        codes, solved = solve(ids, targets)
+        weights, n_items = CODES[self.codes](codes), items.shape[0]
+        return neighbor_matrix(ids, weights, items.dtype, n_items), solved
+
+    def _solve_on(
+        self, device: Any, ids: Array, targets: Array
+    ) -> tuple[Array, Report]:
+        """Return the codes of targets, found on a device."""
+        kernels = DeviceKernels(device, self._kernels, self.kernel)
+        n_rows, k = ids.shape
+        codes, _, solved = solve_on_device(
+            device,
+            kernels.problems(ids, targets, self._roots_),
+            n_rows,
+            shape=(k if self._roots_ is None else 2 * k, k),
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+        )
+        return codes, solved
+
+    def _solve(self, ids: Array, targets: Array) -> tuple[Array, Report]:
+        """Return the codes of targets."""
 
         def problems(rows: slice) -> tuple[Array, Array]:
             blocks, wanted = self._kernels.among(ids[rows]), targets[rows]
@@ -208,8 +283,7 @@ default="euclidean"
         codes, _, solved = solve_many(
             problems, len(ids), tol=self.tol, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        dtype, n_items = self._index.items.dtype, self._index.items.shape[0]
-        return neighbor_matrix(ids, CODES[self.codes](codes), dtype, n_items), solved
+        return codes, solved
 
     def _roots(
         self, links: Any, view: str | None, n_items: int
@@ -259,6 +333,7 @@ def l1_graph(
     tol: float = 1e-7,
     n_jobs: int | None = None,
     verbose: bool = False,
+    backend: str = "auto",
 ) -> sp.csr_array:
     """Return the graph of sparse codes: SR, or CSR with links.
 
@@ -279,6 +354,7 @@ default="euclidean"
     tol : float, default=1e-7
     n_jobs : int, default=None
     verbose : bool, default=False
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         All as in `L1Graph`.
 
     Returns
@@ -286,7 +362,6 @@ default="euclidean"
     W : csr_array of shape (n_items, n_items)
         Symmetric, non-negative, zero diagonal.
     """
-    graph = L1Graph(
-        n_neighbors, metric, bandwidth, kernel, codes, root, tol, n_jobs, verbose
-    )
+    shape = n_neighbors, metric, bandwidth, kernel, codes, root, tol
+    graph = L1Graph(*shape, n_jobs, verbose, backend)
     return graph.fit(X, links, view=view).affinity_

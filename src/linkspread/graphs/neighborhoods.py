@@ -32,8 +32,8 @@ class NeighborhoodKernels:
         self.widths = np.broadcast_to(np.asarray(widths, dtype=float), items.shape[:1])
         self.kernel = WEIGHTS[kernel]
         # Metrics may embed an item differently when it is the one that asks.
-        self._queries = metric.embed(items, True)
-        self._embedded = metric.embed(items, False)
+        self.queries = metric.embed(items, True)
+        self.embedded = metric.embed(items, False)
 
     def among(self, ids: Array) -> Array:
         """Return the affinities among the neighbours of each row.
@@ -74,5 +74,5 @@ class NeighborhoodKernels:
             blocks = [self.metric.measure(self.items[i], self.items[i]) for i in ids]
             return np.concatenate(blocks)
         others = np.repeat(ids, ids.shape[1], axis=0)
-        queries = self._queries[ids.ravel()]
-        return np.sqrt(exact_sums(self.metric, queries, self._embedded, others))
+        queries = self.queries[ids.ravel()]
+        return np.sqrt(exact_sums(self.metric, queries, self.embedded, others))

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.exceptions import GraphError
+from linkspread.graphs.device import device_for_search
 from linkspread.graphs.distances import Pairwise, resolve_metric
 from linkspread.graphs.products import (
     ProductTiles,
@@ -44,6 +45,7 @@ def nearest_neighbors(
     metric: str | Pairwise = "euclidean",
     n_jobs: int | None = None,
     verbose: bool = False,
+    backend: str = "auto",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact nearest items of every query, nearest first.
 
@@ -63,6 +65,9 @@ default="euclidean"
         Threads; None or -1 takes every core.
     verbose : bool, default=False
         Show the progress.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU for large dense tables where there is one. The neighbours
+        are the same.
 
     Returns
     -------
@@ -79,7 +84,9 @@ default="euclidean"
     ([[2, 1]], [[1.0, 2.0]])
     """
     index = NeighborIndex(X, metric=metric)
-    return index.search(Q, n_neighbors=n_neighbors, n_jobs=n_jobs, verbose=verbose)
+    return index.search(
+        Q, n_neighbors=n_neighbors, n_jobs=n_jobs, verbose=verbose, backend=backend
+    )
 
 
 class NeighborIndex:
@@ -107,6 +114,7 @@ class NeighborIndex:
         n_neighbors: int,
         n_jobs: int | None = None,
         verbose: bool = False,
+        backend: str = "auto",
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest items of every query, as `nearest_neighbors` does.
 
@@ -116,6 +124,7 @@ class NeighborIndex:
         n_neighbors : int
         n_jobs : int, default=None
         verbose : bool, default=False
+        backend : str, default="auto"
 
         Returns
         -------
@@ -126,7 +135,11 @@ class NeighborIndex:
         count_threads(n_jobs)  # refuses a wrong number before the work starts
         check_n_neighbors(n_neighbors, n_items, include_self=Q is not None)
         return self.search_prepared(
-            *self.prepare(Q), n_neighbors=n_neighbors, n_jobs=n_jobs, verbose=verbose
+            *self.prepare(Q),
+            n_neighbors=n_neighbors,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            backend=backend,
         )
 
     def search_prepared(
@@ -137,6 +150,7 @@ class NeighborIndex:
         n_neighbors: int,
         n_jobs: int | None = None,
         verbose: bool = False,
+        backend: str = "auto",
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest items of queries that `prepare` returned.
 
@@ -147,6 +161,7 @@ class NeighborIndex:
         n_neighbors : int
         n_jobs : int, default=None
         verbose : bool, default=False
+        backend : str, default="auto"
 
         Returns
         -------
@@ -154,11 +169,10 @@ class NeighborIndex:
         distances : ndarray of shape (n_queries, n_neighbors)
         """
         n_threads = count_threads(n_jobs)
-        shape = (queries.shape[0], int(n_neighbors))
-        ids = np.empty(shape, self.id_dtype)
-        distances = np.full(shape, np.inf)
-        pending = np.arange(shape[0])
-        for tiles in self._stages():
+        ids, distances, pending = self._start(
+            queries, excluded, int(n_neighbors), backend
+        )
+        for tiles in self._stages() if len(pending) else ():
             search = partial(_search_block, tiles, queries, excluded, ids, distances)
             blocks = np.split(pending, range(QUERY_TILE, len(pending), QUERY_TILE))
             steps = map_blocks(
@@ -169,6 +183,27 @@ class NeighborIndex:
             if not len(pending):
                 break
         return ids, distances
+
+    def _start(
+        self, queries: Rows, excluded: np.ndarray, n_neighbors: int, backend: str
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what a device finds, if any, and the rows still to be searched."""
+        shape = queries.shape[0], n_neighbors
+        device = device_for_search(backend, self.metric, self.embedded, shape[0])
+        if device is None:
+            ids = np.empty(shape, self.id_dtype)
+            return ids, np.full(shape, np.inf), np.arange(shape[0])
+        from linkspread.kernels.gpu.neighbors import nearest_items
+
+        ids, distances, is_proven = nearest_items(
+            device,
+            self.embedded,
+            queries,
+            excluded,
+            n_neighbors,
+            relative=self.metric.relative,
+        )
+        return ids, distances, np.flatnonzero(~is_proven)
 
     @property
     def id_dtype(self) -> type:

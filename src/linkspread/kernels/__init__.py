@@ -1,6 +1,6 @@
 """The hot loops, behind one door: callers import names from here only.
 
-A second backend will offer the same names over its own arrays.
+Those of a GPU are in `linkspread.kernels.gpu`; `linkspread.kernels.backends` chooses.
 """
 
 from linkspread.kernels.cpu import (

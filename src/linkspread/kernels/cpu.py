@@ -31,10 +31,11 @@ FEW_RELEVANT = 512
 def chebyshev_step(data, indices, indptr, scale, current, previous, following):
     """Advance the recurrence of ``T_i(S) U``.
 
-    Write ``following = scale * S @ current - previous``.
+    Write ``following = scale * S @ current - previous``. S may be some rows of a
+    graph, which `following` and `previous` then have too.
     """
     n_columns = current.shape[1]
-    for i in prange(current.shape[0]):
+    for i in prange(following.shape[0]):
         for c in range(n_columns):
             following[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):
@@ -63,10 +64,11 @@ def clenshaw_step(
     """Advance Clenshaw's recurrence for ``sum_i T_i(S) (sum_r c_ri B_r)``.
 
     Write ``previous = scale * S @ current - previous
-    + sum_r coefficients[r] * sources[:, r]``.
+    + sum_r coefficients[r] * sources[:, r]``. S may be some rows of a graph, which
+    all but `current` then have too.
     """
     n_columns = current.shape[1]
-    for i in prange(current.shape[0]):
+    for i in prange(previous.shape[0]):
         for c in range(n_columns):
             previous[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):

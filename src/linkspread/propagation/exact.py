@@ -1,6 +1,7 @@
 """Propagation of links over two graphs, exactly, in time linear in the items."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from linkspread.exceptions import LinkspreadError
+from linkspread.kernels.backends import is_tensor
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
+from linkspread.propagation.device import device_for, spread_on_device
 from linkspread.propagation.factored import Factored
 from linkspread.propagation.filter import (
     Response,
@@ -18,7 +21,7 @@ from linkspread.propagation.filter import (
     separate,
     unseen_response,
 )
-from linkspread.propagation.lowrank import sketch
+from linkspread.propagation.lowrank import ThinOperator, sketch
 from linkspread.propagation.ordering import Numbering, renumber
 from linkspread.propagation.parameters import (
     check_alpha_pair,
@@ -28,7 +31,15 @@ from linkspread.propagation.parameters import (
 )
 from linkspread.propagation.spread import Spread, compress
 
-__all__ = ["propagate", "propagate_rows", "spread_links", "spread_responses"]
+__all__ = [
+    "has_thin_factors",
+    "propagate",
+    "propagate_rows",
+    "sketch_links",
+    "spread_links",
+    "spread_responses",
+    "warn_of_error",
+]
 
 Array = np.ndarray
 Alpha = float | tuple[float, float]
@@ -50,6 +61,7 @@ def propagate(
     rank: int | None = None,
     n_outer: int | None = None,
     n_inner: int | None = None,
+    backend: str = "auto",
 ) -> Factored:
     """Propagate links over the graphs of two views.
 
@@ -58,11 +70,12 @@ def propagate(
 
     Parameters
     ----------
-    S_x : sparse or ndarray of shape (n, n)
-        Normalised affinity of the row view; float32 graphs give float32 factors.
+    S_x : sparse, ndarray or sparse CSR Tensor of shape (n, n)
+        Normalised affinity of the row view; float32 graphs give float32 factors, and
+        tensors give tensors on their device.
     Z : sparse, ndarray or LinkMatrix of shape (n, m)
         Links, positive for must and negative for cannot.
-    S_y : sparse or ndarray of shape (m, m)
+    S_y : sparse, ndarray or sparse CSR Tensor of shape (m, m)
         Normalised affinity of the column view.
     alpha : float or tuple of two floats, default=0.1
         Smoothing of each view, in [0, 1).
@@ -76,6 +89,9 @@ def propagate(
         Stop the alternation after so many rounds, as the paper's experiments do.
     n_inner : int, default=None
         Stop each view's own iteration after so many steps.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU for large graphs where there is one. Links without short
+        exact factors are spread by the processor.
 
     Returns
     -------
@@ -94,7 +110,8 @@ def propagate(
     """
     pair, beta = check_alpha_pair(alpha), check_beta(beta)
     responses = (fitted_response(pair, beta, n_outer=n_outer, n_inner=n_inner),)
-    return _spread(S_x, Z, S_y, responses, tol=tol, rank=rank).fitted()
+    settings: dict[str, Any] = {"tol": tol, "rank": rank, "backend": backend}
+    return _spread(S_x, Z, S_y, responses, **settings).fitted()
 
 
 def spread_links(
@@ -106,6 +123,7 @@ def spread_links(
     beta: float = 0.95,
     tol: float = 1e-6,
     rank: int | None = None,
+    backend: str = "auto",
 ) -> Spread:
     """Propagate links, ready for items of either view that are not in the graphs.
 
@@ -118,6 +136,7 @@ def spread_links(
     beta : float, default=0.95
     tol : float, default=1e-6
     rank : int, default=None
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         All as in :func:`propagate`.
 
     Returns
@@ -125,7 +144,8 @@ def spread_links(
     spread : Spread
     """
     responses = spread_responses(check_alpha_pair(alpha), check_beta(beta))
-    return _spread(S_x, Z, S_y, responses, tol=tol, rank=rank)
+    settings: dict[str, Any] = {"tol": tol, "rank": rank, "backend": backend}
+    return _spread(S_x, Z, S_y, responses, **settings)
 
 
 def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response, ...]:
@@ -192,34 +212,73 @@ def _spread(
     *,
     tol: float,
     rank: int | None,
+    backend: str,
 ) -> Spread:
     """Apply responses to links by thin factors, or by a sketch if they are wide."""
     tol, rank = check_tol(tol), _check_rank(rank)
-    S_x, S_y = working_graphs(S_x, Z, S_y)
+    device = device_for(backend, S_x, Z, S_y)
+    if device is None:
+        S_x, S_y = working_graphs(S_x, Z, S_y)
     links = as_link_matrix(Z)
     # Half of the error may come from the filter, half from dropped directions.
     separable = separate(responses, tol=tol / 2)
-    if _is_thin(links, separable, rank):
+    is_thin = has_thin_factors(links, separable, rank)
+    if device is not None and (is_thin or is_tensor(S_x)):
+        left, right, cores, error = spread_on_device(
+            device, S_x, links, S_y, separable, tol=tol, rank=rank
+        )
+    elif is_thin:
         left, right, cores, error = _from_thin(S_x, links, S_y, separable, tol, rank)
     else:
-        graphs = S_x, links, S_y
-        left, right, cores, error = _from_sketch(
-            *graphs, responses, separable, tol, rank
+        if device is not None:
+            S_x, S_y = working_graphs(S_x, Z, S_y)
+
+
+        def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
+            graphs = [S.astype(dtype, copy=False) for S in (S_x, S_y)]
+            return FilterOperator(graphs[0], links, graphs[1], separable)
+
+        left, right, cores, error = sketch_links(
+            operate, S_x.dtype, responses, separable, tol=tol, rank=rank
         )
     error += separable.error
     if rank is None and error > max(2 * tol, _rounding(S_x)):
-        message = (
-            f"scores have a relative error of about {error:.1e}, more than "
-            f"tol={tol:.1e}, with {left.shape[1]} dimensions. Give a `rank` to choose "
-            "how many dimensions to keep, or a larger `tol`."
-        )
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn_of_error(error, tol, left.shape[1])
     unseen = cores[1:] if len(cores) > 1 else [None, None]
     return Spread(left, right, cores[0], unseen[0], unseen[1], error)
 
 
-def _is_thin(links: LinkMatrix, separable: SeparableFilter, rank: int | None) -> bool:
-    """Tell whether the exact factors of links are narrow enough to be shortened."""
+def warn_of_error(error: float, tol: float, n_dimensions: int) -> None:
+    """Warn of scores that are less exact than was asked for.
+
+    Parameters
+    ----------
+    error, tol : float
+    n_dimensions : int
+    """
+    message = (
+        f"scores have a relative error of about {error:.1e}, more than "
+        f"tol={tol:.1e}, with {n_dimensions} dimensions. Give a `rank` to choose "
+        "how many dimensions to keep, or a larger `tol`."
+    )
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+
+def has_thin_factors(
+    links: LinkMatrix, separable: SeparableFilter, rank: int | None
+) -> bool:
+    """Tell whether the exact factors of links are narrow enough to be shortened.
+
+    Parameters
+    ----------
+    links : LinkMatrix
+    separable : SeparableFilter
+    rank : int or None
+
+    Returns
+    -------
+    is_thin : bool
+    """
     n_functions = max(len(separable.left), len(separable.right))
     limit = min(links.shape)
     if rank is not None and links.pairs.nnz:
@@ -246,28 +305,43 @@ def _from_thin(
     return x.outwards(left), y.outwards(right), cores, error
 
 
-def _from_sketch(
-    S_x: sparse.csr_array,
-    links: LinkMatrix,
-    S_y: sparse.csr_array,
+def sketch_links(
+    operate: Callable[[Any, SeparableFilter], ThinOperator],
+    dtype: Any,
     responses: tuple[Response, ...],
     separable: SeparableFilter,
+    *,
     tol: float,
     rank: int | None,
 ) -> tuple[Array, Array, list[Array], float]:
-    """Sketch the filtered links, no more exactly than the rank lets them be."""
+    """Sketch the filtered links, no more exactly than the rank lets them be.
+
+    Parameters
+    ----------
+    operate : callable
+        Makes the operator of a precision and a filter.
+    dtype : dtype
+        Precision of the result.
+    responses : tuple of callables
+    separable : SeparableFilter
+        The responses, as exact as `tol` asks.
+    tol : float
+    rank : int or None
+
+    Returns
+    -------
+    left, right : ndarray of shape (n, r) and (m, s)
+    cores : list of ndarray of shape (r, s)
+    error : float
+    """
     if rank is not None and tol < COARSE:
-        coarse = separate(responses, tol=COARSE)
-        rough = [S.astype(np.float32) for S in (S_x, S_y)]
-        operator = FilterOperator(rough[0], links, rough[1], coarse)
+        operator = operate(np.float32, separate(responses, tol=COARSE))
         left, right, cores, error = sketch(operator, tol=COARSE, rank=rank)
         # What the rank drops hides an error of the filter that is much smaller.
         if error > 10 * COARSE:
-            dtype = S_x.dtype
             small = [core.astype(dtype) for core in cores]
             return left.astype(dtype), right.astype(dtype), small, error
-    operator = FilterOperator(S_x, links, S_y, separable)
-    return sketch(operator, tol=tol, rank=rank)
+    return sketch(operate(dtype, separable), tol=tol, rank=rank)
 
 
 def _filtered(
@@ -281,9 +355,10 @@ def _filtered(
     return sums.reshape(S.shape[0], -1), numbering._replace(S=S)
 
 
-def _rounding(S: sparse.csr_array) -> float:
+def _rounding(S: Any) -> float:
     """Return an error that the working precision alone explains."""
-    return 100 * float(np.finfo(S.dtype).eps)
+    is_single = str(S.dtype).endswith("float32")
+    return 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
 
 
 def _check_rank(rank: Any) -> int | None:

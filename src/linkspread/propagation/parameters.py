@@ -15,6 +15,7 @@ __all__ = [
     "check_normalized",
     "check_shapes",
     "check_tol",
+    "refuse_stretching",
     "working_graphs",
 ]
 
@@ -74,14 +75,19 @@ def check_normalized(S: Any, *, name: str) -> None:
         size = float(np.linalg.norm(image))
         # For a symmetric matrix this ratio never exceeds the largest eigenvalue.
         largest = size / (float(np.linalg.norm(vector)) or 1.0)
-        if largest > 1 + 1e-4:
-            raise LinkspreadError(
-                f"`{name}` must be normalised, with eigenvalues between -1 and 1, and "
-                f"it has one of at least {largest:.3g}. Use `normalize(W)`."
-            )
+        refuse_stretching(largest, name=name)
         if size == 0:
             return
         vector = image / size
+
+
+def refuse_stretching(largest: float, *, name: str) -> None:
+    """Refuse a graph that has an eigenvalue of at least so much, if that is above 1."""
+    if largest > 1 + 1e-4:
+        raise LinkspreadError(
+            f"`{name}` must be normalised, with eigenvalues between -1 and 1, and "
+            f"it has one of at least {largest:.3g}. Use `normalize(W)`."
+        )
 
 
 def working_graphs(

@@ -9,7 +9,7 @@ from scipy.linalg import qr
 from linkspread.kernels.threads import count_threads, map_blocks, small_algebra
 from linkspread.propagation.factored import Factored
 
-__all__ = ["Spread", "compress", "triangle"]
+__all__ = ["Spread", "compress", "shorten", "triangle"]
 
 Array = np.ndarray
 
@@ -159,7 +159,40 @@ def compress(
     error : float
         Relative error of the first product.
     """
-    R_left, R_right = triangle(left), triangle(right)
+    triangles = triangle(left), triangle(right)
+    maps = shorten(triangles[0], cores, triangles[1], tol=tol, rank=rank)
+    to_left, to_right, small, error = maps
+    to_left, to_right = to_left.astype(left.dtype), to_right.astype(right.dtype)
+    small = [product.astype(left.dtype) for product in small]
+    return left @ to_left, right @ to_right, small, error
+
+
+def shorten(
+    R_left: Array,
+    cores: list[Array],
+    R_right: Array,
+    *,
+    tol: float,
+    rank: int | None = None,
+) -> tuple[Array, Array, list[Array], float]:
+    """Find what turns two tall matrices, known by their triangles, into short bases.
+
+    Parameters
+    ----------
+    R_left, R_right : ndarray of shape (w, w) and (v, v)
+        ``R'R = A'A`` for each of the tall matrices A.
+    cores : list of ndarray of shape (w, v)
+    tol : float
+    rank : int, default=None
+        All as in :func:`compress`.
+
+    Returns
+    -------
+    to_left, to_right : ndarray of shape (w, r) and (v, s)
+        The tall matrices times these are the bases.
+    small : list of ndarray of shape (r, s)
+    error : float
+    """
     inner = [R_left @ core @ R_right.T for core in cores]
     sizes = [float(np.linalg.norm(product)) or 1.0 for product in inner]
     scaled = [core / size for core, size in zip(cores, sizes, strict=True)]
@@ -167,9 +200,7 @@ def compress(
     V, to_right = _directions(R_right, [core.T for core in scaled], R_left, tol, rank)
     small = [U.T @ product @ V for product in inner]
     error = float(np.linalg.norm(inner[0] - U @ small[0] @ V.T)) / sizes[0]
-    to_left, to_right = to_left.astype(left.dtype), to_right.astype(right.dtype)
-    small = [product.astype(left.dtype) for product in small]
-    return left @ to_left, right @ to_right, small, error
+    return to_left, to_right, small, error
 
 
 def _directions(

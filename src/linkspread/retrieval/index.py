@@ -98,6 +98,7 @@ class ItemIndex:
         n_results: int,
         only: Array | None = None,
         barred: Any = None,
+        backend: str = "auto",
     ) -> tuple[Array, Array]:
         """Return the items with the largest inner products for each query.
 
@@ -110,6 +111,8 @@ class ItemIndex:
             Positions that may be found, each once and in order; None for all.
         barred : csr_array of shape (n_queries, n_items), default=None
             What a query may not find: its stored entries, whatever their values.
+        backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+            Of an exact search, as for `rank`.
 
         Returns
         -------
@@ -121,6 +124,7 @@ class ItemIndex:
         n_found = min(n_results, count_open(len(self.items), only, barred))
         n_tried = n_found + _most_barred(barred)
         asked = {"n_results": n_found, "only": only, "barred": barred}
+        asked["backend"] = backend
         if self._looks_through_all(n_tried, only) or len(vectors) == 0:
             return rank(vectors, self.items, **asked)
         tried = self._cells.search(vectors, n_tried, only=only)

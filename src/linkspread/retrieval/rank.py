@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.kernels.backends import choose_device
 from linkspread.kernels.threads import count_threads, map_blocks
 from linkspread.retrieval.best import best_entries
 
@@ -14,6 +15,8 @@ Array = np.ndarray
 
 # Scores that a thread holds at a time.
 BLOCK_ENTRIES = 1 << 22
+# Multiplications from which a GPU pays, the way of the items to it included.
+LEAST_PRODUCTS = 1e11
 
 
 def rank(
@@ -23,6 +26,7 @@ def rank(
     n_results: int,
     only: Array | None = None,
     barred: Any = None,
+    backend: str = "auto",
 ) -> tuple[Array, Array]:
     """Return the items with the largest inner products for each query.
 
@@ -36,6 +40,8 @@ def rank(
         Positions that may be found, each once and in order; None for all.
     barred : csr_array of shape (n_queries, n_items), default=None
         What a query may not find: its stored entries, whatever their values.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU for many queries of many items where there is one.
 
     Returns
     -------
@@ -54,17 +60,33 @@ def rank(
     if only is not None and 2 * len(only) <= len(items):
         # A few items are copied, so that no others are scored.
         own_bars = None if barred is None else barred[:, only]
-        found, scores = rank(vectors, items[only], n_results=n_results, barred=own_bars)
+        found, scores = rank(
+            vectors,
+            items[only],
+            n_results=n_results,
+            barred=own_bars,
+            backend=backend,
+        )
         return only[found], scores
     n_results = min(n_results, count_open(len(items), only, barred))
     if len(vectors) == 0:
         dtype = np.result_type(vectors, items)
         return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
     closed = None if only is None else np.delete(np.arange(len(items)), only)
-    step = max(1, BLOCK_ENTRIES // max(len(items), 1))
-    blocks = [slice(start, start + step) for start in range(0, len(vectors), step)]
-    work = partial(_rank_block, vectors, items, n_results, closed, barred)
-    parts = map_blocks(work, blocks, n_threads=count_threads(None))
+    device = choose_device(
+        backend, work=float(len(vectors)) * items.size, least=LEAST_PRODUCTS
+    )
+    if device is not None and n_results:
+        from linkspread.kernels.gpu.ranking import best_items
+
+        parts = best_items(
+            device, vectors, items, n_results, closed=closed, barred=barred
+        )
+    else:
+        step = max(1, BLOCK_ENTRIES // max(len(items), 1))
+        blocks = [slice(start, start + step) for start in range(0, len(vectors), step)]
+        work = partial(_rank_block, vectors, items, n_results, closed, barred)
+        parts = map_blocks(work, blocks, n_threads=count_threads(None))
     positions, values = zip(*parts, strict=True)
     return np.concatenate(positions), np.concatenate(values)
 

@@ -19,7 +19,7 @@ from linkspread.kernels.threads import count_threads, is_integer, map_blocks
 from linkspread.progress import track
 from linkspread.solvers.batches import Batch, certified_batch, check_batch
 
-__all__ = ["Problems", "Report", "solve_lad", "solve_many"]
+__all__ = ["Problems", "Report", "check_tol", "solve_lad", "solve_many"]
 
 Problems = Callable[[slice], tuple[Any, Any]]
 
@@ -84,7 +84,7 @@ def solve_lad(A: Any, target: Any, *, tol: float = 1e-7) -> tuple[np.ndarray, fl
     >>> coefficients.tolist(), gap
     ([1.0, 0.0], 0.0)
     """
-    _check_tol(tol)
+    check_tol(tol)
     A, target = np.asarray(A), np.asarray(target)
     if A.ndim != 2 or target.ndim != 1:
         raise LinkspreadError(
@@ -144,7 +144,7 @@ def solve_many(
     >>> coefficients.tolist(), report.largest_gap
     ([[2.0, 0.5], [0.0, 1.5]], 0.0)
     """
-    _check_tol(tol)
+    check_tol(tol)
     if not is_integer(n_rows) or n_rows < 1:
         raise LinkspreadError(
             f"`n_rows` must be a whole number of at least 1, got {n_rows!r}. "
@@ -158,7 +158,7 @@ def solve_many(
     return _join(list(steps), start)
 
 
-def _check_tol(tol: Any) -> None:
+def check_tol(tol: Any) -> None:
     """Refuse a tolerance that is not a positive number."""
     if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
         raise LinkspreadError(
