@@ -160,3 +160,26 @@ def test_ids_are_integers_or_strings():
     assert as_ids(np.array([1, 2], dtype=object), "text").dtype == np.int64
     assert as_ids([1, "a"], "text").tolist() == ["1", "a"]
     assert as_ids([], "text").dtype == np.int64
+
+
+@pytest.mark.parametrize("ids", [["t7", "t9", "7"], [3, 7, 12], 8])
+def test_ids_that_are_there_are_those_with_a_position(ids):
+    items = Items(ids, view="text")
+    wanted = ["t7", "7", "8", "x", "3"]
+
+    def has_position(name):
+        try:
+            return items.positions([name]) >= 0
+        except UnknownItemError:
+            return False
+
+    assert items.contains(wanted).tolist() == [bool(has_position(w)) for w in wanted]
+    assert items.contains([]).tolist() == []
+
+
+def test_similar_spellings_are_found_the_nearest_first():
+    items = Items(["green-apple", "apple", "maple", "apples", "zebra"], view="text")
+    assert items.spelt_like("appel", n=2) == ["apple", "apples"]
+    assert items.spelt_like("%%%") == []
+    assert Items([100, 101, 7], view="text").spelt_like("1000", n=1) == [100]
+    assert Items(0, view="text").spelt_like("a") == []

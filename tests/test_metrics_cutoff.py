@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import ndcg_score
 
 from linkspread.exceptions import LinkspreadError
-from linkspread.metrics import ndcg, recall_at_k
+from linkspread.metrics import ndcg, precision_at_k, recall_at_k
 
 
 @pytest.fixture
@@ -59,3 +59,14 @@ def test_a_cutoff_that_is_no_positive_integer_is_refused(measure, k):
 def test_recall_needs_a_cutoff():
     with pytest.raises(LinkspreadError, match="positive integer, got None"):
         recall_at_k(np.eye(2), [0, 1], [0, 1], k=None)
+
+
+@pytest.mark.parametrize("k", [1, 5, 100])
+def test_precision_at_k_matches_a_loop(rng, k):
+    scores = rng.random((6, 20))
+    queries, items = rng.integers(0, 3, 6), rng.integers(0, 3, 20)
+    shares = []
+    for row, label in zip(scores, queries, strict=True):
+        best = sorted(range(20), key=lambda j, row=row: -row[j])[:k]
+        shares.append(np.mean([items[j] == label for j in best]))
+    assert precision_at_k(scores, queries, items, k=k) == pytest.approx(np.mean(shares))

@@ -16,6 +16,7 @@ from linkspread.report import (
     Search,
     build_page,
     ink_data_uri,
+    picture_data_uri,
     write_page,
 )
 
@@ -161,3 +162,17 @@ def test_the_best_method_is_in_bold_whoever_it_is():
     rows = [ComparisonRow("ours", 0.2, 0.2), ComparisonRow("rival", 0.3, 0.2)]
     html = build_page("t", "", rows, [], directions=("there", "back"))
     assert re.findall(r'<tr class="best"><th scope="row">(\w+)</th>', html) == ["rival"]
+
+
+def test_a_picture_travels_in_a_page_no_larger_than_asked(tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (40, 20), (10, 20, 30)).save(tmp_path / "a.png")
+    head, _, data = picture_data_uri(tmp_path / "a.png", size=10).partition(",")
+    assert head == "data:image/png;base64"
+    with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+        assert picture.size == (10, 5)
+        assert picture.getpixel((3, 3)) == (10, 20, 30)
+    (tmp_path / "b.png").write_text("none")
+    with pytest.raises(ViewError, match="can be read as one, got .*b.png.*Correct"):
+        picture_data_uri(tmp_path / "b.png")

@@ -200,6 +200,26 @@ def test_pairs_make_links(store):
     assert pairs.number == store.last_number() == 2
 
 
+def test_pairs_of_an_earlier_state_are_those_read_then(store):
+    first = store.add(judge())
+    states = [store.pairs()]
+    for change in (
+        lambda: store.add(judge("bob", left_id="t2")),
+        lambda: store.undo(first, who="ann"),
+        lambda: store.add(judge("bob", left_id="t2", verdict="cannot")),
+    ):
+        change()
+        states.append(store.pairs())
+    for number, wanted in enumerate(states, start=1):
+        then = store.pairs(until=number)
+        assert then.number == wanted.number == number
+        assert repr(then.columns) == repr(wanted.columns)
+    assert store.pairs(until=0).columns == {}
+    assert store.pairs(until=99).number == 4
+    with pytest.raises(LinkspreadError, match="`until` must be an integer from 0"):
+        store.pairs(until=-1)
+
+
 def test_an_empty_store_is_empty(store):
     assert store.count() == store.last_number() == store.pairs().number == 0
     assert list(store.changes()) == []

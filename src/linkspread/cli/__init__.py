@@ -11,7 +11,17 @@ import typer
 
 from linkspread import __version__
 from linkspread.cli.demo import run_demo
+from linkspread.cli.evaluate import run_evaluate
+from linkspread.cli.explain import run_explain
+from linkspread.cli.export import run_export
+from linkspread.cli.featurize import run_featurize
+from linkspread.cli.fit import run_fit
+from linkspread.cli.info import run_info
+from linkspread.cli.links import links_app
 from linkspread.cli.reproduce import reproduce_app
+from linkspread.cli.search import run_search
+from linkspread.cli.suggest import run_suggest
+from linkspread.cli.tune import run_tune
 from linkspread.exceptions import LinkspreadError
 
 __all__ = ["app", "main"]
@@ -22,7 +32,36 @@ app = typer.Typer(
     # A traceback means a fault of the program; plain ones can be pasted whole.
     pretty_exceptions_enable=False,
 )
-app.command("demo")(run_demo)
+app.command("demo", epilog="Example: linkspread demo --output demo")(run_demo)
+app.command(
+    "featurize", epilog="Example: linkspread featurize photos --output features"
+)(run_featurize)
+app.command(
+    "fit",
+    epilog="Example: linkspread fit --view text=text.parquet "
+    "--view image=image.parquet --links pairs.csv --output new-model",
+)(run_fit)
+app.command(
+    "tune",
+    epilog="Example: linkspread tune --view text=text.parquet "
+    "--view image=image.parquet --links pairs.csv --alpha 0.1,0.5 --n-neighbors 5,10",
+)(run_tune)
+app.command(
+    "evaluate",
+    epilog="Example: linkspread evaluate model --labels text=text-labels.csv "
+    "--labels image=image-labels.csv --threshold 0.3",
+)(run_evaluate)
+app.command("info", epilog="Example: linkspread info model")(run_info)
+app.command("search", epilog="Example: linkspread search model --id t7")(run_search)
+app.command("explain", epilog="Example: linkspread explain model --id t7 --with i3")(
+    run_explain
+)
+app.command("suggest", epilog="Example: linkspread suggest model -n 5")(run_suggest)
+app.add_typer(links_app, name="links")
+app.command(
+    "export",
+    epilog="Example: linkspread export model --source text --output images.npz",
+)(run_export)
 app.add_typer(reproduce_app, name="reproduce")
 
 

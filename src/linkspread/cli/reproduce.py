@@ -54,7 +54,10 @@ Protocol = Annotated[
 ]
 
 
-@reproduce_app.command("wikipedia")
+@reproduce_app.command(
+    "wikipedia",
+    epilog="Example: linkspread reproduce wikipedia --data wikipedia --quick",
+)
 def reproduce_wikipedia(
     data: Data = None,
     output: Output = Path("linkspread-wikipedia"),
@@ -72,7 +75,9 @@ def reproduce_wikipedia(
     _reproduce_table(benchmark, output, protocol, quick, resplits, printed=True)
 
 
-@reproduce_app.command("corel5k")
+@reproduce_app.command(
+    "corel5k", epilog="Example: linkspread reproduce corel5k --data corel5k --quick"
+)
 def reproduce_corel5k(
     data: Data = None,
     output: Output = Path("linkspread-corel5k"),
@@ -94,7 +99,10 @@ def reproduce_corel5k(
     _reproduce_table(benchmark, output, protocol, quick, resplits, printed=False)
 
 
-@reproduce_app.command("budgets")
+@reproduce_app.command(
+    "budgets",
+    epilog="Example: linkspread reproduce budgets glyphs --quick --repetitions 1",
+)
 def reproduce_budgets(
     collection: Annotated[
         str, typer.Argument(help="wikipedia, corel5k or glyphs.")
@@ -144,7 +152,9 @@ def reproduce_budgets(
     _write(study, output)
 
 
-@reproduce_app.command("judging")
+@reproduce_app.command(
+    "judging", epilog="Example: linkspread reproduce judging glyphs --repetitions 1"
+)
 def reproduce_judging(
     collection: Annotated[
         str, typer.Argument(help="wikipedia, corel5k or glyphs.")

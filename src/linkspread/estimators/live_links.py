@@ -1,11 +1,12 @@
 """Links added to a fitted model and taken back, without another fit."""
 
+import copy
 import time
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.fit_report import SpreadReport
+from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.exceptions import LinkError
 from linkspread.links import Links
 
@@ -66,6 +67,23 @@ class LiveLinks:
         check_is_fitted(self)
         return self._relink(self.links_ - self._single_pairs(links, "removed"))
 
+    def snapshot(self) -> Any:
+        """Return the model as it is now, which later changes leave alone.
+
+        One thread can change a model while others search its last snapshot. Arrays
+        are shared, so that a snapshot takes hardly any memory.
+
+        Returns
+        -------
+        model : estimator
+        """
+        check_is_fitted(self)
+        kept = copy.copy(self)
+        kept.spreads_ = dict(self.spreads_)
+        kept.report_ = FitReport(dict(self.report_.graphs), dict(self.report_.spreads))
+        kept._objective = _aside(self._objective)
+        return kept
+
     def _single_pairs(self, links: Any, done: str) -> Links:
         """Return links by position, which must be single pairs."""
         if not isinstance(links, Links) or not links.pair_tables or links.has_labels:
@@ -91,3 +109,13 @@ class LiveLinks:
 
     def _tell(self) -> None:
         """Keep what the objective tells about itself."""
+
+
+def _aside(objective: Any) -> Any:
+    """Return an objective whose own fits and links another can change no more."""
+    kept = copy.copy(objective)
+    for name, value in vars(objective).items():
+        if type(value) is dict:
+            # Spread links that follow changes in place stay with who changes them.
+            setattr(kept, name, {} if name == "live" else dict(value))
+    return kept

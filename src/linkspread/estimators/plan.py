@@ -1,25 +1,101 @@
 """What a fit expects to need, said before it starts."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from linkspread.estimators.graph_choice import choose_graphs
 from linkspread.estimators.graph_kinds import GRAPHS
-from linkspread.estimators.link_choice import largest_rank, linked_pairs
+from linkspread.estimators.link_choice import (
+    choose_links,
+    largest_rank,
+    linked_pairs,
+)
+from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.graphs.cost import code_cost, knn_cost
-from linkspread.links import LinkMatrix, Links, as_link_matrix
+from linkspread.links import Items, LinkMatrix, Links, as_link_matrix
 from linkspread.progress import announce, format_bytes, format_seconds
 from linkspread.propagation.cost import propagation_cost
 from linkspread.propagation.lowrank import OVERSAMPLING
+from linkspread.validation import check_views
 
-__all__ = ["announce_plan"]
+__all__ = ["FitPlan", "announce_plan", "plan_fit"]
 
 # Edges per item of a graph in which neighbours need not be mutual, per neighbour.
 EDGES_PER_NEIGHBOR = 1.5
 # Links of high rank are propagated there and back twice, then once for new items.
 SKETCH_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a fit is expected to take.
+
+    Attributes
+    ----------
+    sizes : dict from str to (int, int)
+        Rows and columns of each view.
+    links : Links
+        Resolved.
+    seconds : float
+        Of the graphs, and of spreading the links over them.
+    n_bytes : int
+        Beyond the tables.
+    whole : bool
+        Whether that is all: kernels that are fitted by objectives other than
+        "spread" are not counted.
+    """
+
+    sizes: dict[str, tuple[int, int]]
+    links: Links
+    seconds: float
+    n_bytes: int
+    whole: bool
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{v} {n:,} x {d:,}" for v, (n, d) in self.sizes.items())
+        return (
+            f"fit of {sizes}: about {format_seconds(self.seconds)} and "
+            f"{format_bytes(self.n_bytes)} beyond the tables"
+        )
+
+
+def plan_fit(
+    model: Any, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+) -> FitPlan:
+    """Return what a fit would take, without fitting; input is checked as by a fit.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Its parameters are read.
+    views : mapping from str to table of shape (n_items, n_features)
+    links : Links, or mapping from str to labels
+    ids : mapping from str to array-like of shape (n_items,), default=None
+
+    Returns
+    -------
+    plan : FitPlan
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.estimators.plan import plan_fit
+    >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    >>> plan = plan_fit(ls.LinkSpreading(), data.views(), data.labels)
+    >>> plan.sizes["text"], plan.whole
+    ((90, 32), True)
+    """
+    check_parameters(model)
+    tables, ids = check_views(views, ids)
+    items = {view: Items(ids[view], view=view) for view in tables}
+    resolved = choose_links(links, tables).resolve(items)
+    choices = choose_graphs(model, tables, resolved)
+    alphas = check_alphas(model.alpha, tables)
+    return _plan(model, tables, choices, resolved, alphas)
 
 
 def announce_plan(
@@ -42,6 +118,18 @@ def announce_plan(
         Resolved.
     alphas : mapping from str to float
     """
+    plan = _plan(model, tables, choices, links, alphas)
+    announce(str(plan), verbose=model.verbose)
+
+
+def _plan(
+    model: Any,
+    tables: Mapping[str, Any],
+    choices: Mapping[str, Any],
+    links: Links,
+    alphas: Mapping[str, float],
+) -> FitPlan:
+    """Add up what the graphs and the propagation cost."""
     costs = [
         knn_cost(X.shape[0], X.shape[1], choices[view]["n_neighbors"])
         for view, X in tables.items()
@@ -61,13 +149,9 @@ def announce_plan(
     seconds = sum(cost[0] for cost in costs)
     # Graphs are built one after another; what each leaves behind is small beside it.
     n_bytes = max((cost[1] for cost in costs), default=0)
-    sizes = ", ".join(f"{view} {X.shape[0]:,} x {X.shape[1]:,}"
-                      for view, X in tables.items())  # fmt: skip
-    announce(
-        f"fit of {sizes}: about {format_seconds(seconds)} and "
-        f"{format_bytes(n_bytes)} beyond the tables",
-        verbose=model.verbose,
-    )
+    sizes = {view: (X.shape[0], X.shape[1]) for view, X in tables.items()}
+    whole = model.objective == "spread"
+    return FitPlan(sizes, links, seconds, int(n_bytes), whole)
 
 
 def _spread_costs(

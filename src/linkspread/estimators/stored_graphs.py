@@ -10,9 +10,7 @@ from linkspread.estimators.graph_choice import GivenGraph
 from linkspread.estimators.graph_kinds import AdjustedGraph
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.graphs.l1 import L1Report
-from linkspread.graphs.laplacian import LinkedNeighborhoods
-from linkspread.graphs.neighborhoods import NeighborhoodKernels
-from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
+from linkspread.graphs.neighbors import check_n_neighbors
 from linkspread.links import Items, LinkMatrix, Links
 from linkspread.links.tables import PairTable
 from linkspread.propagation import Spread
@@ -192,21 +190,12 @@ def _make_codes(
 ) -> L1Graph:
     """Return a fitted graph of sparse codes, without coding any item anew."""
     graph = L1Graph(**parameters)
-    graph._check_parameters()
-    index = NeighborIndex(items, metric=graph.metric)
-    n_items = index.items.shape[0]
+    n_items = items.shape[0]
     check_n_neighbors(graph.n_neighbors, n_items, include_self=False)
     is_linked = links is None or links.shape == (n_items, n_items)
     if not is_linked or widths.shape != (n_items,) or affinity.shape[0] != n_items:
         raise ValueError("edges, widths and links must be of all items")
-    graph._index = index
-    graph._kernels = NeighborhoodKernels(
-        index.items, index.metric, widths, graph.kernel
-    )
-    graph._roots_ = links and LinkedNeighborhoods(links, root=graph.root)
-    graph.affinity_, graph.report_ = affinity, report
-    graph.n_features_in_ = index.items.shape[1]
-    return graph
+    return graph.resume(items, affinity, widths, links=links, report=report)
 
 
 def _make_given(affinity: Any) -> GivenGraph:

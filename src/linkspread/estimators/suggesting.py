@@ -11,6 +11,7 @@ from linkspread.estimators.queries import choose_positions
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
 from linkspread.retrieval.suggestion import suggest
+from linkspread.retrieval.suggestion_gains import explained_shares
 from linkspread.retrieval.suggestion_pairs import OpenPairs
 from linkspread.retrieval.suggestion_representatives import diffusion_features
 
@@ -98,6 +99,48 @@ class Suggesting:
             seed=random_state,
         )
         return self.items_[source].ids[i], self.items_[target].ids[j]
+
+    def expected_gains(
+        self,
+        source_ids: Any,
+        target_ids: Any,
+        *,
+        source: str,
+        target: str,
+        random_state: int = 0,
+    ) -> Array:
+        """Return how much the judgement of each pair would tell, beside all others.
+
+        Parameters
+        ----------
+        source_ids : array-like of ids of shape (n_pairs,)
+        target_ids : array-like of ids of shape (n_pairs,)
+            As of :meth:`suggest_pairs`.
+        source : str
+            View of the first item of each pair.
+        target : str
+            View of the second.
+        random_state : int, default=0
+
+        Returns
+        -------
+        gains : ndarray of shape (n_pairs,)
+            Share of the variance of all pairs that one judgement would explain, if
+            pairs were related as a short diffusion over both graphs relates them.
+            What was judged before is counted as known, labels are not.
+        """
+        check_is_fitted(self)
+        check_linked(self.links_, self.view_names_, source, target)
+        positions = (
+            self.items_[source].positions(source_ids, what="`source_ids`"),
+            self.items_[target].positions(target_ids, what="`target_ids`"),
+        )
+        return explained_shares(
+            self._telling_features(source, target, random_state),
+            positions,
+            judged=_judged_positions(self.links_, source, target),
+            seed=random_state,
+        )
 
     def _open_pairs(
         self, source: str, target: str, queries: Any, exclude: Any

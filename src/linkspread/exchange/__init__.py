@@ -7,6 +7,7 @@ because most vector stores compare by cosine unless told otherwise.
 from linkspread.exchange.embeddings import Embeddings, take_embeddings
 from linkspread.exchange.faiss_index import FaissIndex, read_faiss, write_faiss
 from linkspread.exchange.numpy_file import read_numpy, write_numpy
+from linkspread.exchange.pairs_file import write_pairs
 from linkspread.exchange.parquet_file import read_parquet, write_parquet
 from linkspread.exchange.postgres import write_postgres
 from linkspread.exchange.run_file import write_run
@@ -20,6 +21,7 @@ __all__ = [
     "take_embeddings",
     "write_faiss",
     "write_numpy",
+    "write_pairs",
     "write_parquet",
     "write_postgres",
     "write_run",

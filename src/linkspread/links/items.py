@@ -1,5 +1,6 @@
 """Which items a view has: ids given by people, or plain positions."""
 
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,6 +10,9 @@ from linkspread.exceptions import LinkError, UnknownItemError, ViewError
 __all__ = ["Items", "as_ids"]
 
 Array = np.ndarray
+
+# Ids among which similar spellings are looked for, which is slow.
+MAX_COMPARED = 20_000
 
 
 class Items:
@@ -82,6 +86,39 @@ class Items:
                 "correct the names, or pass `ids` to give the view others."
             )
         return found
+
+    def contains(self, ids: Any) -> Array:
+        """Tell which of these ids the view has.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n,)
+            Compared as by :meth:`positions`.
+
+        Returns
+        -------
+        known : ndarray of bool of shape (n,)
+        """
+        return self._find(as_ids(ids, self.view)) >= 0
+
+    def spelt_like(self, id: str, *, n: int = 3) -> list[Any]:
+        """Return the ids that are spelt most like one that the view lacks.
+
+        Parameters
+        ----------
+        id : str
+        n : int, default=3
+            How many at most.
+
+        Returns
+        -------
+        ids : list of str or int
+        """
+        spelt = self.ids.astype(str)
+        alike = np.abs(np.char.str_len(spelt) - len(id)) <= 1 + len(id) // 4
+        near = np.flatnonzero(alike)[:MAX_COMPARED]
+        places = dict(zip(spelt[near].tolist(), near.tolist(), strict=True))
+        return [self.ids[places[m]].item() for m in get_close_matches(id, places, n=n)]
 
     def take(self, positions: Array) -> "Items":
         """Return some of the items; without ids of their own they count from 0.

@@ -13,7 +13,7 @@ the position of the item.
 """
 
 from linkspread.metrics.blocks import ScoreBlock
-from linkspread.metrics.cutoff import ndcg, recall_at_k
+from linkspread.metrics.cutoff import ndcg, precision_at_k, recall_at_k
 from linkspread.metrics.precision import (
     average_precision,
     mean_average_precision,
@@ -25,6 +25,7 @@ __all__ = [
     "average_precision",
     "mean_average_precision",
     "ndcg",
+    "precision_at_k",
     "precision_recall_curve",
     "recall_at_k",
 ]

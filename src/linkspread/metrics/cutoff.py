@@ -12,7 +12,43 @@ from linkspread.metrics.ranking import (
     measure_queries,
 )
 
-__all__ = ["ndcg", "recall_at_k"]
+__all__ = ["ndcg", "precision_at_k", "recall_at_k"]
+
+
+def precision_at_k(
+    scores: Scores, query_labels: ArrayLike, item_labels: ArrayLike, *, k: int
+) -> float:
+    """Compute the share of relevant items among the first k ranks.
+
+    The mean is over the queries that have a relevant item. Where a query has fewer
+    than k of them, its precision cannot reach 1.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
+        Larger is better; equal scores are ranked by the position of the item.
+    query_labels : array-like of shape (n_queries,) or (n_queries, n_classes)
+        Class numbers with -1 for unknown, or 0/1 memberships, dense or sparse.
+    item_labels : array-like of shape (n_items,) or (n_items, n_classes)
+        In the form of ``query_labels``. Unknown items count as not relevant.
+    k : int
+        Ranks to look at; where there are fewer items, all of them.
+
+    Returns
+    -------
+    mean : float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from linkspread.metrics import precision_at_k
+    >>> precision_at_k([[0.9, 0.5, 0.1]], [1], [1, 0, 1], k=2)
+    0.5
+    """
+    check_cutoff(k)
+    measure = partial(_share_relevant, k=k)
+    values = measure_queries(measure, scores, query_labels, item_labels)
+    return float(mean_over_queries(values))
 
 
 def recall_at_k(
@@ -91,6 +127,11 @@ def ndcg(
     measure = partial(_discounted_gain, k=k)
     values = measure_queries(measure, scores, query_labels, item_labels)
     return float(mean_over_queries(values))
+
+
+def _share_relevant(ranked: NDArray[np.bool_], k: int) -> NDArray[np.float64]:
+    """Count the relevant items of the first k ranks among these ranks."""
+    return ranked[:, :k].mean(axis=1)
 
 
 def _recall(ranked: NDArray[np.bool_], k: int) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from linkspread.report.markdown import (
     results_markdown,
 )
 from linkspread.report.page import Card, Hit, Search, build_page, write_page
-from linkspread.report.pictures import ink_data_uri
+from linkspread.report.pictures import ink_data_uri, picture_data_uri
 from linkspread.report.protocol import (
     choose_labeled,
     choose_queries,
@@ -57,6 +57,7 @@ __all__ = [
     "keep_hidden",
     "parameter_figures",
     "parameters_markdown",
+    "picture_data_uri",
     "read_study",
     "recall_figures",
     "replace_between",

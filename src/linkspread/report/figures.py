@@ -13,7 +13,7 @@ from typing import Any
 from linkspread.report.drawing import INK, draw, label, line_looks
 from linkspread.report.results import ParameterCurve, Run, TableStudy
 
-__all__ = ["class_figures", "parameter_figures", "recall_figures"]
+__all__ = ["class_figures", "draw_curve", "parameter_figures", "recall_figures"]
 
 RECALL = [level / 10 for level in range(11)]
 # More bars per class than this cannot be told apart.
@@ -107,6 +107,33 @@ def parameter_figures(study: TableStudy) -> dict[str, str]:
         )
         for curve in study.curves
     }
+
+
+def draw_curve(parameter: str, values: Sequence[Any], scores: Sequence[float]) -> str:
+    """Draw cross-validated scores against one parameter; the best is marked.
+
+    Parameters
+    ----------
+    parameter : str
+    values : sequence
+        Values tried, in order.
+    scores : sequence of float
+        The score of each.
+
+    Returns
+    -------
+    svg : str
+    """
+    chosen = values[max(range(len(scores)), key=lambda place: scores[place])]
+    curve = ParameterCurve("", parameter, tuple(values), tuple(scores), chosen)
+    margin = 0.1 * (max(scores) - min(scores)) or 0.01
+    limits = min(scores) - margin, max(scores) + margin
+    return draw(
+        partial(_paint_parameter, curve=curve, limits=limits),
+        title=f"Choosing {parameter}",
+        description=f"The best value is {_tick(chosen)}.",
+        size=(3.4, 2.3),
+    )
 
 
 def _paint_recall(axes: Any, *, curves: dict, looks: dict) -> None:

@@ -2,12 +2,13 @@
 
 import base64
 import io
+import os
 
 import numpy as np
 
 from linkspread.exceptions import ViewError, require
 
-__all__ = ["ink_data_uri"]
+__all__ = ["ink_data_uri", "picture_data_uri"]
 
 
 def ink_data_uri(image: np.ndarray) -> str:
@@ -45,4 +46,32 @@ def ink_data_uri(image: np.ndarray) -> str:
     picture.putalpha(ink)
     file = io.BytesIO()
     picture.save(file, format="PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def picture_data_uri(path: str | os.PathLike[str], *, size: int = 160) -> str:
+    """Encode the picture of a file, made smaller, as a data URI.
+
+    Parameters
+    ----------
+    path : path-like
+    size : int, default=160
+        Most pixels of the longer side.
+
+    Returns
+    -------
+    uri : str
+        ``data:image/png;base64,...``.
+    """
+    pil = require("PIL.Image", extra="images", purpose="Reading pictures")
+    try:
+        with pil.open(path) as picture:
+            picture.thumbnail((size, size))
+            file = io.BytesIO()
+            picture.convert("RGB").save(file, format="PNG", optimize=True)
+    except Exception as error:  # damaged bytes can fail anywhere in a reader
+        raise ViewError(
+            f"a picture must be a file that can be read as one, got {str(path)!r} "
+            f"({type(error).__name__}). Correct the path or save it anew."
+        ) from error
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"

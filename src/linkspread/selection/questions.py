@@ -125,10 +125,19 @@ class PairQuestion:
         must = self.weights > 0
         if must.all():
             return self._find_partners(scores)
-        return float(average_precision_score(must, self._pair_scores(scores)))
+        return float(average_precision_score(must, self.pair_scores(scores)))
 
-    def _pair_scores(self, scores: ScoreBlock) -> Array:
-        """Return the score of each pair, from blocks of a few rows."""
+    def pair_scores(self, scores: ScoreBlock) -> Array:
+        """Return the score of each pair, from blocks of a few rows.
+
+        Parameters
+        ----------
+        scores : callable
+
+        Returns
+        -------
+        values : ndarray of shape (n_pairs,)
+        """
         cols, place = np.unique(self.cols, return_inverse=True)
         rows, row_place = np.unique(self.rows, return_inverse=True)
         values = np.empty(len(self.rows))

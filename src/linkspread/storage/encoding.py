@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.exceptions import ModelError
-from linkspread.storage.tensors import as_tensor
+from linkspread.storage.tensors import are_finite, as_tensor
 
 if TYPE_CHECKING:
     from linkspread.storage.objects import Registry
@@ -120,7 +120,7 @@ class Encoder:
             return self._places[place][1]
         try:
             stored = as_tensor(value)
-            if value.dtype.kind == "f" and not np.isfinite(value).all():
+            if value.dtype.kind == "f" and not are_finite(stored):
                 raise ModelError(
                     "arrays of a model must be finite, and this one is not. Fit anew."
                 )

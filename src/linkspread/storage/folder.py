@@ -45,7 +45,7 @@ from linkspread.storage.manifest import (
 )
 from linkspread.storage.tensors import read_tensors, write_tensors
 
-__all__ = ["Content", "read_folder", "write_folder"]
+__all__ = ["Content", "check_target", "read_folder", "write_folder"]
 
 Array = np.ndarray
 
@@ -87,7 +87,7 @@ def write_folder(path: str | os.PathLike[str], content: Content) -> None:
     """
     folder = Path(path)
     # Everything that can be refused is refused before anything is written.
-    _check_target(folder)
+    check_target(folder)
     for ids in content.ids.values():
         check_ids(ids)
     nowhere = FileEntry(f"arrays-{'0' * 32}.safetensors", 1 << 62, "0" * 64)
@@ -209,8 +209,13 @@ def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
         yield file
 
 
-def _check_target(folder: Path) -> None:
-    """Refuse to write where something else is."""
+def check_target(folder: Path) -> None:
+    """Refuse to write where something else is.
+
+    Parameters
+    ----------
+    folder : Path
+    """
     if folder.exists() and not folder.is_dir():
         raise ModelError(
             f"a model must be saved to a folder, and {str(folder)!r} is a file. Give "

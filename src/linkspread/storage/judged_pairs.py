@@ -9,7 +9,7 @@ import numpy as np
 
 from linkspread.storage.judgements import Judgement
 
-__all__ = ["Disagreement", "JudgedPairs", "PairColumns", "gather_pairs"]
+__all__ = ["Disagreement", "JudgedPairs", "PairColumns", "gather_pairs", "judged_items"]
 
 Array = np.ndarray
 ViewPair = tuple[str, str]
@@ -81,7 +81,7 @@ def gather_pairs(judgements: Iterable[Judgement], number: int) -> JudgedPairs:
     """Return what judgements, in their order, say: of each person the last word."""
     words: dict[tuple[str, Item, Item], Judgement] = {}
     for judgement in judgements:
-        first, second = sorted(_items(judgement))
+        first, second = sorted(judged_items(judgement))
         key = judgement.who, first, second
         # Out and in again: what was said last stands last.
         words.pop(key, None)
@@ -94,7 +94,7 @@ def gather_pairs(judgements: Iterable[Judgement], number: int) -> JudgedPairs:
     return JudgedPairs(number, columns, _disagreements(said))
 
 
-def _items(judgement: Judgement) -> tuple[Item, Item]:
+def judged_items(judgement: Judgement) -> tuple[Item, Item]:
     """Return view and id of both items; 7 and "7" are one."""
     left = judgement.left_view, str(judgement.left_id)
     return left, (judgement.right_view, str(judgement.right_id))
@@ -102,7 +102,7 @@ def _items(judgement: Judgement) -> tuple[Item, Item]:
 
 def _turned(judgement: Judgement) -> Judgement:
     """Return a judgement with its items in order, so that a pair is always the same."""
-    left, right = _items(judgement)
+    left, right = judged_items(judgement)
     if left <= right:
         return judgement
     values: dict[str, Any] = vars(judgement) | {
@@ -141,7 +141,7 @@ def _disagreements(judgements: list[Judgement]) -> list[Disagreement]:
     """Return the pairs of which some say must and others cannot."""
     by_pair: dict[tuple[Item, Item], list[Judgement]] = defaultdict(list)
     for judgement in judgements:
-        by_pair[_items(judgement)].append(judgement)
+        by_pair[judged_items(judgement)].append(judgement)
     return [
         Disagreement(
             between=(first.left_view, first.right_view),

@@ -178,11 +178,16 @@ class LinkStore:
         """
         return self._rows("changes", after=after, limit=limit, until=self.last_number())
 
-    def pairs(self) -> JudgedPairs:
+    def pairs(self, *, until: int | None = None) -> JudgedPairs:
         """Return what people say of pairs, as columns for each pair of views.
 
         Of each person the last word on a pair counts, unless it was taken back. Rows
         of several people on one pair stand beside each other.
+
+        Parameters
+        ----------
+        until : int, default=None
+            Number of the last row that counts, as the store was then; None takes all.
 
         Returns
         -------
@@ -190,9 +195,13 @@ class LinkStore:
             With the number of the last row it knows of, and the pairs about which
             people disagree.
         """
-        until = self.last_number()
-        active = self._rows("active", after=0, limit=None, until=until)
-        return gather_pairs(cast(Iterator[Judgement], active), until)
+        newest = self.last_number()
+        if until is not None:
+            remedy = "Leave it out to get all."
+            check_count(until, name="until", remedy=remedy, at_least=0)
+            newest = min(newest, until)
+        active = self._rows("active", after=0, limit=None, until=newest)
+        return gather_pairs(cast(Iterator[Judgement], active), newest)
 
     def count(self, *, active_only: bool = True) -> int:
         """Return the number of judgements.

@@ -20,7 +20,7 @@ from linkspread.exceptions import ModelError
 from linkspread.storage.documents import parse_json
 from linkspread.storage.files import HashingFile, brief
 
-__all__ = ["DTYPES", "as_tensor", "read_tensors", "write_tensors"]
+__all__ = ["DTYPES", "are_finite", "as_tensor", "read_tensors", "write_tensors"]
 
 Array = np.ndarray
 
@@ -61,6 +61,22 @@ def as_tensor(array: Array) -> Array:
             f"dimensions, got {array.dtype} of shape {array.shape}. Convert it."
         )
     return np.asarray(array, dtype=dtype, order="C")
+
+
+def are_finite(array: Array) -> bool:
+    """Tell whether all numbers of a contiguous array are finite, a piece at a time.
+
+    Parameters
+    ----------
+    array : ndarray
+
+    Returns
+    -------
+    are_finite : bool
+    """
+    flat = array.reshape(-1)
+    starts = range(0, len(flat), CHECKED_ENTRIES)
+    return all(np.isfinite(flat[i : i + CHECKED_ENTRIES]).all() for i in starts)
 
 
 def write_tensors(file: HashingFile, arrays: Mapping[str, Array]) -> None:

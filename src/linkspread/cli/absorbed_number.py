@@ -1,0 +1,95 @@
+"""Up to which row of its store a saved model knows: the file absorbed.json.
+
+A model and this file cannot be replaced in one step. So the number that is to come is
+written down before the model is saved, with the checksum of the manifest that goes:
+whoever finds that manifest gone knows that the save was made.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from linkspread.exceptions import ModelError
+from linkspread.storage.files import sync_folder, write_file
+from linkspread.storage.manifest import MANIFEST
+
+__all__ = ["Absorbed", "alone", "manifest_checksum", "read_absorbed", "write_absorbed"]
+
+NAME, LOCK = "absorbed.json", ".absorbing.lock"
+
+
+@dataclass(frozen=True)
+class Absorbed:
+    """Which rows of a store are in a model.
+
+    Attributes
+    ----------
+    number : int, default=0
+        All rows up to this one are.
+    row : str, default=""
+        Id of that row, by which another store is told.
+    """
+
+    number: int = 0
+    row: str = ""
+
+
+def read_absorbed(folder: Path) -> Absorbed:
+    """Return what a model folder says of its judgements, 0 where it says nothing."""
+    try:
+        document = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        state = _state(document)
+        if "next" in document and document["before"] != manifest_checksum(folder):
+            return _state(document["next"])
+        return state
+    except FileNotFoundError:
+        return Absorbed()
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f'{NAME} must hold {{"number": n}}, the last row of the store that is in '
+            f"the model, and it does not. Fit the model again, which writes it anew."
+        ) from error
+
+
+def write_absorbed(
+    folder: Path, state: Absorbed, *, coming: Absorbed | None = None
+) -> None:
+    """Write which rows are in the model, and perhaps which will be after a save."""
+    document: dict[str, Any] = asdict(state)
+    if coming is not None:
+        document |= {"next": asdict(coming), "before": manifest_checksum(folder)}
+    data = json.dumps(document).encode()
+    write_file(folder, lambda file: file.write(data), lambda entry: NAME)
+    sync_folder(folder)
+
+
+def manifest_checksum(folder: Path) -> str:
+    """Return what tells one save of a model from another."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait to be the only one who absorbs judgements, where the system can tell."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with open(folder / LOCK, "ab") as file:
+        # Some network drives know no locks; a killed process gives its own back.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _state(document: dict[str, Any]) -> Absorbed:
+    """Return a number and the id of its row as they were written."""
+    number, row = document["number"], document.get("row", "")
+    if type(number) is not int or number < 0 or not isinstance(row, str):
+        raise ValueError(number)
+    return Absorbed(number, row)

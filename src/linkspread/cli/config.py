@@ -1,0 +1,174 @@
+"""Options in a file: what ran, and what is to be run again.
+
+A file names options as they are typed, with _ for -; a list stands for an option that
+is repeated. Paths in it are taken from its own folder, and what is typed beside
+--config goes before what it says.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from linkspread import __version__
+from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["gather_options", "read_config", "run_file", "write_toml"]
+
+PLACES = {"view": parse_view, "labels": parse_labels, "links": parse_links}
+PATHS = ("features", "output")
+REPEATED = ("view", "links", "labels", "metric", "graph", "n_neighbors", "alpha",
+            "kernel")  # fmt: skip
+# What a file says of itself; nothing depends on it.
+ABOUT = ("command", "version")
+
+
+def gather_options(
+    typed: Mapping[str, Any], *, also: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the options of a command, from its file and from what was typed.
+
+    Parameters
+    ----------
+    typed : mapping from str to object
+        All options of the command by name, None where they were not typed; `config`
+        is the file.
+    also : iterable of str, default=()
+        Further names that may stand in the file.
+
+    Returns
+    -------
+    options : dict from str to object
+        Those that were given, with paths in full.
+    """
+    given = {
+        name: value
+        for name, value in typed.items()
+        if name != "config" and value is not None and value != []
+    }
+    options = _in_full(given, Path.cwd())
+    if typed.get("config") is not None:
+        known = [*typed, *also]
+        options = read_config(Path(typed["config"]), known=known) | options
+    return options
+
+
+def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
+    """Return the options of a file.
+
+    Parameters
+    ----------
+    path : Path
+    known : iterable of str
+        Names of the options that there are.
+
+    Returns
+    -------
+    options : dict from str to object
+    """
+    try:
+        options = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise LinkspreadError(
+            f"`--config` must be a file, and there is none at {str(path)!r}. Correct "
+            "the path."
+        ) from error
+    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
+        raise LinkspreadError(
+            f"`--config` must be a TOML file, and {str(path)!r} cannot be read as one "
+            f"({error}). Correct that line."
+        ) from error
+    names = sorted(set(known) - {"config"})
+    options = {k: value for k, value in options.items() if k not in ABOUT}
+    unknown = [name for name in options if name not in names]
+    if unknown:
+        raise LinkspreadError(
+            f"{path} must name options of the command, {', '.join(names)}, got "
+            f"{unknown[0]!r}. Correct the name."
+        )
+    for name in set(REPEATED) & options.keys():
+        if not isinstance(options[name], list):
+            options[name] = [options[name]]
+    return _in_full(options, path.resolve().parent)
+
+
+def run_file(command: str, options: Mapping[str, Any]) -> str:
+    """Return the text of a run file: how to run a command once more.
+
+    Parameters
+    ----------
+    command : str
+    options : mapping from str to object
+
+    Returns
+    -------
+    text : str
+    """
+    about = {"command": command, "version": __version__}
+    return f"# linkspread {command} --config THIS FILE runs it again.\n" + write_toml(
+        about | dict(options)
+    )
+
+
+def write_toml(options: Mapping[str, Any]) -> str:
+    """Return options as TOML, tables last.
+
+    Parameters
+    ----------
+    options : mapping from str to object
+        Texts, numbers, booleans, paths, lists of them, and one level of mappings.
+
+    Returns
+    -------
+    text : str
+    """
+    flat = {k: v for k, v in options.items() if not isinstance(v, Mapping)}
+    lines = [f"{name} = {_value(value)}" for name, value in flat.items()]
+    for name, table in options.items():
+        if isinstance(table, Mapping):
+            lines += ["", f"[{name}]"]
+            lines += [f"{_key(key)} = {_value(own)}" for key, own in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _in_full(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return options whose paths do not depend on the current folder."""
+    full = dict(options)
+    for name in PATHS:
+        if name in full:
+            full[name] = str((folder / Path(full[name]).expanduser()).resolve())
+    for name, parse in PLACES.items():
+        if name in full:
+            full[name] = [str(_place(parse, text, folder)) for text in full[name]]
+    return full
+
+
+def _place(parse: Any, text: Any, folder: Path) -> Place:
+    """Return where something is, in full."""
+    if not isinstance(text, str):
+        raise LinkspreadError(
+            f"places of input must be texts, got {text!r:.60}. Write them as on the "
+            'command line, such as view = ["text=text.parquet"].'
+        )
+    return parse(text).below(folder)
+
+
+def _value(value: Any) -> str:
+    """Return one value as TOML."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(key)} = {_value(own)}" for key, own in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    # DEL is the one sign that JSON leaves as it is and TOML refuses.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _key(key: str) -> str:
+    """Return a key, in quotes unless it is a plain word."""
+    plain = key.replace("_", "").replace("-", "")
+    return key if plain.isascii() and plain.isalnum() else _value(key)

@@ -1,0 +1,170 @@
+"""``linkspread evaluate``: how well a model searches, by what it was not told."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from linkspread.cli.asking import AsJson, Model, console, plain, tell, write_json
+from linkspread.cli.input_labels import number_classes, read_labels
+from linkspread.cli.input_links import read_judged
+from linkspread.cli.input_places import parse_labels, parse_links
+from linkspread.cli.inputs import LabelsOption, LinksOption, join_judged
+from linkspread.cli.model_folder import ModelFolder
+from linkspread.exceptions import LinkspreadError
+from linkspread.selection import (
+    PairQuality,
+    SearchQuality,
+    evaluate_pairs,
+    evaluate_search,
+)
+
+__all__ = ["run_evaluate"]
+
+Qualities = Sequence[SearchQuality] | Sequence[PairQuality]
+
+
+def run_evaluate(
+    model: Model,
+    labels: LabelsOption = None,
+    links: LinksOption = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Count also what the model was told in the fit."),
+    ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Exit status 1 if the mean average precision, or the average "
+            "precision of pairs, is below."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure searches by labels, or scores of pairs that were held out.
+
+    Items whose label the model was told, and pairs that it was told, do not count
+    unless --all is given.
+    """
+    if bool(labels) == bool(links):
+        got = "both" if labels else "neither"
+        raise LinkspreadError(
+            f"an evaluation must have --labels of two views or --links, got {got}. "
+            "Write --labels text=labels.csv --labels image=labels.csv."
+        )
+    loaded = ModelFolder(model).load()
+    notes: list[str] = []
+    if labels:
+        found: Qualities = _by_labels(loaded, labels, every, notes)
+    else:
+        found = _by_pairs(loaded, links or [], every, notes)
+    precision = _precision(found)
+    if as_json:
+        write_json(_document(found, precision, every))
+    else:
+        _print(found, precision, notes)
+    if threshold is not None and precision < threshold:
+        tell(f"linkspread: {precision:.3f} is below the threshold {threshold:g}.")
+        raise typer.Exit(1)
+
+
+def _by_labels(
+    model: Any, places: list[str], every: bool, notes: list[str]
+) -> list[SearchQuality]:
+    """Search with all items that have a label."""
+    texts: dict[str, Any] = {}
+    for text in places:
+        texts |= read_labels(parse_labels(text), model.items_)
+    labels = number_classes(texts)
+    told = {view: model.links_.memberships(view) for view in labels}
+    notes.append(_counted(any(own is not None for own in told.values()), every))
+    return evaluate_search(model, labels, include_known=every)
+
+
+def _by_pairs(
+    model: Any, places: list[str], every: bool, notes: list[str]
+) -> list[PairQuality]:
+    """Score judged pairs."""
+    judged = [read_judged(parse_links(text), model.items_) for text in places]
+    n_unsure = sum(table.n_unsure for table in judged)
+    found = evaluate_pairs(model, join_judged(judged), include_known=every)
+    n_known = sum(quality.n_known for quality in found)
+    if n_unsure:
+        notes.append(f"{n_unsure:,} unsure rows are not counted.")
+    notes.append(
+        "All pairs count, also those that the model was told."
+        if every
+        else f"{n_known:,} pairs that the model was told are not counted."
+    )
+    return found
+
+
+def _counted(has_labels: bool, every: bool) -> str:
+    """Say which items count."""
+    if every:
+        return "All items with a label count, also those whose label the model knows."
+    if has_labels:
+        return "Items whose label the model was told are not counted."
+    return "All items with a label count; the model was told pairs, and no label."
+
+
+def _precision(found: Qualities) -> float:
+    """Return the mean of what the threshold is about."""
+    values = [
+        quality.mean_average_precision
+        if isinstance(quality, SearchQuality)
+        else quality.average_precision
+        for quality in found
+    ]
+    return sum(values) / len(values)
+
+
+def _document(found: Qualities, precision: float, every: bool) -> dict[str, Any]:
+    """Return the outcome for another program."""
+    kind = "searches" if isinstance(found[0], SearchQuality) else "pairs"
+    return {
+        kind: [asdict(quality) for quality in found],
+        "mean": precision,
+        "includes_known": every,
+    }
+
+
+def _print(found: Qualities, precision: float, notes: list[str]) -> None:
+    """Print a row for each direction, or for each two views."""
+    table = Table()
+    columns = _columns(found)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("From", "To") else "right")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(plain(cell) for cell in row))
+    out = console()
+    out.print(table)
+    out.print(f"Mean: {precision:.3f}")
+    for note in notes:
+        out.print(plain(note))
+
+
+def _columns(found: Qualities) -> dict[str, list[str]]:
+    """Return the table, a list for each column."""
+    searches = [own for own in found if isinstance(own, SearchQuality)]
+    if searches:
+        return {
+            "From": [own.source for own in searches],
+            "To": [own.target for own in searches],
+            "Queries": [f"{own.n_queries:,}" for own in searches],
+            "Items": [f"{own.n_items:,}" for own in searches],
+            "MAP": [f"{own.mean_average_precision:.3f}" for own in searches],
+            "Precision@10": [f"{own.precision_at_10:.3f}" for own in searches],
+            "nDCG": [f"{own.ndcg:.3f}" for own in searches],
+        }
+    pairs = [own for own in found if isinstance(own, PairQuality)]
+    return {
+        "From": [own.between[0] for own in pairs],
+        "To": [own.between[1] for own in pairs],
+        "Must": [f"{own.n_must:,}" for own in pairs],
+        "Cannot": [f"{own.n_cannot:,}" for own in pairs],
+        "AUC": [f"{own.auc:.3f}" for own in pairs],
+        "Average precision": [f"{own.average_precision:.3f}" for own in pairs],
+    }

@@ -1,0 +1,223 @@
+"""``linkspread fit``: from tables and judged pairs to a model folder."""
+
+import os
+import shlex
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from linkspread.cli.asking import Store, console, plain, tell
+from linkspread.cli.config import gather_options, run_file
+from linkspread.cli.fit_judgements import take_up_judged
+from linkspread.cli.inputs import (
+    FeaturesOption,
+    IdColumnOption,
+    Inputs,
+    LabelColumnOption,
+    LabelsOption,
+    LinksOption,
+    MatchedOption,
+    ViewOption,
+    read_inputs,
+)
+from linkspread.cli.model_output import FittedPairs, check_output, write_model
+from linkspread.cli.parameters import (
+    Alpha,
+    Balance,
+    Beta,
+    Graph,
+    Jobs,
+    Kernel,
+    Mass,
+    Metric,
+    Neighbors,
+    Objective,
+    Rank,
+    Ridge,
+    Tol,
+    choose_model,
+)
+from linkspread.cli.rendering import step_bar
+from linkspread.estimators import LinkSpreading
+from linkspread.estimators.plan import FitPlan, plan_fit
+from linkspread.links.counts import count_links
+from linkspread.progress import format_bytes, format_seconds
+
+__all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit"]
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(help="File of options, such as the run.toml of a model."),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
+# Options of this one call, which are no part of how the model was made.
+OF_THE_CALL = ("overwrite", "dry_run", "quiet", "store")
+
+
+def run_fit(
+    view: ViewOption = None,
+    features: FeaturesOption = None,
+    links: LinksOption = None,
+    labels: LabelsOption = None,
+    label_column: LabelColumnOption = None,
+    id_column: IdColumnOption = None,
+    matched: MatchedOption = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for the model.", show_default=False)
+    ] = None,
+    objective: Objective = None,
+    graph: Graph = None,
+    n_neighbors: Neighbors = None,
+    metric: Metric = None,
+    alpha: Alpha = None,
+    beta: Beta = None,
+    kernel: Kernel = None,
+    ridge: Ridge = None,
+    mass: Mass = None,
+    balance: Balance = None,
+    rank: Rank = None,
+    tol: Tol = None,
+    n_jobs: Jobs = None,
+    config: ConfigOption = None,
+    store: Store = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would happen, and stop.")
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fit a model to tables and to judged pairs, labels or matched items.
+
+    Without --objective everything is chosen by what the links say of each other. The
+    folder gets the model, run.toml to run it again, and a store with the pairs.
+    """
+    typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
+    options = gather_options(typed, also=["grid"])
+    options.pop("grid", None)  # of `tune`, which may share the file
+    folder = check_output(options.get("output"), overwrite=overwrite or dry_run)
+    with quiet_steps(3, quiet=quiet or dry_run) as step:
+        step("Reading")
+        inputs = read_inputs(options)
+        if dry_run:
+            _tell_plan(options, inputs, folder)
+            return
+        inputs, pairs = _take_up(folder, store, inputs)
+        step("Fitting")
+        start = time.perf_counter()
+        model = _fit(options, inputs)
+        seconds = time.perf_counter() - start
+        step("Saving")
+        notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
+    if not quiet:
+        _tell_notes([*inputs.notes, *notes])
+        _tell_fit(model, folder, seconds)
+
+
+@contextmanager
+def quiet_steps(n_steps: int, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show a bar on a terminal and lines elsewhere, or nothing at all."""
+    if quiet:
+        yield lambda description: None
+        return
+    with step_bar(n_steps, lines=True) as step:
+        yield step
+
+
+def _take_up(
+    folder: Path, store: str | None, inputs: Inputs
+) -> tuple[Inputs, FittedPairs]:
+    """Join what people judged since an older fit, where there is a store."""
+    own = folder / "judgements.db"
+    if store is None and not own.is_file():
+        return inputs, FittedPairs(inputs.judged)
+    judged, number, n_unknown = take_up_judged(store or own, inputs)
+    if n_unknown:
+        inputs.notes.append(
+            f"{n_unknown:,} judgements of the store are of items that no view has."
+        )
+    return replace(inputs, judged=judged), FittedPairs(judged, store, number)
+
+
+def _fit(options: Mapping[str, Any], inputs: Inputs) -> LinkSpreading:
+    """Fit the model; what it warns of becomes a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        links = inputs.links
+        model = choose_model(options, inputs).fit(inputs.views, links, ids=inputs.ids)
+    inputs.notes.extend(dict.fromkeys(str(own.message) for own in caught))
+    return model
+
+
+def _tell_plan(options: Mapping[str, Any], inputs: Inputs, folder: Path) -> None:
+    """Print what a fit would do, and what it would take."""
+    model = choose_model(options, inputs)
+    plan = plan_fit(model, inputs.views, inputs.links, ids=inputs.ids)
+    _tell_notes(inputs.notes)
+    out = console()
+    out.print("Nothing is written. The fit would have:")
+    for view, (n_items, n_features) in plan.sizes.items():
+        out.print(plain(f"  {view}: {n_items:,} items, {n_features:,} features"))
+    for count in count_links(plan.links):
+        out.print(plain(f"  {count}"))
+    chosen = {n: v for n, v in options.items() if n in model.get_params(deep=False)}
+    told = ", ".join(f"{name} {value}" for name, value in chosen.items())
+    out.print(plain(f"  objective {model.objective}{f', {told}' if told else ''}"))
+    out.print(f"  {_expected(plan, model)}")
+    out.print(plain(f"  model folder: {_shown(folder)}"), soft_wrap=True)
+
+
+def _expected(plan: FitPlan, model: LinkSpreading) -> str:
+    """Say what time and memory are expected, and what is not counted."""
+    rest = "" if plan.whole else (
+        f" (graphs and spreading only: the fits of objective {model.objective} are not "
+        "counted)"
+    )  # fmt: skip
+    return (
+        f"about {format_seconds(plan.seconds)} and {format_bytes(plan.n_bytes)} beyond "
+        f"the tables{rest}"
+    )
+
+
+def _tell_notes(notes: list[str]) -> None:
+    """Write what a person should know to standard error."""
+    for note in notes:
+        tell(f"linkspread: {note}")
+
+
+def _tell_fit(model: LinkSpreading, folder: Path, seconds: float) -> None:
+    """Print what was fitted, and what to type next."""
+    out = console()
+    for view, report in model.report_.graphs.items():
+        told = f"{report.n_items:,} items, {report.mean_degree:.1f} neighbours each"
+        out.print(plain(f"{view}: {told}, {report.n_isolated:,} isolated"))
+    for count in count_links(model.links_):
+        out.print(plain(count))
+    if hasattr(model, "choice_"):
+        out.print(plain(model.choice_), soft_wrap=True)
+    for what, error in getattr(model, "loo_error_", {}).items():
+        name = what if isinstance(what, str) else " and ".join(what)
+        out.print(plain(f"leave-one-out error of {name}: {error:.3f}"))
+    out.print(plain(f"Fitted in {format_seconds(seconds)}."))
+    out.print(plain(f"Next: {_next_command(model, folder)}"), soft_wrap=True)
+
+
+def _next_command(model: LinkSpreading, folder: Path) -> str:
+    """Return a search that can be typed as it is."""
+    source, target = next(iter(model.spreads_))
+    item = str(model.items_[source].ids[0])
+    words = ["linkspread", "search", _shown(folder), "--source", source]
+    return shlex.join([*words, "--target", target, "--id", item])
+
+
+def _shown(folder: Path) -> str:
+    """Return a path as one would type it here."""
+    relative = os.path.relpath(folder) if folder.anchor == Path.cwd().anchor else ""
+    return str(folder) if not relative or relative.startswith("..") else relative

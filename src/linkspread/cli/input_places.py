@@ -1,0 +1,88 @@
+"""Where input is, as it is typed: ``name=PATH:columns``."""
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from linkspread.exceptions import LinkspreadError
+
+__all__ = ["Place", "parse_labels", "parse_links", "parse_view"]
+
+# A colon parts columns from a file only after one of these: C:\pairs.csv is a path.
+FILE = re.compile(r"(?P<path>.+?\.(?:npy|npz|parquet|csv|tsv))(?::(?P<columns>.+))?",
+                  flags=re.IGNORECASE)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or a folder, whose it is, and which of its columns are meant.
+
+    Attributes
+    ----------
+    views : tuple of str
+        Views that it is about; none where that was not said.
+    path : Path
+    columns : tuple of str
+        Columns, or keys of an .npz file; none for all.
+    """
+
+    views: tuple[str, ...]
+    path: Path
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        name = f"{','.join(self.views)}=" if self.views else ""
+        columns = f":{','.join(self.columns)}" if self.columns else ""
+        return f"{name}{self.path}{columns}"
+
+    def below(self, folder: Path) -> "Place":
+        """Return the same place with its path taken from a folder, in full."""
+        return replace(self, path=(folder / self.path.expanduser()).resolve())
+
+
+def parse_view(text: str) -> Place:
+    """Return the place of a view: ``name=PATH``, ``name=PATH:columns``."""
+    name, sign, rest = text.partition("=")
+    if not sign or not name.strip() or not rest:
+        raise LinkspreadError(
+            f"`--view` must be a name and a file, got {text!r}. Write "
+            "--view text=text.parquet."
+        )
+    return _place((name.strip(),), rest)
+
+
+def parse_labels(text: str) -> Place:
+    """Return the place of labels: ``name=PATH``, or a features folder alone."""
+    name, sign, rest = text.partition("=")
+    if not sign and not FILE.fullmatch(text):
+        return _place((), text)
+    if not sign or not name.strip() or not rest:
+        raise LinkspreadError(
+            "`--labels` must be the name of a view and a table, or a features folder, "
+            f"got {text!r}. Write --labels text=labels.csv."
+        )
+    return _place((name.strip(),), rest)
+
+
+def parse_links(text: str) -> Place:
+    """Return the place of pairs: ``PATH``, or ``left,right=PATH``."""
+    names, sign, rest = text.partition("=")
+    views = tuple(name.strip() for name in names.split(","))
+    # Without a comma the sign is one of a file's own name.
+    if not sign or len(views) != 2:
+        return _place((), text)
+    if not all(views) or not rest:
+        raise LinkspreadError(
+            f"`--links` must name two views before the sign =, got {text!r}. Write "
+            "--links text,image=pairs.csv."
+        )
+    return _place(views, rest)
+
+
+def _place(views: tuple[str, ...], rest: str) -> Place:
+    """Part a path from the columns behind it."""
+    match = FILE.fullmatch(rest)
+    if match is None:
+        return Place(views, Path(rest))
+    columns = tuple(c.strip() for c in (match["columns"] or "").split(",") if c.strip())
+    return Place(views, Path(match["path"]), columns)

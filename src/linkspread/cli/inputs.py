@@ -1,0 +1,278 @@
+"""Views, links and labels that a command is given, read and checked."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from linkspread.cli.input_labels import number_classes, read_labels
+from linkspread.cli.input_links import JudgedTable, read_judged
+from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
+from linkspread.cli.input_tables import ViewTable, read_features, read_view
+from linkspread.exceptions import ConflictWarning, LinkError, LinkspreadError, ViewError
+from linkspread.links import Items, Links
+
+__all__ = [
+    "FeaturesOption",
+    "IdColumnOption",
+    "Inputs",
+    "LabelColumnOption",
+    "LabelsOption",
+    "LinksOption",
+    "MatchedOption",
+    "ViewOption",
+    "join_judged",
+    "read_inputs",
+]
+
+# Columns that are named where some are left out.
+N_SHOWN = 5
+
+ViewOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--view",
+        metavar="NAME=PATH",
+        help="A view: .npy, .npz:key, .parquet, .csv or a features folder; "
+        "PATH:col1,col2 chooses columns. Once for each view.",
+    ),
+]
+FeaturesOption = Annotated[
+    Path | None, typer.Option(help="Features folder, all of its views.")
+]
+LinksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--links",
+        metavar="PATH",
+        help="Table of judged pairs; text,image=PATH names the views, "
+        "PATH:left,right,verdict the columns. May be repeated.",
+    ),
+]
+LabelsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        metavar="NAME=PATH",
+        help="Table of ids and labels of a view, or a features folder. May be "
+        "repeated.",
+    ),
+]
+LabelColumnOption = Annotated[
+    str | None, typer.Option(help="Column of labels in the tables of the views.")
+]
+IdColumnOption = Annotated[
+    str | None, typer.Option(help="Column of ids in the tables of the views.")
+]
+MatchedOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--matched/--not-matched",
+        help="Items with the same id, or in the same row, belong together.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a command was given.
+
+    Attributes
+    ----------
+    views : dict from str to ndarray or csr_array of shape (n_items, n_features)
+    ids : dict from str to ndarray of shape (n_items,)
+        Of the views whose items have ids of their own.
+    judged : list of JudgedTable
+        The tables of pairs, as they go into the store.
+    known : list of Links
+        What labels say, and matched items.
+    metrics : dict from str to str
+        The distance that suits a view, where that is known.
+    notes : list of str
+        What a person should know of how the files were read.
+    """
+
+    views: dict[str, Any]
+    ids: dict[str, Any]
+    judged: list[JudgedTable] = field(default_factory=list)
+    known: list[Links] = field(default_factory=list)
+    metrics: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def items(self) -> dict[str, Items]:
+        """The items of each view."""
+        return {
+            view: Items(self.ids.get(view, X.shape[0]), view=view)
+            for view, X in self.views.items()
+        }
+
+    @property
+    def links(self) -> Links:
+        """All links together, of which there must be some."""
+        parts = [join_judged(self.judged)] if self.judged else []
+        parts += self.known
+        if not parts:
+            raise LinkError(
+                "there must be something to learn from, got no links, no labels and no "
+                "matched items. Add --links pairs.csv, --labels text=labels.csv or "
+                "--matched."
+            )
+        return sum(parts[1:], start=parts[0])
+
+
+def read_inputs(options: Mapping[str, Any]) -> Inputs:
+    """Read all that the options name.
+
+    Parameters
+    ----------
+    options : mapping from str to object
+        `view`, `features`, `links`, `labels`, `label_column`, `id_column` and
+        `matched`, as typed; paths are taken from the current folder.
+
+    Returns
+    -------
+    inputs : Inputs
+    """
+    tables = _read_tables(options)
+    views = {view: table.values for view, table in tables.items()}
+    ids = {view: t.ids for view, t in tables.items() if t.ids is not None}
+    metrics = {view: t.metric for view, t in tables.items() if t.metric}
+    inputs = Inputs(views, ids, metrics=metrics, notes=_left_out(tables))
+    items = inputs.items
+    inputs.judged.extend(
+        read_judged(parse_links(text), items) for text in options.get("links", ())
+    )
+    inputs.notes.extend(_told(inputs.judged))
+    labels = _gather_labels(options, tables, items)
+    if labels:
+        inputs.known.append(Links.from_labels(number_classes(labels)))
+    if options.get("matched"):
+        inputs.known.append(_match(items))
+    return inputs
+
+
+def join_judged(judged: Sequence[JudgedTable]) -> Links:
+    """Return the links of several tables, without a warning of contradictions.
+
+    Parameters
+    ----------
+    judged : sequence of JudgedTable
+
+    Returns
+    -------
+    links : Links
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConflictWarning)
+        parts = [Links.from_pairs(t.pairs, between=t.between) for t in judged]
+        return sum(parts[1:], start=parts[0])
+
+
+def _read_tables(options: Mapping[str, Any]) -> dict[str, ViewTable]:
+    """Read the table of each view."""
+    places = [parse_view(text) for text in options.get("view", ())]
+    if options.get("features"):
+        folder = Path(options["features"])
+        places = [Place((v,), folder) for v in read_features(folder).views] + places
+    names = [place.views[0] for place in places]
+    again = [name for name in names if names.count(name) > 1]
+    if again or not names:
+        got = f"{again[0]!r} more than once" if again else "none"
+        raise ViewError(
+            f"each view must be given once, got {got}. Write --view text=text.parquet "
+            "--view image=image.npy, or --features FOLDER."
+        )
+    columns = {name: options.get(name) for name in ("id_column", "label_column")}
+    return {place.views[0]: read_view(place, **columns) for place in places}
+
+
+def _gather_labels(
+    options: Mapping[str, Any],
+    tables: Mapping[str, ViewTable],
+    items: Mapping[str, Items],
+) -> dict[str, np.ndarray]:
+    """Return the labels of the views, from tables of labels or their own columns."""
+    labels: dict[str, np.ndarray] = {}
+    column = options.get("label_column")
+    if column:
+        labels = {v: t.labels for v, t in tables.items() if t.labels is not None}
+        if not labels:
+            raise LinkspreadError(
+                f"`--label-column` must be a column of a view's table, and none of "
+                f"{', '.join(map(repr, tables))} has {column!r}. Correct the name, or "
+                "give --labels text=labels.csv."
+            )
+    for text in options.get("labels", ()):
+        labels |= read_labels(parse_labels(text), items)
+    return labels
+
+
+def _match(items: Mapping[str, Items]) -> Links:
+    """Link the items of all views that have the same id, or the same row."""
+    with_ids = [view for view, own in items.items() if own.has_ids]
+    if 0 < len(with_ids) < len(items) or len(items) < 2:
+        raise LinkError(
+            "`--matched` must have two views or more, all with ids or all without, got "
+            f"ids for {', '.join(map(repr, with_ids)) or 'none'} of "
+            f"{', '.join(map(repr, items))}. Add a column of ids to the others."
+        )
+    if not with_ids:
+        sizes = {view: own.n_items for view, own in items.items()}
+        if len(set(sizes.values())) > 1:
+            counts = ", ".join(f"{view} {n:,}" for view, n in sizes.items())
+            raise LinkError(
+                "`--matched` must have as many rows in each view where there are no "
+                f"ids, got {counts}. Add a column of ids."
+            )
+        return Links.from_matched(list(items), next(iter(sizes.values())))
+    parts = [
+        Links.from_pairs([(i, i, 1.0) for i in shared], between=(a, b))
+        for a, b in combinations(items, 2)
+        if len(shared := _shared(items[a], items[b]))
+    ]
+    if not parts:
+        shown = ", ".join(f"{v} {own.ids[0].item()!r}" for v, own in items.items())
+        raise LinkError(
+            "`--matched` must have ids that two views share, and there are none; the "
+            f"first are {shown}. Correct the ids, or give --links pairs.csv."
+        )
+    return sum(parts[1:], start=parts[0])
+
+
+def _shared(one: Items, other: Items) -> list[str]:
+    """Return the ids that two views share, as texts."""
+    return np.intersect1d(one.ids.astype(str), other.ids.astype(str)).tolist()
+
+
+def _left_out(tables: Mapping[str, ViewTable]) -> list[str]:
+    """Say which columns of the tables are no features."""
+    notes = []
+    for view, table in tables.items():
+        if table.left_out:
+            more = len(table.left_out) - N_SHOWN
+            names = ", ".join(map(repr, table.left_out[:N_SHOWN]))
+            rest = f" and {more:,} more" if more > 0 else ""
+            notes.append(f"view {view!r} leaves out {names}{rest}.")
+    return notes
+
+
+def _told(judged: Sequence[JudgedTable]) -> list[str]:
+    """Say how many rows of the pairs say nothing, and how many say both."""
+    n_unsure = sum(table.n_unsure for table in judged)
+    rows = "row is" if n_unsure == 1 else "rows are"
+    notes = [f"{n_unsure:,} {rows} unsure and not counted."] if n_unsure else []
+    conflicts = join_judged(judged).conflicts() if judged else []
+    if conflicts:
+        one, other = conflicts[0][1]
+        pairs = "1 pair is" if len(conflicts) == 1 else f"{len(conflicts):,} pairs are"
+        notes.append(
+            f"{pairs} both must- and cannot-link, such as {one!r} and {other!r}; the "
+            "weights add up."
+        )
+    return notes

@@ -1,0 +1,22 @@
+"""From files and texts to features: collections, rows, and where they are kept."""
+
+from linkspread.manifests.cache import RowCache, default_cache
+from linkspread.manifests.collection import ItemCollection, ViewItems
+from linkspread.manifests.contents import Problem, UnreadableContent
+from linkspread.manifests.feature_folder import load_features
+from linkspread.manifests.feature_set import FeatureSet
+from linkspread.manifests.featurizing import featurize
+from linkspread.manifests.reading import read_collection
+
+__all__ = [
+    "FeatureSet",
+    "ItemCollection",
+    "Problem",
+    "RowCache",
+    "UnreadableContent",
+    "ViewItems",
+    "default_cache",
+    "featurize",
+    "load_features",
+    "read_collection",
+]

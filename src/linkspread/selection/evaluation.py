@@ -1,0 +1,260 @@
+"""How well a fitted model searches, by labels or pairs that it was not told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.links import Links
+from linkspread.metrics import average_precision, ndcg, precision_at_k
+from linkspread.selection.questions import PairQuestion
+
+__all__ = ["PairQuality", "SearchQuality", "evaluate_pairs", "evaluate_search"]
+
+Array = np.ndarray
+K = 10
+
+
+@dataclass(frozen=True)
+class SearchQuality:
+    """How well items of one class find each other from one view to another.
+
+    Attributes
+    ----------
+    source, target : str
+        Views of the queries and of the items that are searched.
+    n_queries, n_items : int
+        Queries that have something to find, and items searched.
+    mean_average_precision : float
+    precision_at_10 : float
+        Share of the first ten that are of the query's class.
+    ndcg : float
+    """
+
+    source: str
+    target: str
+    n_queries: int
+    n_items: int
+    mean_average_precision: float
+    precision_at_10: float
+    ndcg: float
+
+
+@dataclass(frozen=True)
+class PairQuality:
+    """How well scores tell must- from cannot-links.
+
+    Attributes
+    ----------
+    between : tuple of two str
+    n_must, n_cannot : int
+    n_known : int
+        Pairs that were left out, because the model was told of them.
+    auc : float
+        How often a must-link scores higher than a cannot-link.
+    average_precision : float
+    """
+
+    between: tuple[str, str]
+    n_must: int
+    n_cannot: int
+    n_known: int
+    auc: float
+    average_precision: float
+
+
+def evaluate_search(
+    model: Any, labels: Mapping[str, Any], *, include_known: bool = False
+) -> list[SearchQuality]:
+    """Search between all views that have labels, and measure what is found.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Fitted.
+    labels : mapping from str to array-like of int of shape (n_items,)
+        Classes of the fitted items, -1 for unknown; those are neither asked nor
+        searched.
+    include_known : bool, default=False
+        Whether items count whose label the model was told.
+
+    Returns
+    -------
+    qualities : list of SearchQuality
+        Both directions between each two views that links connect.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linkspread as ls
+    >>> from linkspread.selection import evaluate_search
+    >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    >>> known = {v: np.where(np.arange(90) < 30, y, -1) for v, y in data.labels.items()}
+    >>> model = ls.LinkSpreading(n_neighbors=10).fit(data.views(), known)
+    >>> [quality.n_queries for quality in evaluate_search(model, data.labels)]
+    [60, 60]
+    """
+    classes = {view: np.asarray(own) for view, own in labels.items()}
+    asked = {v: _asked(model, v, own, include_known) for v, own in classes.items()}
+    found = [
+        _measure(model, classes, asked, *direction)
+        for a, b in combinations(classes, 2)
+        if model.links_.connects(a, b)
+        for direction in ((a, b), (b, a))
+    ]
+    if not found:
+        raise LinkspreadError(
+            "there must be labels of two views that links connect, got labels of "
+            f"{', '.join(map(repr, classes)) or 'none'}. Give those of another view."
+        )
+    return found
+
+
+def evaluate_pairs(
+    model: Any, links: Links, *, include_known: bool = False
+) -> list[PairQuality]:
+    """Score judged pairs, and measure how well must is told from cannot.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Fitted.
+    links : Links
+        Pairs with their verdicts, of items of the model.
+    include_known : bool, default=False
+        Whether pairs count that the model was told.
+
+    Returns
+    -------
+    qualities : list of PairQuality
+        One for each two views.
+    """
+    resolved = links.resolve(model.items_)
+    known = {frozenset(b): b for b, _ in resolved.pair_tables}
+    return [
+        _measure_pairs(model, resolved, between, include_known)
+        for between in known.values()
+    ]
+
+
+def _asked(model: Any, view: str, classes: Array, include_known: bool) -> Array:
+    """Return the positions of the items that count."""
+    counted = classes >= 0
+    told = None if include_known else model.links_.memberships(view)
+    if told is not None:
+        counted = counted & (np.asarray(told.sum(axis=1)).ravel() == 0)
+    if not counted.any():
+        raise LinkspreadError(
+            f"view {view!r} must have items with a label that the model was not told, "
+            f"got none of {int(np.sum(classes >= 0)):,}. Give labels of other items, "
+            "or count all of them."
+        )
+    return np.flatnonzero(counted)
+
+
+def _measure(
+    model: Any,
+    classes: Mapping[str, Array],
+    asked: Mapping[str, Array],
+    source: str,
+    target: str,
+) -> SearchQuality:
+    """Search one view from another, a block of queries at a time."""
+    rows, cols = asked[source], asked[target]
+    scores = _ScoreRows(model, source, target, rows, cols)
+    given = scores, classes[source][rows], classes[target][cols]
+    precisions = average_precision(*given)
+    counted = ~np.isnan(precisions)
+    if not counted.any():
+        raise LinkspreadError(
+            f"at least one item of view {source!r} must have a label that some item of "
+            f"view {target!r} has too, got none of {len(rows):,}. Name the classes "
+            "alike in both views."
+        )
+    return SearchQuality(
+        source,
+        target,
+        n_queries=int(counted.sum()),
+        n_items=len(cols),
+        mean_average_precision=float(precisions[counted].mean()),
+        precision_at_10=precision_at_k(*given, k=K),
+        ndcg=ndcg(*given),
+    )
+
+
+@dataclass(frozen=True)
+class _ScoreRows:
+    """Scores of some items of two views, computed when their rows are asked for."""
+
+    model: Any
+    source: str
+    target: str
+    queries: Array
+    items: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of queries and number of items."""
+        return len(self.queries), len(self.items)
+
+    def rows(self, index: Any) -> Array:
+        """Return the scores of the queries in `index`."""
+        chosen = [_mask(self.model, self.source, self.queries[index])]
+        chosen.append(_mask(self.model, self.target, self.items))
+        return self.model.scores(
+            self.source, self.target, rows=chosen[0], cols=chosen[1]
+        )
+
+
+def _mask(model: Any, view: str, positions: Array) -> Array:
+    """Return positions, which are in order, as a mask: ids may be numbers too."""
+    mask = np.zeros(model.items_[view].n_items, dtype=bool)
+    mask[positions] = True
+    return mask
+
+
+def _measure_pairs(
+    model: Any, links: Links, between: tuple[str, str], include_known: bool
+) -> PairQuality:
+    """Score the pairs of two views."""
+    pairs = links.judged(*between).tocoo()
+    told = model.links_.judged(*between).astype(bool)
+    is_known = np.asarray(told[pairs.row, pairs.col]).ravel()
+    counted = np.ones(pairs.nnz, dtype=bool) if include_known else ~is_known
+    must = pairs.data[counted] > 0
+    if must.all() or not must.any():
+        raise LinkError(
+            "there must be must- and cannot-links that the model was not told of, got "
+            f"{int(must.sum()):,} must and {int((~must).sum()):,} cannot between "
+            f"{between[0]!r} and {between[1]!r}. Judge more pairs, or count all."
+        )
+    question = PairQuestion(
+        *between, pairs.row[counted], pairs.col[counted], pairs.data[counted]
+    )
+    scores = question.pair_scores(_by_position(model))
+    return PairQuality(
+        between,
+        n_must=int(must.sum()),
+        n_cannot=int((~must).sum()),
+        n_known=0 if include_known else int(is_known.sum()),
+        auc=float(roc_auc_score(must, scores)),
+        average_precision=float(average_precision_score(must, scores)),
+    )
+
+
+def _by_position(model: Any) -> Any:
+    """Return the scores of a model by positions, which ids may be mistaken for."""
+
+    def scores(source: str, target: str, *, rows: Array, cols: Array) -> Array:
+        return model.scores(
+            source,
+            target,
+            rows=_mask(model, source, rows),
+            cols=_mask(model, target, cols),
+        )
+
+    return scores

@@ -1,0 +1,64 @@
+"""Options in files: what is written is read again, and mistakes are named."""
+
+import string
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkspread.cli.config import gather_options, read_config, run_file, write_toml
+from linkspread.exceptions import LinkspreadError
+
+WORDS = st.text(string.printable + 'äé"\\\x7f\u2028', max_size=12)
+VALUES = st.one_of(WORDS, st.booleans(), st.integers(-99, 99), st.floats(-9, 9))
+NAMES = st.text(string.ascii_lowercase + "_", min_size=1, max_size=6)
+
+
+@given(st.dictionaries(NAMES, st.one_of(VALUES, st.lists(VALUES, max_size=3))))
+def test_toml_is_read_as_it_was_written(options):
+    assert tomllib.loads(write_toml(options)) == options
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=4), VALUES, min_size=1))
+def test_tables_have_keys_of_any_text(table):
+    assert tomllib.loads(write_toml({"grid": table, "a": 1})) == {
+        "grid": table,
+        "a": 1,
+    }
+
+
+def test_what_is_typed_goes_before_the_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    path = tmp_path / "sub" / "fit.toml"
+    path.write_text('view = ["a=a.npy"]\nlinks = "p.csv:l,r"\nbeta = 0.5\nrank = 3\n')
+    typed = {"view": None, "links": [], "beta": 0.9, "rank": None, "config": path}
+    options = gather_options(typed)
+    # Paths of a file are taken from its own folder.
+    assert options == {
+        "view": [f"a={tmp_path / 'sub' / 'a.npy'}"],
+        "links": [f"{tmp_path / 'sub' / 'p.csv'}:l,r"],
+        "beta": 0.9,
+        "rank": 3,
+    }
+    again = tmp_path / "run.toml"
+    again.write_text(run_file("fit", options))
+    assert gather_options(dict.fromkeys(typed) | {"config": again}) == options
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("views = 1", "must name options of the command, beta, view, got 'views'"),
+        ("beta = ", "must be a TOML file"),
+        ("view = [3]", "places of input must be texts, got 3"),
+    ],
+)
+def test_mistakes_in_a_file_are_named(tmp_path, text, message):
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(LinkspreadError, match=message):
+        read_config(path, known=["view", "beta", "config"])
+    with pytest.raises(LinkspreadError, match="must be a file, and there is none at"):
+        read_config(tmp_path / "no.toml", known=[])

@@ -1,0 +1,232 @@
+"""`linkspread evaluate`, `tune` and `info`: what the library says, and exit status."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+import linkspread as ls
+from example_files import command, made_data, prepare
+from linkspread.cli.config import write_toml
+from linkspread.manifests import load_features
+from linkspread.metrics import mean_average_precision, ndcg, precision_at_k
+from linkspread.selection import tune
+
+FIT = "fit --view text=text.parquet --view image=image.parquet --quiet"
+SPREAD = "--objective spread --n-neighbors 5"
+LABELS = "--labels text=text-labels.csv --labels image=image-labels.csv"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with a model of pairs and a model of some labels."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    prepare(folder)
+    for view in ("text", "image"):
+        table = pandas.read_csv(folder / f"{view}-labels.csv")
+        table.loc[20:, "label"] = ""
+        table.to_csv(folder / f"{view}-some.csv", index=False)
+    some = "--labels text=text-some.csv --labels image=image-some.csv"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for rest in (f"--links pairs.csv {SPREAD} --output model",
+                     f"{some} {SPREAD} --output labelled"):  # fmt: skip
+            assert command(monkeypatch, folder, f"{FIT} {rest}") == 0
+    return folder
+
+
+@pytest.fixture
+def run(monkeypatch, folder):
+    """Return a function that runs a command in the folder."""
+    return lambda line: command(monkeypatch, folder, line)
+
+
+def test_labels_measure_both_directions(run, folder, capsys):
+    assert run(f"evaluate model {LABELS} --json") == 0
+    document = json.loads(capsys.readouterr().out)
+    model, y = ls.load(folder / "model"), made_data().labels
+    block = model.scores("text", "image")
+    for found, table, a, b in zip(
+        document["searches"],
+        (block, np.ascontiguousarray(block.T)),
+        ("text", "image"),
+        ("image", "text"),
+        strict=True,
+    ):
+        given = table, y[a], y[b]
+        assert (found["source"], found["target"]) == (a, b)
+        assert found["mean_average_precision"] == pytest.approx(
+            mean_average_precision(*given)
+        )
+        assert found["precision_at_10"] == pytest.approx(precision_at_k(*given, k=10))
+        assert found["ndcg"] == pytest.approx(ndcg(*given))
+        assert (found["n_queries"], found["n_items"]) == (len(y[a]), len(y[b]))
+
+
+def test_items_whose_label_was_told_do_not_count(run, folder, capsys):
+    assert run(f"evaluate labelled {LABELS} --json") == 0
+    found = json.loads(capsys.readouterr().out)["searches"]
+    assert [own["n_queries"] for own in found] == [40, 20]
+    model, y = ls.load(folder / "labelled"), made_data().labels
+    block = model.scores("text", "image")[20:, 20:]
+    expected = mean_average_precision(block, y["text"][20:], y["image"][20:])
+    assert found[0]["mean_average_precision"] == pytest.approx(expected)
+    assert run(f"evaluate labelled {LABELS} --all --json") == 0
+    found = json.loads(capsys.readouterr().out)["searches"]
+    assert [own["n_queries"] for own in found] == [60, 40]
+    assert run(f"evaluate labelled {LABELS}") == 0
+    assert "label the model was told are not counted" in capsys.readouterr().out
+
+
+def test_pairs_are_told_apart_by_their_scores(run, folder, capsys):
+    assert run("evaluate model --links held-out.csv --json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["pairs"]
+    pairs = pandas.read_csv(folder / "held-out.csv")
+    block = ls.load(folder / "model").scores("text", "image")
+    rows, cols = (pairs[view].str[1:].astype(int) for view in ("text", "image"))
+    values = block[rows, cols]
+    must = values[pairs["verdict"] == "must"][:, np.newaxis]
+    cannot = values[pairs["verdict"] == "cannot"]
+    wins = np.mean((must > cannot) + 0.5 * (must == cannot))
+    assert found["auc"] == pytest.approx(wins)
+    assert found["n_must"] + found["n_cannot"] == 30
+    assert run("evaluate model --links held-out.csv") == 0
+    assert "0 pairs that the model was told are not counted." in capsys.readouterr().out
+
+
+def test_pairs_that_were_told_do_not_count(run, capsys):
+    assert run("evaluate model --links pairs.csv") == 2
+    assert "got 0 must and 0 cannot between" in capsys.readouterr().err
+    assert run("evaluate model --links pairs.csv --all --json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["pairs"]
+    assert (found["n_must"], found["n_cannot"]) == (14, 26)
+
+
+@pytest.mark.parametrize(("threshold", "status"), [(0.01, 0), (1.01, 1)])
+@pytest.mark.parametrize("given", [LABELS, "--links held-out.csv"])
+def test_below_a_threshold_the_status_is_1(run, capsys, given, threshold, status):
+    assert run(f"evaluate model {given} --threshold {threshold}") == status
+    assert ("is below the threshold" in capsys.readouterr().err) == bool(status)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("evaluate model", "must have --labels of two views or --links, got neither"),
+        (f"evaluate model {LABELS} --links pairs.csv", "got both"),
+        ("evaluate nowhere --links pairs.csv", "must be the folder of a model"),
+        ("evaluate model --labels text=text-labels.csv", "two views that links "
+         "connect"),
+        (f"evaluate labelled {LABELS.replace('-labels.', '-some.')}", "must have items "
+         "with a label that the model was not told, got none of 20"),
+        ("info nowhere", "there is none at 'nowhere'"),
+        ("info photos", "must be a model or a features folder, and 'photos' is "
+         "neither"),
+        ("tune --config grid.toml --output out", "must be a file that ends in .csv or"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(run, capsys, line, message):
+    assert run(line) == 2
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert message in err
+    assert err.startswith("linkspread: ")
+
+
+def test_tuning_is_that_of_the_library(run, folder, capsys):
+    assert run("tune --config grid.toml --json --quiet --output t/s.csv") == 0
+    document = json.loads(capsys.readouterr().out)
+    tables = {
+        v: pandas.read_parquet(folder / f"{v}.parquet") for v in ("text", "image")
+    }
+    views = {v: t.filter(regex="^x").to_numpy() for v, t in tables.items()}
+    pairs = pandas.read_csv(folder / "pairs.csv").rename(columns={"verdict": "weight"})
+    links = ls.Links.from_pairs(pairs, between=("text", "image"))
+    ids = {v: t["id"].to_numpy() for v, t in tables.items()}
+    grid = {"alpha": [0.1, 0.5], "n_neighbors": [5]}
+    expected = tune(views, links, grid, ids=ids)
+    assert document["best"] == expected.best_parameters
+    assert document["columns"] == expected.columns()
+    frame = pandas.read_csv(folder / "t" / "s.csv")
+    assert frame["mean"].tolist() == pytest.approx(sorted(expected.scores)[::-1])
+    assert (folder / "t" / "s-alpha.svg").read_text().startswith("<svg")
+    assert not (folder / "t" / "s-n_neighbors.svg").exists()
+
+
+def test_a_tuning_ends_with_what_to_type(run, folder, capsys):
+    assert run("tune --config grid.toml --alpha 0.2 --output t/s.parquet") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "Add to `linkspread fit`: --objective spread --alpha 0.2 --n-neighbors 5"
+    )
+    assert pandas.read_parquet(folder / "t" / "s.parquet")["alpha"].tolist() == [0.2]
+    # The file of a fit says what to tune on, too.
+    typed = "--alpha 0.1,0.3 --n-splits 2 --seed 3 --json -q"
+    assert run(f"tune --config model/run.toml {typed}") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["columns"]["alpha"] == [0.1, 0.3]
+    assert "fold 3" not in document["columns"]
+
+
+def test_a_grid_by_view_is_read_from_a_file(run, folder, capsys):
+    grid = {"alpha": {"text": [0.1, 0.5], "image": [0.2]}, "n_neighbors": [5]}
+    text = (folder / "grid.toml").read_text().partition("[grid]")[0]
+    (folder / "by-view.toml").write_text(text + write_toml({"grid": grid}))
+    assert run("tune --config by-view.toml --json --quiet") == 0
+    assert json.loads(capsys.readouterr().out)["columns"]["alpha text"] == [0.1, 0.5]
+
+
+def test_info_counts_what_is_in_a_model(run, folder, capsys):
+    assert run("info model --json") == 0
+    document = json.loads(capsys.readouterr().out)
+    model = ls.load(folder / "model")
+    assert document["links"] == [
+        {"between": ["text", "image"], "must": 14, "cannot": 26}
+    ]
+    for view, own in document["views"].items():
+        assert own["items"] == model.items_[view].n_items
+        assert own["isolated"] == model.report_.graphs[view].n_isolated
+    assert document["judgements"] == {"stored": 40, "pending": 0}
+    assert document["versions"]["linkspread"] == ls.__version__
+    files = [path for path in (folder / "model").rglob("*") if path.is_file()]
+    assert document["bytes"] == sum(path.stat().st_size for path in files)
+    assert run("info model") == 0
+    told = capsys.readouterr().out
+    assert "links of text and image: 14 must, 26 cannot" in told
+    assert "judgements: 40 in the store, 0 pending" in told
+
+
+def test_features_are_fitted_and_told(run, folder, capsys):
+    assert run("featurize photos --output features") == 0
+    capsys.readouterr()
+    assert run("info features --json") == 0
+    document = json.loads(capsys.readouterr().out)
+    features = load_features(folder / "features")
+    assert document["shared_ids"] == 8
+    for view, own in document["views"].items():
+        shape = own["items"], own["features"]
+        assert shape == features.views[view].shape
+        assert own["metric"] == features.metrics[view]
+    assert run("fit --features features --matched --output seen --quiet") == 0
+    model = ls.load(folder / "seen")
+    assert model.metric == features.metrics
+    block = model.links_.judged("text", "image").toarray()
+    np.testing.assert_array_equal(block, np.eye(8))
+    # One view of it beside another table; and a folder of features is no model.
+    (folder / "named.csv").write_text("id,x\na,1\nb,2\nc,4\n")
+    mixed = "fit --view text=features --view n=named.csv --matched --quiet"
+    assert run(f"{mixed} --output mixed") == 0
+    assert ls.load(folder / "mixed").metric["text"] == features.metrics["text"]
+    assert run(f"{mixed} --output features --overwrite") == 2
+    assert "holds other files" in capsys.readouterr().err
+    assert run("fit --view sound=features --matched --output none --quiet") == 2
+    assert "must have the view 'sound', and has" in capsys.readouterr().err
+    assert run("fit --features features --labels features --output none -q") == 2
+    assert "features must have labels, and has none of" in capsys.readouterr().err
+    assert run("info features") == 0
+    assert "8 ids are in all views" in capsys.readouterr().out
+
+
+def test_info_counts_labels(run, capsys):
+    assert run("info labelled") == 0
+    told = capsys.readouterr().out
+    assert "labels of text: 20 of 3 classes" in told
+    assert "judgements: no store" in told

@@ -1,0 +1,303 @@
+"""`linkspread fit`: the model of the library, whole or not at all."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import numpy as np
+import pandas
+import pytest
+from typer.testing import CliRunner
+
+import linkspread as ls
+from example_files import command, made_data, write_pairs, write_views
+from linkspread.cli import app, model_output
+from linkspread.cli.fit_judgements import add_up
+from linkspread.cli.input_links import JudgedTable
+from linkspread.cli.model_folder import ModelFolder
+from linkspread.estimators.plan import plan_fit
+from linkspread.exceptions import MissingDependencyError
+from linkspread.storage import Judgement, LinkStore
+
+VIEWS = "--view text=text.parquet --view image=image.parquet"
+FIT = f"fit {VIEWS} --links pairs.csv"
+QUICK = f"{FIT} --objective spread --n-neighbors 5"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with the tables and pairs of two views."""
+    write_views(tmp_path, made_data())
+    write_pairs(tmp_path, made_data())
+    return tmp_path
+
+
+@pytest.fixture
+def run(monkeypatch, folder):
+    """Return a function that runs a command in the folder."""
+    return lambda line: command(monkeypatch, folder, line)
+
+
+def scores(model):
+    """Return all scores of a model, by ids."""
+    return model.scores("text", "image")
+
+
+def library(folder, make):
+    """Return what the library makes of the same files."""
+    tables = {v: pandas.read_parquet(folder / f"{v}.parquet").set_index("id")
+              for v in ("text", "image")}  # fmt: skip
+    pairs = pandas.read_csv(folder / "pairs.csv").rename(columns={"verdict": "weight"})
+    links = ls.Links.from_pairs(pairs, between=("text", "image"))
+    views = {v: t.filter(regex="^x").to_numpy() for v, t in tables.items()}
+    ids = {v: np.asarray(t.index, dtype=str) for v, t in tables.items()}
+    return make(views, links, ids)
+
+
+def test_a_bare_fit_is_the_tuned_one_and_runs_again(run, folder, capsys):
+    assert run(f"{FIT} --output model") == 0
+    out = capsys.readouterr().out
+    model = ls.load(folder / "model")
+    tuned = library(folder, lambda X, L, ids: ls.LinkSpreading.tuned(X, L, ids=ids))
+    np.testing.assert_allclose(scores(model), scores(tuned), atol=1e-12)
+    assert model.choice_ in out
+    assert "text and image: 14 must, 26 cannot" in out
+    next_line = out.splitlines()[-1]
+    assert next_line == (
+        "Next: linkspread search model --source text --target image --id t0"
+    )
+    assert run("fit --config model/run.toml --output again --quiet") == 0
+    np.testing.assert_array_equal(scores(ls.load(folder / "again")), scores(model))
+    assert capsys.readouterr() == ("", "")
+    assert run(next_line.removeprefix("Next: linkspread ")) == 0
+
+
+def test_parameters_are_those_of_the_library(run, folder, capsys):
+    typed = "--objective spread --n-neighbors text=7 --n-neighbors 5 --alpha 0.3"
+    typed += " --beta 0.6 --metric image=cosine --rank 20"
+    assert run(f"{FIT} {typed} --output model") == 0
+    expected = library(
+        folder,
+        lambda X, L, ids: ls.LinkSpreading(
+            objective="spread",
+            n_neighbors={"text": 7, "image": 5},
+            alpha=0.3,
+            beta=0.6,
+            metric={"text": "euclidean", "image": "cosine"},
+            rank=20,
+        ).fit(X, L, ids=ids),
+    )
+    np.testing.assert_array_equal(scores(ls.load(folder / "model")), scores(expected))
+    stored = tomllib.loads((folder / "model" / "run.toml").read_text())
+    assert stored["n_neighbors"] == ["text=7", "5"]
+    assert stored["command"] == "fit"
+    assert run(f"{FIT} --objective ridge --output ridge") == 0
+    assert "leave-one-out error of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("--output held-out.csv", "`--output` must be a folder, and"),
+        ("--output full", "holds other files. Give another."),
+        ("", "`--output` must be a folder for the model, and was not given"),
+        ("--output m --alpha 0.3", "`--alpha` must go with an objective that uses it, "
+         "and objective auto does not. Add --objective spread"),
+        ("--output m --metric sound=cosine", "`--metric` must be one value, or a value "
+         "for each of the views 'text', 'image', got 'sound'"),
+        ("--output m --metric a --metric b", "got 2 values for all"),
+        ("--output m --objective dance", "`objective` must be one of"),
+        ("--output m --links none.csv", "a file of pairs must exist"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_and_write_nothing(run, folder, capsys, typed, message):
+    (folder / "full").mkdir()
+    (folder / "full" / "mine.txt").write_text("mine")
+    before = sorted(folder.rglob("*"))
+    assert run(f"{FIT} --quiet {typed}") == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.startswith("linkspread: ") and err.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_an_older_model_is_replaced_only_when_asked(run, folder, capsys):
+    assert run(f"{QUICK} --output model --quiet") == 0
+    (folder / "model" / "mine.txt").write_text("mine")
+    old = scores(ls.load(folder / "model"))
+    assert run(f"{QUICK} --output model --quiet") == 2
+    assert "holds a model. Add --overwrite" in capsys.readouterr().err
+    assert run(f"{QUICK} --alpha 0.6 --output model --overwrite --quiet") == 0
+    assert not np.allclose(scores(ls.load(folder / "model")), old)
+    assert (folder / "model" / "mine.txt").read_text() == "mine"
+
+
+def test_the_pairs_are_in_the_store_and_in_the_model(run, folder):
+    assert run(f"{QUICK} --output model --quiet") == 0
+    opened = ModelFolder(folder / "model")
+    assert opened.pending() == 0
+    with opened.store() as store:
+        rows = list(store.judgements())
+    pairs = pandas.read_csv(folder / "pairs.csv")
+    told = {(row.left_id, row.right_id, row.verdict) for row in rows}
+    assert told == set(pairs.itertuples(index=False, name=None))
+    assert {row.who for row in rows} == {"import"}
+    # Importing the same file says nothing new.
+    assert run("links import model pairs.csv") == 0
+    assert opened.pending() == 0
+
+
+def test_a_fit_over_a_model_takes_up_what_people_judged(run, folder):
+    assert run(f"{QUICK} --output model --quiet") == 0
+    opened = ModelFolder(folder / "model")
+    pairs = pandas.read_csv(folder / "pairs.csv")
+    pair = dict(left_view="text", left_id="t59", right_view="image", right_id="i39")
+    with opened.store() as store:
+        first = next(iter(store.judgements()))
+        store.undo(first.id, who="ann")
+        store.add(Judgement(who="ann", verdict="must", **pair))
+    # The files lose a pair, which the store then takes back.
+    pairs.iloc[:-1].to_csv(folder / "pairs.csv", index=False)
+    assert run("fit --config model/run.toml --overwrite --quiet") == 0
+    model = ls.load(folder / "model")
+    given = pairs.iloc[:-1].replace({"must": 1.0, "cannot": -1.0})
+    expected = {(t, i): w for t, i, w in given.itertuples(index=False, name=None)}
+    del expected[first.left_id, first.right_id]
+    block = model.links_.resolve(model.items_).judged("text", "image").tocoo()
+    entries = zip(block.row, block.col, block.data, strict=True)
+    found = {(f"t{i}", f"i{j}"): w for i, j, w in entries}
+    assert found == expected | {("t59", "i39"): 1.0}
+    assert opened.pending() == 0
+    # The file says the lost pair again, and the store too.
+    pairs.to_csv(folder / "pairs.csv", index=False)
+    assert run("fit --config model/run.toml --overwrite --quiet") == 0
+    block = ls.load(folder / "model").links_.judged("text", "image")
+    assert block.nnz == len(expected) + 2
+
+
+def test_pairs_that_repeat_are_added_up_for_the_store():
+    tables = [
+        JudgedTable(("a", "b"), [(0, 1, 1.0), (0, 1, 0.5), (2, 2, 1.0)], 0),
+        JudgedTable(("b", "a"), [(2, 2, -1.0), (7, 8, -1.0)], 0),
+    ]
+    assert add_up(tables) == {("a", "b"): [(0, 1, 1.5), (8, 7, -1.0)]}
+
+
+def test_a_dry_run_tells_the_plan_and_writes_nothing(run, folder, capsys):
+    before = sorted(folder.rglob("*"))
+    assert run(f"{FIT} --output model --dry-run") == 0
+    told = capsys.readouterr().out
+    assert "text: 60 items, 8 features" in told
+    assert "the fits of objective auto are not counted" in told
+    assert run(f"{QUICK} --output model --dry-run") == 0
+    told = capsys.readouterr().out
+    assert "not counted" not in told
+    assert "14 must, 26 cannot" in told
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_the_plan_is_what_a_fit_announces(folder, caplog):
+    caplog.set_level("DEBUG", logger="linkspread")
+    model = ls.LinkSpreading(n_neighbors=5)
+    plan = library(folder, lambda X, L, ids: plan_fit(model, X, L, ids=ids))
+    library(folder, lambda X, L, ids: model.fit(X, L, ids=ids))
+    assert str(plan) in caplog.messages
+    assert plan.whole and plan.seconds > 0 and plan.n_bytes > 0
+    assert not library(
+        folder,
+        lambda X, L, ids: plan_fit(ls.LinkSpreading(objective="auto"), X, L, ids=ids),
+    ).whole
+
+
+PROGRAM = """
+import sys, time
+from linkspread.cli import main, model_output
+from linkspread.estimators import LinkSpreading
+save = LinkSpreading.save
+def slow_save(model, path):
+    save(model, path)
+    print("saving", flush=True)
+    time.sleep(60)
+LinkSpreading.save = slow_save
+sys.argv = ["linkspread", *sys.argv[1:]]
+main()
+"""
+
+
+def test_an_interrupt_leaves_nothing_half_written(folder):
+    before = sorted(folder.rglob("*"))
+    words = f"{QUICK} --output new/model --quiet".split()
+    (folder / "new").mkdir()
+    child = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout.readline() == "saving\n"
+    assert any((folder / "new").iterdir())  # the model that is not yet in its place
+    time.sleep(0.1)
+    os.kill(child.pid, signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Traceback" not in err
+    assert sorted(folder.rglob("*")) == sorted([*before, folder / "new"])
+
+
+def test_lines_tell_the_steps_without_a_terminal(run, capsys):
+    assert run(f"{QUICK} --output model") == 0
+    err = capsys.readouterr().err
+    for step in ("1/3 Reading", "2/3 Fitting", "3/3 Saving"):
+        assert step in err
+    assert "linkspread: view 'text' leaves out 'label'." in err
+
+
+def test_a_store_elsewhere_is_taken_up(run, folder):
+    pair = dict(left_view="text", left_id="t59", right_view="image", right_id="i39")
+    with LinkStore.open(folder / "far.db") as store:
+        store.add(Judgement(who="ann", verdict="must", **pair))
+        store.add(Judgement(who="ann", verdict="must", **pair | {"left_id": "gone"}))
+    assert run(f"{QUICK} --output model --store far.db --quiet") == 0
+    opened = ModelFolder(folder / "model", store=str(folder / "far.db"))
+    assert opened.pending() == 0
+    assert not (folder / "model" / "judgements.db").exists()
+    block = opened.load().links_.judged("text", "image")
+    assert block[59, 39] == 1 and block.nnz == 41
+
+
+def test_pairs_without_a_store_are_noted(run, folder, capsys, monkeypatch):
+    def refuse(*_, **__):
+        raise MissingDependencyError("The link store needs the package sqlalchemy.")
+
+    monkeypatch.setattr(LinkStore, "open", refuse)
+    assert run(f"{QUICK} --output model") == 0
+    assert "the pairs are in the model, but in no store: The" in capsys.readouterr().err
+    assert ls.load(folder / "model").links_.judged("text", "image").nnz == 40
+
+
+def test_an_interrupt_waits_for_steps_that_belong_together():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        with model_output._undisturbed():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            done.append("all of it")
+    assert done == ["all of it"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_shells_can_complete_the_commands():
+    done = subprocess.run(
+        [sys.executable, "-m", "linkspread"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "_LINKSPREAD_COMPLETE": "complete_bash",
+             "COMP_WORDS": "linkspread ev", "COMP_CWORD": "1"},
+    )  # fmt: skip
+    assert done.stdout.split() == ["evaluate"]
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert "--install-completion" in shown

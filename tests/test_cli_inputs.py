@@ -1,0 +1,343 @@
+"""Views, links and labels of the command line, and what is said of mistakes in them."""
+
+import numpy as np
+import pandas
+import pytest
+from scipy import sparse
+
+from example_files import made_data, write_pairs, write_views
+from linkspread import Links
+from linkspread.cli.input_labels import number_classes
+from linkspread.cli.input_links import read_judged
+from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
+from linkspread.cli.inputs import read_inputs
+from linkspread.exceptions import LinkspreadError
+from linkspread.links import Items
+from linkspread.links.counts import count_links
+
+ITEMS = {v: Items([f"{v[0]}{i}" for i in range(4)], view=v) for v in ("text", "image")}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with the tables and pairs of two views, and work in it."""
+    monkeypatch.chdir(tmp_path)
+    write_views(tmp_path, made_data())
+    write_pairs(tmp_path, made_data())
+    return tmp_path
+
+
+def read(**options):
+    """Read inputs of both tables and the pairs, unless options say otherwise."""
+    usual = {"view": ["text=text.parquet", "image=image.parquet"],
+             "links": ["pairs.csv"]}  # fmt: skip
+    return read_inputs(usual | options)
+
+
+@pytest.mark.parametrize("text", ["text=a.npy", "text=a.npz:key", "a b=C:\\x.csv:p,q"])
+def test_a_view_is_written_as_it_was_typed(text):
+    assert str(parse_view(text)) == text
+
+
+def test_a_colon_parts_columns_only_after_the_name_of_a_file():
+    assert parse_links(r"C:\pairs.csv").columns == ()
+    assert parse_links(r"C:\pairs.csv:l,r").columns == ("l", "r")
+    place = parse_links("text,image=pairs.csv:left,right,verdict")
+    assert place.views == ("text", "image")
+    assert place.columns == ("left", "right", "verdict")
+    # The sign belongs to the name of the file where no two views stand before it.
+    assert parse_links("a=1.csv").path.name == "a=1.csv"
+    assert parse_labels("features").views == ()
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (parse_view, "text.npy", "`--view` must be a name and a file, got 'text.npy'"),
+        (parse_view, "text=", "`--view` must be a name and a file, got 'text='"),
+        (parse_labels, "a.csv", "`--labels` must be the name of a view and a table"),
+        (parse_links, "text,=a.csv", "`--links` must name two views before the sign"),
+    ],
+)
+def test_places_that_cannot_be_read(parse, text, message):
+    with pytest.raises(LinkspreadError, match=message):
+        parse(text)
+
+
+def test_tables_and_pairs_are_those_of_the_library(folder):
+    inputs = read()
+    table = pandas.read_parquet("text.parquet")
+    expected = table.filter(regex="^x").to_numpy()
+    np.testing.assert_array_equal(inputs.views["text"], expected)
+    np.testing.assert_array_equal(inputs.ids["text"], table["id"])
+    pairs = pandas.read_csv("pairs.csv")
+    pairs["verdict"] = pairs["verdict"].map({"must": 1.0, "cannot": -1.0})
+    library = Links.from_pairs(pairs, between=("text", "image")).resolve(inputs.items)
+    ours = inputs.links.resolve(inputs.items)
+    difference = ours.judged("text", "image") - library.judged("text", "image")
+    assert difference.nnz == 0
+    assert "view 'text' leaves out 'label'." in inputs.notes
+
+
+def test_every_form_of_a_table_holds_the_same_numbers(folder, rng):
+    X = rng.random((5, 3)).astype(np.float32)
+    names = [f"i{i}" for i in range(5)]
+    frame = pandas.DataFrame(X, columns=list("abc")).assign(id=names)
+    frame.to_parquet("a.parquet")
+    frame.to_csv("a.csv", index=False)
+    frame.to_csv("a.tsv", index=False, sep="\t")
+    pandas.DataFrame({"id": names, "vector": list(X)}).to_parquet("b.parquet")
+    np.save("a.npy", X)
+    np.savez("a.npz", vectors=X, id=np.array(names))
+    sparse.save_npz("s.npz", sparse.csr_array(X))
+    for text in ("a.parquet", "a.csv", "a.tsv", "a.parquet:a,b,c", "b.parquet",
+                 "b.parquet:vector", "a.npz", "a.npz:vectors"):  # fmt: skip
+        inputs = read(view=[f"X={text}"], links=[])
+        np.testing.assert_allclose(inputs.views["X"], X, rtol=1e-6)
+        np.testing.assert_array_equal(inputs.ids["X"], names)
+    assert "X" not in read(view=["X=a.npy"], links=[]).ids
+    dense = read(view=["X=s.npz"], links=[]).views["X"].toarray()
+    np.testing.assert_array_equal(dense, X)
+    assert read(view=["X=a.parquet:b"], links=[]).views["X"].shape == (5, 1)
+
+
+def test_ids_of_a_csv_file_are_kept_as_they_are_typed(folder):
+    (folder / "n.csv").write_text("id,x\n007,1\n08,2\n")
+    np.testing.assert_array_equal(
+        read(view=["a=n.csv"], links=[]).ids["a"], ["007", "08"]
+    )
+
+
+def write_table(folder, text):
+    """Write a table with a mistake in it."""
+    (folder / "t.csv").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("id,x\na,1\nb,oh\n", {}, r"t\.csv: column 'x' must hold numbers throughout, "
+         r"got 'oh' in row 2"),
+        ("id,x\na,1\nb,\n", {}, r"column 'x' must hold finite numbers, got nothing in "
+         "row 2 and 0 more"),
+        ("id,x\na,1\nb,inf\n", {}, "column 'x' must hold finite numbers, got inf in r"),
+        ("id,x\na,1\na,2\n", {}, "ids must be distinct, but 'a' in column 'id' stands "
+         "in rows 1 and 2"),
+        ("id,x\na,1\n,2\n", {}, "column 'id' must have an id in each row, got none in "
+         "row 2"),
+        ("id,x\na,1,3\n", {}, "the file must be a table, and cannot be read as one"),
+        ("id,x,x\na,1,3\n", {}, "columns must have different names, but 'x' occurs 2"),
+        ("id,x\na,1\n", {"id_column": "sku"}, "must have the column 'sku' for the ids, "
+         "and has 'id', 'x'"),
+        ("id,x\na,1\n", {"view": ["v=t.csv:y"]}, "must have the column 'y' for the "
+         "features, and has 'id', 'x'"),
+        ("id,w\na,b\n", {}, "must have numeric columns or one column of lists, got no "
+         "numeric column. It has 'id'"),
+        ("id,w\na,b\n", {"view": ["v=t.csv:w"]}, "column 'w' must hold numbers, got "
+         "string such as 'b'"),
+        ("id,x\na,1\n", {"label_column": "kind"}, "`--label-column` must be a column "
+         "of a view's table, and none of 'v' has 'kind'"),
+        ("id,x\na,1\n", {"view": ["v=t.csv", "v=t.csv"]}, "each view must be given "
+         "once, got 'v' more than once"),
+        ("id,x\na,1\n", {"view": []}, "each view must be given once, got none"),
+        ("id,x\na,1\n", {"view": ["v=u.csv"]}, "the file of view 'v' must exist, and "
+         "there is none at 'u.csv'"),
+        ("id,x\na,1\n", {"view": ["v=t.txt"]}, r"must be a file that ends in \.npy"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_table_are_named(folder, text, options, message):
+    write_table(folder, text)
+    with pytest.raises(LinkspreadError, match=message):
+        read(**({"view": ["v=t.csv"], "links": []} | options))
+
+
+def test_lists_of_different_lengths_are_named_by_row(folder):
+    frame = pandas.DataFrame({"id": ["a", "b", "c"], "v": [[1.0, 2], [3.0], [1.0, 1]]})
+    frame.to_parquet("l.parquet")
+    message = "must all have the same length, 2 here, got 1 values in row 2 and 0 more"
+    with pytest.raises(LinkspreadError, match=message):
+        read(view=["a=l.parquet"], links=[])
+    frame.assign(w=frame["v"]).to_parquet("l.parquet")
+    with pytest.raises(LinkspreadError, match="got 2 columns of lists"):
+        read(view=["a=l.parquet"], links=[])
+
+
+def test_pickles_are_refused(folder):
+    np.save("p.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    np.savez("p.npz", a=np.array([{"a": 1}], dtype=object))
+    for name in ("p.npy", "p.npz"):
+        with pytest.raises(LinkspreadError, match=r"p\.np.: .*Python objects \(pickle"):
+            read(view=[f"a={name}"], links=[])
+    (folder / "x.npy").write_bytes(b"no array")
+    with pytest.raises(LinkspreadError, match="x.npy: the file must hold numbers as"):
+        read(view=["a=x.npy"], links=[])
+
+
+def test_an_archive_must_tell_which_array_is_meant(folder):
+    np.savez("m.npz", a=np.eye(2), b=np.eye(2))
+    with pytest.raises(LinkspreadError, match="got 2 to choose from. It has 'a', 'b'"):
+        read(view=["X=m.npz"], links=[])
+    with pytest.raises(LinkspreadError, match="must be chosen, got 'c'"):
+        read(view=["X=m.npz:c"], links=[])
+    with pytest.raises(LinkspreadError, match=r"an \.npy file has no columns"):
+        read(view=["X=image.npy:a"], links=[])
+
+
+def judged(tmp_path, text, *, columns=(), views=()):
+    """Return the pairs of a table."""
+    path = tmp_path / "p.csv"
+    path.write_text(text)
+    return read_judged(Place(views, path, columns), ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("cells", "weights"),
+    [
+        (["must", "cannot"], [1, -1]),
+        (["Yes", "no"], [1, -1]),
+        (["1", "0"], [1, -1]),
+        (["1", "-1"], [1, -1]),
+        (["0.5", "-2"], [0.5, -2]),
+        (["unsure", "no"], [-1]),
+        (["", "yes"], [1]),
+    ],
+)
+def test_verdicts_of_all_kinds(tmp_path, cells, weights):
+    text = f"text,image,said\nt0,i1,{cells[0]}\nt1,i2,{cells[1]}\n"
+    table = judged(tmp_path, text)
+    assert [pair[2] for pair in table.pairs] == weights
+    assert table.n_unsure == 2 - len(weights)
+    assert table.between == ("text", "image")
+
+
+def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):
+    expected = [("t0", "i1", -1.0)]
+    assert judged(tmp_path, "image,text,weight\ni1,t0,-1\n").pairs == expected
+    assert judged(tmp_path, "a,b,c\nt0,i1,no\n").pairs == expected
+    table = judged(tmp_path, "n,b,a,c\n5,i1,t0,no\n", columns=("a", "b", "c"))
+    assert table.pairs == expected
+    assert judged(tmp_path, "a,b\nt0,i1\n").pairs == [("t0", "i1", 1.0)]
+    turned = judged(tmp_path, "a,b\ni1,t0\n", views=("image", "text"))
+    assert turned.pairs == [("i1", "t0", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        ("text,image\nt9,i1\nt0,i1\nt8,i1\n", {}, "'text' must hold ids of view 'text'"
+         ", which has none called 't9', 't8', the first in row 1, 2 of 3 rows in all"),
+        ("text,image,v\nt0,i1,maybe\n", {}, "column 'v' must hold must, cannot or "
+         "unsure, yes or no, or a weight, got 'maybe' in row 1"),
+        ("text,image,w\nt0,i1,-1\nt1,i1,0\n", {}, "weights in column 'w' must be "
+         "finite and not 0, got '0' in row 2"),
+        ("text,image,v\nt0,i1,unsure\n", {}, "must be at least one judged pair, got 1"),
+        ("text,image\nt0,i1\n", {"columns": ("text", "pic")}, "must have the column "
+         "'pic' for the pairs, and has 'text', 'image'"),
+        ("text,image\nt0,i1\n", {"columns": ("text",)}, "must be two of ids and "
+         "perhaps one of verdicts, got 'text'"),
+        ("pic,text\ni1,t0\n", {}, "must have a column named 'text' and one named "
+         "'image', or these ids"),
+        ("a,b\nt0,i1\n", {"views": ("text", "sound")}, "must be about views at hand, "
+         "'text', 'image', got 'sound'"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_pairs_are_named(tmp_path, text, given, message):
+    with pytest.raises(LinkspreadError, match=message):
+        judged(tmp_path, text, **given)
+
+
+def test_of_three_views_the_pairs_must_say_which_they_join(folder):
+    views = ["text=text.parquet", "image=image.parquet", "other=image.npy"]
+    assert read(view=views).judged[0].between == ("text", "image")
+    (folder / "q.csv").write_text("a,b\nt0,i1\n")
+    with pytest.raises(LinkspreadError, match="must say which two of the views 'text'"):
+        read(view=views, links=["q.csv"])
+    assert read(view=views, links=["text,image=q.csv"]).judged[0].n_unsure == 0
+
+
+def test_contradictions_and_unsure_rows_become_notes(folder):
+    (folder / "q.csv").write_text(
+        "text,image,v\nt0,i1,must\nt0,i1,cannot\nt1,i1,?\nt2,i2,yes\n"
+    )
+    notes = read(links=["q.csv"]).notes
+    assert "1 row is unsure and not counted." in notes
+    assert any("1 pair is both must- and cannot-link, such as" in n for n in notes)
+
+
+def test_labels_come_from_tables_and_from_columns(folder):
+    by_column = read(links=[], label_column="label")
+    places = ["text=text-labels.csv", "image=image-labels.csv:id,label"]
+    by_table = read(links=[], labels=places)
+    for view in ("text", "image"):
+        one, other = (
+            i.links.memberships(view).toarray() for i in (by_column, by_table)
+        )
+        np.testing.assert_array_equal(one, other)
+    assert by_column.notes == []
+    counts = count_links(by_table.links)
+    assert [str(c) for c in counts] == [
+        "text: 60 labels of 3 classes",
+        "image: 40 labels of 3 classes",
+    ]
+
+
+def test_classes_are_numbered_over_all_views():
+    labels = {"a": np.array(["x", "", "z"]), "b": np.array(["y", "z"])}
+    numbers = number_classes(labels)
+    assert {view: own.tolist() for view, own in numbers.items()} == {
+        "a": [0, -1, 2],
+        "b": [1, 2],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("id,label\nt0,a\nt0,b\n", "text=l.csv", "'t0' of view 'text' is 'a' and 'b' "
+         "in row 2"),
+        ("id,label\nzz,a\n", "text=l.csv", "l.csv: column 'id' must hold ids of view"),
+        ("id,label\nt0,a\n", "text=l.csv:id,kind", "must have the column 'kind' for "
+         "the labels, and has 'id', 'label'"),
+        ("id\nt0\n", "text=l.csv", "must have a column of ids and one of labels"),
+        ("id,label\nt0,a\n", "sound=l.csv", "must be of views at hand"),
+        ("id,label\nt0,a\n", "text=l.csv:id", "must be one of ids and one of labels"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_labels_are_named(folder, text, place, message):
+    (folder / "l.csv").write_text(text)
+    with pytest.raises(LinkspreadError, match=message):
+        read(links=[], labels=[place])
+
+
+def test_matched_items_have_the_same_id_or_row(folder):
+    np.save("a.npy", np.eye(4))
+    np.save("b.npy", np.ones((4, 2)))
+    links = read(view=["a=a.npy", "b=b.npy"], links=[], matched=True).links
+    block = links.resolve({"a": 4, "b": 4}).judged("a", "b")
+    np.testing.assert_array_equal(block.toarray(), np.eye(4))
+    (folder / "c.csv").write_text("id,x\nu,1\nv,2\n")
+    (folder / "d.csv").write_text("id,x\nw,1\nv,2\n")
+    inputs = read(view=["c=c.csv", "d=d.csv"], links=[], matched=True)
+    block = inputs.links.resolve(inputs.items).judged("c", "d")
+    np.testing.assert_array_equal(block.toarray(), [[0, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        (["a=a.npy", "c=c.csv"], "all with ids or all without, got ids for 'c' of"),
+        (["a=a.npy", "b=b.npy"], "as many rows in each view .* got a 4, b 3"),
+        (["c=c.csv", "text=text.parquet"], "must have ids that two views share"),
+    ],
+)
+def test_what_cannot_be_matched(folder, views, message):
+    np.save("a.npy", np.eye(4))
+    np.save("b.npy", np.eye(3))
+    (folder / "c.csv").write_text("id,x\nu,1\nv,2\n")
+    with pytest.raises(LinkspreadError, match=message):
+        read(view=views, links=[], matched=True)
+
+
+def test_something_must_be_known(folder):
+    with pytest.raises(LinkspreadError, match="there must be something to learn from"):
+        _ = read(links=[]).links
