@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint format bench clean
+.PHONY: serve demo test quick lint format bench clean
 
 demo: $(VENV)/installed  ## Fit glyphs from a few labels, print a table, write a picture page
 	$(BIN)/linkspread demo
+
+serve: $(VENV)/installed  ## Search and judge glyphs in a browser, at http://127.0.0.1:8000/
+	$(BIN)/linkspread serve linkspread-glyphs --glyphs
 
 test: $(VENV)/installed  ## Run every test
 	$(BIN)/python -m pytest src tests

@@ -33,6 +33,7 @@ GROUND = LINES[-1]
 # Neighbours on one line that may be imported, in this direction only.
 NEIGHBOURS = {
     ("baselines", "estimators"),
+    ("cli", "web"),
     ("parameter_checks", "exceptions"),
     ("progress", "exceptions"),
     ("selection", "baselines"),
@@ -44,15 +45,17 @@ NEIGHBOURS = {
 SIDE_IMPORTS = {
     "datasets": GROUND,
     "features": GROUND,
+    "manifests": GROUND | {"features", "storage"},
     "report": GROUND | {"metrics", "retrieval"},
 }
 SIDE_IMPORTERS = {
     "datasets": {"cli", "web", "reproduction"},
-    "features": {"cli", "web", "reproduction"},
+    "features": {"cli", "web", "reproduction", "manifests"},
+    "manifests": {"cli", "web"},
     "report": {"cli", "web", "reproduction"},
 }
 # `from linkspread import __version__`: model folders and exports state who wrote them.
-READS_VERSION = {"cli", "web", "storage", "exchange"}
+READS_VERSION = {"cli", "web", "storage", "exchange", "manifests"}
 HOMES = {
     "numba": ("linkspread.kernels.cpu", "linkspread.solvers"),
     "torch": ("linkspread.kernels.gpu", "linkspread.features"),
@@ -177,6 +180,8 @@ def test_no_two_neighbours_import_each_other():
         ("linkspread.kernels.cpu", "import torch.nn"),
         ("linkspread.web.app", "require('torch', extra='gpu', purpose='It')"),
         ("linkspread.storage.folder", "from linkspread.links import Links"),
+        ("linkspread.manifests.cache", "from linkspread.links import Links"),
+        ("linkspread.estimators.fit", "from linkspread.manifests import featurize"),
     ],
 )
 def test_the_checker_catches_a_violation(module, source):
@@ -194,6 +199,8 @@ def test_the_checker_catches_a_violation(module, source):
         ("linkspread.estimators.saving", "from linkspread.storage import Registry"),
         ("linkspread.solvers.lad", "from numba import njit"),
         ("linkspread.kernels.gpu", "require('torch', extra='gpu', purpose='It')"),
+        ("linkspread.manifests.cache", "from linkspread.features import TextFeatures"),
+        ("linkspread.cli.featurize", "from linkspread.manifests import featurize"),
         ("linkspread", "from linkspread.cli import main"),
     ],
 )

@@ -53,8 +53,10 @@ def test_blocks_keep_their_line_numbers():
         "docs/judging.md",
         "docs/searching.md",
         "docs/explaining.md",
+        "docs/collections.md",
         "docs/features.md",
         "docs/supervision.md",
+        "docs/web.md",
     ],
 )
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):

@@ -103,8 +103,8 @@ def test_order_of_the_neighbours_does_not_matter(rng, X, labels):
     graph = L1Graph(n_neighbors=K, bandwidth=1.0).fit(X, labels)
     ids, distances = nearest_neighbors(X, n_neighbors=K)
     order = rng.permutation(K)
-    codes, _ = graph._encode(ids, distances, 1.0)
-    shuffled, _ = graph._encode(ids[:, order], distances[:, order], 1.0)
+    codes, _ = graph.encode(ids, distances, 1.0)
+    shuffled, _ = graph.encode(ids[:, order], distances[:, order], 1.0)
     np.testing.assert_allclose(shuffled.toarray(), codes.toarray(), atol=1e-6)
 
 

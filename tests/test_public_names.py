@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 # Not pandas and pyarrow: scikit-learn itself imports them where they are installed.
 HEAVY = {
     "PIL",
+    "cv2",
     "fastapi",
     "jinja2",
     "matplotlib",
@@ -23,6 +24,7 @@ HEAVY = {
     "rich",
     "sqlalchemy",
     "starlette",
+    "tokenizers",
     "torch",
     "typer",
 }

@@ -20,6 +20,7 @@ from linkspread.cli.info import run_info
 from linkspread.cli.links import links_app
 from linkspread.cli.reproduce import reproduce_app
 from linkspread.cli.search import run_search
+from linkspread.cli.serve import run_serve
 from linkspread.cli.suggest import run_suggest
 from linkspread.cli.tune import run_tune
 from linkspread.exceptions import LinkspreadError
@@ -62,6 +63,7 @@ app.command(
     "export",
     epilog="Example: linkspread export model --source text --output images.npz",
 )(run_export)
+app.command("serve", epilog="Example: linkspread serve model --port 8080")(run_serve)
 app.add_typer(reproduce_app, name="reproduce")
 
 

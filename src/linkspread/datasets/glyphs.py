@@ -23,7 +23,7 @@ from linkspread.datasets.collection import Collection
 from linkspread.datasets.unicode_blocks import family
 from linkspread.exceptions import LinkspreadError, require
 
-__all__ = ["Glyphs", "load_glyphs", "make_glyph_image"]
+__all__ = ["Glyphs", "index_names", "load_glyphs", "make_glyph_image"]
 
 # Each picture is drawn larger, then averaged down, so that edges are smooth.
 _OVERSAMPLING = 4
@@ -96,7 +96,7 @@ def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Glyphs:
     )
     image = np.stack([drawn[character].ravel() for character in characters])
     return Glyphs(
-        views={"name": _word_weights(names), "image": image},
+        views={"name": csr_array(index_names(names).transform(names)), "image": image},
         labels=labels,
         label_names=tuple(label_names.tolist()),
         ids=np.array([f"U+{ord(character):04X}" for character in characters]),
@@ -174,14 +174,13 @@ def _large_families(characters: list[str], min_class_size: int) -> list[str]:
     return kept
 
 
-def _word_weights(names: list[str]) -> csr_array:
-    """Return the TF-IDF of the words of the names; hyphens part words."""
+def index_names(names: list[str]) -> Any:
+    """Return what turns names into TF-IDF of their words; hyphens part words."""
     # Imported here because it is slow to import and few callers need glyphs.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     # scikit-learn's own pattern would drop one-letter words, which name letters.
-    vectorizer = TfidfVectorizer(token_pattern=r"[^\s-]+")
-    return csr_array(vectorizer.fit_transform(names))
+    return TfidfVectorizer(token_pattern=r"[^\s-]+").fit(names)
 
 
 def _font_path() -> Path:

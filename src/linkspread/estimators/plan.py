@@ -22,7 +22,7 @@ from linkspread.propagation.cost import propagation_cost
 from linkspread.propagation.lowrank import OVERSAMPLING
 from linkspread.validation import check_views
 
-__all__ = ["FitPlan", "announce_plan", "plan_fit"]
+__all__ = ["FitPlan", "announce_plan", "plan_fit", "working_width"]
 
 # Edges per item of a graph in which neighbours need not be mutual, per neighbour.
 EDGES_PER_NEIGHBOR = 1.5
@@ -166,7 +166,7 @@ def _spread_costs(
     costs = []
     for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
-        width, n_rounds = _working_width(Z, largest_rank(Z, model.rank))
+        width, n_rounds = working_width(Z, largest_rank(Z, model.rank))
         single = tables[a].dtype == tables[b].dtype == np.float32
         seconds, n_bytes = propagation_cost(
             Z.shape,
@@ -181,8 +181,18 @@ def _spread_costs(
     return costs
 
 
-def _working_width(Z: LinkMatrix, rank: int | None) -> tuple[int, int]:
-    """Return the width of the blocks of a propagation, and how often they pass."""
+def working_width(Z: LinkMatrix, rank: int | None) -> tuple[int, int]:
+    """Return the width of the blocks of a propagation, and how often they pass.
+
+    Parameters
+    ----------
+    Z : LinkMatrix
+    rank : int or None
+
+    Returns
+    -------
+    width, n_rounds : int
+    """
     width = Z.thin_width()
     if rank is None or width <= _sketch_width(rank):
         return width, 1

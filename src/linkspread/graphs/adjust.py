@@ -18,7 +18,13 @@ from linkspread.graphs.normalize import check_graph, normalize
 from linkspread.graphs.within import links_within
 from linkspread.propagation import Factored, propagate
 
-__all__ = ["adjust_weights"]
+__all__ = [
+    "adjust_edges",
+    "adjust_weights",
+    "largest_product",
+    "longest_vectors",
+    "values_on_edges",
+]
 
 # Edges whose propagated links are evaluated at a time.
 EDGE_BLOCK = 1 << 16
@@ -93,11 +99,30 @@ def _adjust(w: np.ndarray, f: np.ndarray) -> np.ndarray:
     return np.where(adjusted > ROUNDING, adjusted, 0)
 
 
-def _adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
-    """Adjust the weights of the edges there are."""
+def adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
+    """Adjust the weights of the edges there are.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_rows, n_items)
+        A graph, or some of its rows.
+    F : Factored of shape (n_rows, n_items)
+    largest : float
+        By which F is divided.
+
+    Returns
+    -------
+    adjusted : csr_array of shape (n_rows, n_items)
+        Symmetric up to rounding.
+    """
     adjusted = W.copy()
-    adjusted.data = _adjust(W.data, _on_edges(F, W) / largest).astype(W.dtype)
-    return _symmetric(adjusted)
+    adjusted.data = _adjust(W.data, values_on_edges(F, W) / largest).astype(W.dtype)
+    return adjusted
+
+
+def _adjust_present(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
+    """Adjust the weights of the edges there are, and nothing else."""
+    return _symmetric(adjust_edges(W, F, largest))
 
 
 def _adjust_all(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
@@ -113,7 +138,7 @@ def _adjust_all(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
     return _symmetric(sp.csr_array(dense.astype(W.dtype)))
 
 
-FILLS = {"edges": _adjust_edges, "dense": _adjust_all}
+FILLS = {"edges": _adjust_present, "dense": _adjust_all}
 
 
 def _check_fill(fill: Any) -> None:
@@ -133,8 +158,19 @@ def _symmetric(W: sp.csr_array) -> sp.csr_array:
     return W
 
 
-def _on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
-    """Return the entries of F at the edges of a graph: dot products, not a matrix."""
+def values_on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
+    """Return the entries of F at the edges of a graph: dot products, not a matrix.
+
+    Parameters
+    ----------
+    F : Factored of shape (n_rows, n_items)
+    W : csr_array of shape (n_rows, n_items)
+        A graph, or some of its rows.
+
+    Returns
+    -------
+    values : ndarray of shape (n_edges,)
+    """
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     values = np.empty(W.nnz)
     for start in range(0, W.nnz, EDGE_BLOCK):
@@ -145,17 +181,34 @@ def _on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
 
 
 def _largest_entry(F: Factored, W: sp.csr_array) -> float:
-    """Return the largest entry of F without forming it.
+    """Return the largest entry of F, where every edge takes part.
 
-    An entry is at most the product of the lengths of its two vectors, so items are
-    taken in the order of their lengths until that product cannot beat the best seen.
-    Only the `MAX_SEARCHED` longest take part, and every edge does, so that entries at
-    edges never exceed the result.
+    So entries at edges never exceed the result.
     """
     diagonal = np.einsum("ir,ir->i", F.left, F.right)
-    best = float(max(_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))
-    left, left_lengths = _longest(F.left)
-    right, right_lengths = _longest(F.right)
+    best = float(max(values_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))
+    return largest_product(F.left, F.right, best)
+
+
+def largest_product(left: np.ndarray, right: np.ndarray, best: float) -> float:
+    """Return the largest inner product of two sets of vectors, if it is above a value.
+
+    A product is at most that of the lengths of its two vectors, so vectors are taken
+    in the order of their lengths until that cannot beat the best seen. Only the
+    `MAX_SEARCHED` longest take part.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n, r) and (m, r)
+    best : float
+        The best seen elsewhere.
+
+    Returns
+    -------
+    largest : float
+    """
+    left, left_lengths = longest_vectors(left)
+    right, right_lengths = longest_vectors(right)
     step = max(1, EDGE_BLOCK // max(len(right), 1) * 16)
     for start in range(0, len(left), step):
         n_columns = int(np.sum(left_lengths[start] * right_lengths > best))
@@ -166,8 +219,18 @@ def _largest_entry(F: Factored, W: sp.csr_array) -> float:
     return best
 
 
-def _longest(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the longest vectors, longest first, and their lengths."""
+def longest_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the longest vectors, longest first, and their lengths.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n, r)
+
+    Returns
+    -------
+    longest : ndarray of shape (n_kept, r)
+    lengths : ndarray of shape (n_kept,)
+    """
     lengths = np.linalg.norm(vectors, axis=1)
     order = np.argsort(-lengths, kind="stable")[:MAX_SEARCHED]
     return vectors[order], lengths[order]

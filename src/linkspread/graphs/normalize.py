@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from linkspread.exceptions import GraphError
 
-__all__ = ["check_graph", "normalize", "normalize_rows"]
+__all__ = ["check_graph", "normalize", "normalize_rows", "row_sums", "scale_edges"]
 
 # Asymmetry of so many units in the last place of the largest weight is rounding.
 ROUNDING_UNITS = 100
@@ -138,10 +138,31 @@ def normalize(W: Any) -> sp.csr_array:
     S = check_graph(W)
     # S does not depend on the scale of W; sums of weights up to 1 cannot overflow.
     S.data = S.data / S.data.max(initial=np.finfo(S.dtype).tiny)
-    roots = _inverse_roots(_row_sums(S))
-    own = np.repeat(roots, np.diff(S.indptr))
-    S.data = (own * roots[S.indices] * S.data).astype(S.dtype)
-    return S
+    return scale_edges(S, row_sums(S))
+
+
+def scale_edges(
+    W: sp.csr_array, degrees: np.ndarray, *, start: int = 0
+) -> sp.csr_array:
+    """Divide edges by the roots of the degrees of both ends, some rows at a time.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_rows, n_items)
+        Rows of a graph, all of them or those from `start` on.
+    degrees : ndarray of shape (n_items,)
+        Row sums of the whole graph; edges of degree 0 become 0.
+    start : int, default=0
+
+    Returns
+    -------
+    S : csr_array of shape (n_rows, n_items)
+        Shares its structure with `W`.
+    """
+    roots = _inverse_roots(degrees)
+    own = np.repeat(roots[start : start + W.shape[0]], np.diff(W.indptr))
+    data = (own * roots[W.indices] * W.data).astype(W.dtype)
+    return sp.csr_array((data, W.indices, W.indptr), shape=W.shape)
 
 
 def normalize_rows(rows: Any, degrees: Any) -> sp.csr_array:
@@ -176,13 +197,22 @@ def normalize_rows(rows: Any, degrees: Any) -> sp.csr_array:
             f"got shape {degrees.shape}. Use `W.sum(axis=1)` of the fitted graph."
         )
     _check_weights(degrees, "degrees")
-    own = np.repeat(_inverse_roots(_row_sums(S)), np.diff(S.indptr))
+    own = np.repeat(_inverse_roots(row_sums(S)), np.diff(S.indptr))
     S.data = (own * S.data * _inverse_roots(degrees)[S.indices]).astype(S.dtype)
     return S
 
 
-def _row_sums(W: sp.csr_array) -> np.ndarray:
-    """Return the row sums, in float64 whatever the weights are stored in."""
+def row_sums(W: sp.csr_array) -> np.ndarray:
+    """Return the row sums, in float64 whatever the weights are stored in.
+
+    Parameters
+    ----------
+    W : csr_array of shape (n_rows, n_items)
+
+    Returns
+    -------
+    sums : ndarray of shape (n_rows,)
+    """
     return np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
 
 

@@ -1,0 +1,108 @@
+"""``linkspread serve``: search and judge in a browser."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from linkspread.cli.model_folder import ModelFolder
+from linkspread.datasets import load_glyphs
+from linkspread.estimators import LinkSpreading
+from linkspread.exceptions import LinkspreadError, require
+from linkspread.links import Links
+from linkspread.report import choose_labeled
+from linkspread.storage.manifest import MANIFEST
+
+__all__ = ["make_app", "run_serve"]
+
+FACTORY = "linkspread.cli.serve:make_app"
+# Where a worker finds the model, and where people may keep a token.
+FOLDER, TOKEN = "LINKSPREAD_SERVE_MODEL", "LINKSPREAD_TOKEN"
+LABELS_PER_FAMILY = 5
+
+
+def run_serve(
+    model: Annotated[Path, typer.Argument(help="Folder of a model.")],
+    host: Annotated[
+        str, typer.Option(help="Address; any but this machine's own asks for a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port.")] = 8000,
+    token: Annotated[
+        str,
+        typer.Option(help="What people must know to come in; made up where needed."),
+    ] = "",
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that answer.")
+    ] = 1,
+    glyphs: Annotated[
+        bool, typer.Option(help="Fit the embedded glyphs first if there is no model.")
+    ] = False,
+) -> None:
+    """Search and judge in a browser; judgements are kept in MODEL/judgements.db.
+
+    A token is better kept in LINKSPREAD_TOKEN than on a command line.
+    """
+    for module in ("fastapi", "jinja2", "uvicorn", "python_multipart", "sqlalchemy"):
+        require(module, extra="web", purpose="Serving a page")
+    from linkspread.web import Settings, serve
+    from linkspread.web.settings import is_loopback
+
+    console = Console(stderr=True)
+    if glyphs and not (model / MANIFEST).is_file():
+        console.print("Fitting glyphs, once; this takes some ten seconds.")
+        _fit_glyphs(model)
+    ModelFolder(model)
+    token = token or os.environ.get(TOKEN, "")
+    if not token and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+        console.print(f"Token: {token}", soft_wrap=True, highlight=False, markup=False)
+    if token and len(token) < 12:
+        raise LinkspreadError(
+            f"a token must have at least 12 letters, got {len(token)}. Leave it out "
+            "to get one."
+        )
+    os.environ[FOLDER] = str(model.resolve())
+    shown = f"[{host}]" if ":" in host else host
+    console.print(f"http://{shown}:{port}/ (end with Ctrl+C)", highlight=False)
+    settings = Settings(title=_title(model), host=host, token=token)
+    serve(FACTORY, settings, port=port, workers=workers)
+
+
+def make_app() -> Any:
+    """Make the application of one worker."""
+    from linkspread.web import create_app
+    from linkspread.web.server import read_settings
+
+    folder = ModelFolder(os.environ[FOLDER])
+    absorbed, model = folder.absorbed, folder.load()
+    return create_app(
+        model,
+        folder.store(),
+        features=folder.features(),
+        absorbed=absorbed,
+        settings=read_settings(),
+    )
+
+
+def _title(folder: Path) -> str:
+    """Return what the page is called: as its folder."""
+    return folder.resolve().name or "linkspread"
+
+
+def _fit_glyphs(folder: Path) -> None:
+    """Fit the glyphs of the demo to a few labels of each family, and save them."""
+    glyphs = load_glyphs()
+    known = choose_labeled(glyphs.labels, LABELS_PER_FAMILY, random_state=0)
+    labels = np.where(known, glyphs.labels, -1)
+    # Far-reaching links, so that one judgement moves a list that people look at.
+    model = LinkSpreading(alpha=0.9, metric={"name": "cosine", "image": "euclidean"})
+    model.fit(
+        glyphs.views,
+        Links.from_labels(dict.fromkeys(glyphs.views, labels)),
+        ids=dict.fromkeys(glyphs.views, glyphs.ids),
+    )
+    model.save(folder)

@@ -1,0 +1,12 @@
+"""The search page: search, judge, and see the search get better.
+
+>>> from linkspread.web import Settings
+>>> Settings().host
+'127.0.0.1'
+"""
+
+from linkspread.web.app import create_app
+from linkspread.web.server import serve
+from linkspread.web.settings import Settings
+
+__all__ = ["Settings", "create_app", "serve"]

@@ -1,0 +1,173 @@
+"""A model that follows a link store while people search it.
+
+One thread changes the model; everyone else reads its last snapshot. A judgement that
+another process stored is seen within a second, one of this process at once.
+"""
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from linkspread.estimators.stored_judgements import change_links, take_pairs
+from linkspread.exceptions import LinkspreadError, StoreError
+from linkspread.links import Links
+from linkspread.storage import LinkStore
+from linkspread.web.ledger import Ledger
+
+__all__ = ["LiveModel", "Shown"]
+
+log = logging.getLogger("linkspread.web")
+
+# Seconds between two looks at the store, and how long an answer waits for the model.
+PERIOD = 0.5
+PATIENCE = 4.0
+REFUSED = "This model does not take links while it is served, so they count at the "
+REFUSED += "next fit."
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What everyone searches.
+
+    Attributes
+    ----------
+    number : int
+        Number of the last row of the store that the model has seen.
+    model : LinkSpreading
+        A snapshot.
+    """
+
+    number: int
+    model: Any
+
+
+class LiveModel:
+    """A model, its store, and what people have said.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Changed from here only.
+    store : LinkStore
+    absorbed : int, default=0
+        Rows of the store up to this number are in the model.
+    """
+
+    def __init__(self, model: Any, store: LinkStore, *, absorbed: int = 0) -> None:
+        self.store, self.ledger = store, Ledger()
+        self.refusal, self.n_unknown, self.seconds = "", 0, 0.0
+        self._model = model
+        self._writing, self._news = threading.Lock(), threading.Condition()
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self.is_warm = threading.Event()
+        self._thread: threading.Thread | None = None
+        if absorbed:
+            self.ledger.take(store.changes(limit=absorbed))
+            self.ledger.settle()
+        self.shown = Shown(absorbed, model.snapshot())
+        self.follow()
+
+    def start(self) -> None:
+        """Follow the store from now on."""
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="follow")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Follow no longer."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def follow(self) -> None:
+        """Take up what is new in the store."""
+        with self._writing:
+            rows = list(self.store.changes(after=self.shown.number))
+            if rows:
+                self.ledger.take(rows)
+                self._absorb()
+                number = rows[-1].number or self.shown.number
+                self._show(Shown(number, self._model.snapshot()))
+
+    def catch_up(self, *, patience: float = PATIENCE) -> bool:
+        """Wait until all that is stored now is in the model; tell whether it is."""
+        number = self.store.last_number()
+        if self._thread is None:
+            self.follow()
+            return True
+        self._wake.set()
+        with self._news:
+            return self._news.wait_for(
+                lambda: self.shown.number >= number, timeout=patience
+            )
+
+    def wait(self, number: int, timeout: float) -> int:
+        """Wait until the model has seen more than a number; return what it has."""
+        with self._news:
+            self._news.wait_for(lambda: self.shown.number > number, timeout=timeout)
+        return self.shown.number
+
+    def open(self, source: str, target: str) -> Any:
+        """Return the model, ready to search between two views."""
+        known = self.shown.model.spreads_
+        if (source, target) not in known and (target, source) not in known:
+            with self._writing:
+                # From now on these views follow the links, too.
+                self._model.index(source, target, method="exact")
+                self._show(Shown(self.shown.number, self._model.snapshot()))
+        return self.shown.model
+
+    def _watch(self) -> None:
+        """Look for what is new, again and again."""
+        self._warm_up()
+        self.is_warm.set()
+        while not self._stop.is_set():
+            self._wake.wait(PERIOD)
+            self._wake.clear()
+            if self._stop.is_set():
+                return
+            try:
+                self.follow()
+            except StoreError as error:
+                log.warning("store", extra={"event": {"problem": str(error)}})
+            except Exception:
+                # A page that still searches is better than one that does not follow.
+                log.exception("follow")
+                self.refusal = REFUSED
+
+    def _warm_up(self) -> None:
+        """Take up a link and take it back, as the first one is by far the slowest."""
+        model = self._model
+        for source, target in list(model.spreads_):
+            left, right = model.items_[source].ids[:1], model.items_[target].ids[-1:]
+            pair = (left[0].item(), right[0].item(), 1.0)
+            link = Links.from_pairs([pair], between=(source, target))
+            with self._writing, suppress(LinkspreadError):
+                change_links(model, link, None)
+                change_links(model, None, link)
+
+    def _absorb(self) -> None:
+        """Bring the model up to date, or say why it cannot be."""
+        start = time.perf_counter()
+        changes = self.ledger.changes()
+        try:
+            added = take_pairs(changes.added, self._model.items_)
+            removed = take_pairs(changes.removed, self._model.items_)
+            change_links(self._model, added.links, removed.links)
+        except LinkspreadError as error:
+            log.warning("links", extra={"event": {"problem": type(error).__name__}})
+            self.refusal = REFUSED
+            return
+        self.refusal = ""
+        self.n_unknown += added.n_unknown - removed.n_unknown
+        self.ledger.settle()
+        self.seconds = time.perf_counter() - start
+
+    def _show(self, shown: Shown) -> None:
+        """Let everyone see the model as it is now."""
+        with self._news:
+            self.shown = shown
+            self._news.notify_all()
