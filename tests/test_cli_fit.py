@@ -213,7 +213,9 @@ def test_the_plan_is_what_a_fit_announces(folder, caplog):
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
+# Programs that a shell starts in the background ignore interrupts, and so would this.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from linkspread.cli import main, model_output
 from linkspread.estimators import LinkSpreading
 save = LinkSpreading.save
@@ -280,14 +282,17 @@ def test_pairs_without_a_store_are_noted(run, folder, capsys, monkeypatch):
 
 
 def test_an_interrupt_waits_for_steps_that_belong_together():
-    done = []
-    with pytest.raises(KeyboardInterrupt):
-        with model_output._undisturbed():
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)
-            done.append("all of it")
-    assert done == ["all of it"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    done, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            with model_output._undisturbed():
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+                done.append("all of it")
+        assert done == ["all of it"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_shells_can_complete_the_commands():

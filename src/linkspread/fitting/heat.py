@@ -23,7 +23,7 @@ from linkspread.fitting.view_kernels import (
 from linkspread.propagation.chebyshev import filtered_sums
 from linkspread.propagation.diffusion import arrival_polynomials, diffuse
 
-__all__ = ["TIMES", "TIME_WEIGHTS", "Diffusion", "HeatKernel"]
+__all__ = ["Diffusion", "HeatKernel", "TIMES", "TIME_WEIGHTS"]
 
 Array = np.ndarray
 

@@ -191,7 +191,7 @@ def _largest_entry(F: Factored, W: sp.csr_array) -> float:
 
 
 def largest_product(left: np.ndarray, right: np.ndarray, best: float) -> float:
-    """Return the largest inner product of two sets of vectors, if it is above a value.
+    """Return the largest inner product of two sets of vectors, or a larger value.
 
     A product is at most that of the lengths of its two vectors, so vectors are taken
     in the order of their lengths until that cannot beat the best seen. Only the
