@@ -19,6 +19,7 @@ LINES = [
     {"__main__"},
     {"cli", "web"},
     {"exchange", "reproduction"},
+    {"cluster"},
     {"estimators", "selection", "baselines"},
     {"retrieval", "metrics"},
     {"fitting"},
@@ -55,7 +56,7 @@ SIDE_IMPORTERS = {
     "report": {"cli", "web", "reproduction"},
 }
 # `from linkspread import __version__`: model folders and exports state who wrote them.
-READS_VERSION = {"cli", "web", "storage", "exchange", "manifests"}
+READS_VERSION = {"cli", "web", "storage", "exchange", "manifests", "cluster"}
 HOMES = {
     "numba": ("linkspread.kernels.cpu", "linkspread.solvers"),
     "torch": ("linkspread.kernels.gpu", "linkspread.features"),
@@ -182,6 +183,7 @@ def test_no_two_neighbours_import_each_other():
         ("linkspread.storage.folder", "from linkspread.links import Links"),
         ("linkspread.manifests.cache", "from linkspread.links import Links"),
         ("linkspread.estimators.fit", "from linkspread.manifests import featurize"),
+        ("linkspread.estimators.fit", "from linkspread.cluster import fit"),
     ],
 )
 def test_the_checker_catches_a_violation(module, source):

@@ -47,6 +47,7 @@ def test_blocks_keep_their_line_numbers():
     "name",
     [
         "README.md",
+        "docs/cluster.md",
         "docs/link-store.md",
         "docs/live.md",
         "docs/models.md",

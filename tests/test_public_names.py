@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[1]
 HEAVY = {
     "PIL",
     "cv2",
+    "dask",
+    "distributed",
     "fastapi",
     "jinja2",
     "matplotlib",

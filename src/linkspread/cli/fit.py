@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from linkspread import cluster
 from linkspread.cli.asking import Store, console, plain, tell
 from linkspread.cli.config import gather_options, run_file
 from linkspread.cli.fit_judgements import take_up_judged
@@ -57,7 +58,7 @@ ConfigOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
 # Options of this one call, which are no part of how the model was made.
-OF_THE_CALL = ("overwrite", "dry_run", "quiet", "store")
+OF_THE_CALL = ("overwrite", "dry_run", "quiet", "scheduler", "store")
 
 
 def run_fit(
@@ -86,6 +87,10 @@ def run_fit(
     n_jobs: Jobs = None,
     config: ConfigOption = None,
     store: Store = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler whose workers fit."),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the model in the folder.")
     ] = False,
@@ -112,7 +117,7 @@ def run_fit(
         inputs, pairs = _take_up(folder, store, inputs)
         step("Fitting")
         start = time.perf_counter()
-        model = _fit(options, inputs)
+        model = _fit(options, inputs, scheduler, folder)
         seconds = time.perf_counter() - start
         step("Saving")
         notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
@@ -146,12 +151,21 @@ def _take_up(
     return replace(inputs, judged=judged), FittedPairs(judged, store, number)
 
 
-def _fit(options: Mapping[str, Any], inputs: Inputs) -> LinkSpreading:
+def _fit(
+    options: Mapping[str, Any], inputs: Inputs, scheduler: str | None, folder: Path
+) -> LinkSpreading:
     """Fit the model; what it warns of becomes a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        links = inputs.links
-        model = choose_model(options, inputs).fit(inputs.views, links, ids=inputs.ids)
+        model, ids = choose_model(options, inputs), inputs.ids
+        if scheduler is None:
+            model.fit(inputs.views, inputs.links, ids=ids)
+        else:
+            # The disk of the model is the one that all workers are most likely to see.
+            shared = folder.parent if folder.parent.is_dir() else None
+            given = model, inputs.views, inputs.links
+            with cluster.connect(scheduler) as client:
+                cluster.fit(*given, client=client, ids=ids, folder=shared)
     inputs.notes.extend(dict.fromkeys(str(own.message) for own in caught))
     return model
 

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from linkspread.exceptions import GraphError, MissingDependencyError, require
 from linkspread.graphs.cost import knn_cost
-from linkspread.graphs.distances import exact_sums
+from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
 from linkspread.kernels.threads import count_threads, map_blocks
@@ -33,6 +33,7 @@ __all__ = [
     "check_method",
     "choose_method",
     "load_faiss",
+    "metric_obstacle",
 ]
 
 METHODS = ("exact", "approximate", "auto")
@@ -100,14 +101,29 @@ def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
     return "approximate" if n_items >= LEAST_ITEMS else "exact"
 
 
+def metric_obstacle(metric: Metric) -> str:
+    """Say why faiss cannot search by a metric; nothing where it can.
+
+    Parameters
+    ----------
+    metric : Metric
+
+    Returns
+    -------
+    obstacle : str
+    """
+    if metric.pairwise is None and not metric.relative:
+        return ""
+    return (
+        "`metric` must be euclidean, cosine or hellinger for method='approximate', "
+        f"got {metric.name}. Use one of these, or method='exact'."
+    )
+
+
 def _obstacle(index: NeighborIndex) -> str:
     """Say why faiss cannot search these items; nothing where it can."""
-    metric = index.metric
-    if metric.pairwise is not None or metric.relative:
-        return (
-            "`metric` must be euclidean, cosine or hellinger for method='approximate', "
-            f"got {metric.name}. Use one of these, or method='exact'."
-        )
+    if obstacle := metric_obstacle(index.metric):
+        return obstacle
     if sp.issparse(index.items):
         return (
             "`X` must be dense for method='approximate', got a sparse matrix of shape "

@@ -233,7 +233,6 @@ def _spread(
         if device is not None:
             S_x, S_y = working_graphs(S_x, Z, S_y)
 
-
         def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
             graphs = [S.astype(dtype, copy=False) for S in (S_x, S_y)]
             return FilterOperator(graphs[0], links, graphs[1], separable)

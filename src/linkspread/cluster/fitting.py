@@ -1,0 +1,258 @@
+"""The fit of a model by the workers of a Dask cluster."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from linkspread.cluster.model_parts import (
+    build_view_graph,
+    fit_spread,
+    model_graph,
+    ridge_objective,
+    without_cluster,
+)
+from linkspread.cluster.planning import ClusterPlan, plan_of
+from linkspread.cluster.products import BlockGraph
+from linkspread.cluster.row_blocks import cut_rows
+from linkspread.cluster.session import Session, Usage
+from linkspread.cluster.tables import OpenViews, check_files, open_views
+from linkspread.cluster.view_graphs import find_neighborhoods
+from linkspread.estimators import LinkSpreading
+from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
+from linkspread.estimators.graph_choice import choose_graphs
+from linkspread.estimators.graph_kinds import GRAPHS, GraphContext
+from linkspread.estimators.link_choice import choose_links, linked_pairs
+from linkspread.estimators.objective import Objective
+from linkspread.estimators.parameters import (
+    check_adjustment,
+    check_alphas,
+    check_parameters,
+)
+from linkspread.estimators.spread_objective import SpreadObjective
+from linkspread.exceptions import LinkspreadError
+from linkspread.links import Items, Links
+from linkspread.parameter_checks import naming
+from linkspread.progress import announce
+
+__all__ = ["ClusterReport", "fit"]
+
+
+@dataclass(frozen=True)
+class ClusterReport:
+    """What a fit on a cluster took, beside what was expected; print it.
+
+    Attributes
+    ----------
+    plan : ClusterPlan
+    usage : Usage
+    """
+
+    plan: ClusterPlan
+    usage: Usage
+
+    def __str__(self) -> str:
+        return f"expected: {self.plan}\nmeasured: {self.usage}"
+
+
+def fit(
+    model: LinkSpreading,
+    views: Any,
+    links: Any,
+    *,
+    client: Any,
+    ids: Mapping[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    method: str = "auto",
+) -> LinkSpreading:
+    """Fit a model by the workers of a Dask cluster.
+
+    The scores are those of ``model.fit``. Tables are read by the workers, a block of
+    rows at a time; graphs stay with them in blocks; thin matrices travel.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        With objective "spread", or "ridge" with kernel="graph".
+    views : mapping from str to path, ChunkedView or table
+        Paths as for `open_view`, on a disk that all workers share. Dense tables in
+        memory are written to `folder` first.
+    links : Links, or mapping from str to labels
+    client : distributed.Client
+    ids : mapping from str to array-like of shape (n_items,), default=None
+    folder : str or Path, default=None
+        On a disk that all workers share, for tables in memory; None takes the
+        temporary folder of this machine.
+    method : {"exact", "approximate", "auto"}, default="auto"
+        How neighbours are searched. "approximate" has faiss look them up in cells of
+        each block of rows, and misses a few per cent of them; "auto" does so where an
+        exact search by all workers would take more than a minute.
+
+    Returns
+    -------
+    model : LinkSpreading
+        The same, fitted: an ordinary model that needs no cluster any more. Its
+        `cluster_report_` tells what was moved and held, beside what was expected.
+    """
+    check_parameters(model)
+    _check_supported(model)
+    session = Session(client, verbose=model.verbose)
+    with open_views(views, ids, folder) as opened:
+        check_files(session, opened.chunked)
+        items = {v: Items(opened.ids[v], view=v) for v in opened.chunked}
+        resolved = choose_links(links, opened.chunked).resolve(items)
+        expected = plan_of(model, opened.chunked, resolved, session.n_workers)
+        announce(str(expected), verbose=model.verbose)
+        _ClusterFit(model, session, opened, resolved, method).run(items)
+    model.cluster_report_ = ClusterReport(expected, session.usage())
+    announce(str(model.cluster_report_.usage), verbose=model.verbose)
+    return model
+
+
+class _ClusterFit:
+    """One fit, step by step.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    session : Session
+    opened : OpenViews
+    links : Links
+        Resolved.
+    method : str
+        Of the search for neighbours.
+    """
+
+    def __init__(
+        self,
+        model: LinkSpreading,
+        session: Session,
+        opened: OpenViews,
+        links: Links,
+        method: str,
+    ) -> None:
+        self.model, self.session = model, session
+        self.opened, self.links, self.method = opened, links, method
+        self.choices = choose_graphs(model, opened.chunked, links)
+        _check_graphs(self.choices)
+        self.alphas = check_alphas(model.alpha, opened.chunked)
+        self.report = FitReport()
+
+    def run(self, items: Mapping[str, Items]) -> None:
+        """Fit, and keep everything only when all of it is there."""
+        graphs, normalized, blocks = self._graphs()
+        objective = self._objective(graphs, normalized, blocks)
+        spreads = {}
+        for pair in linked_pairs(self.links, self.opened.chunked):
+            start = time.perf_counter()
+            spreads[pair] = scores = self._scores(objective, blocks, pair)
+            seconds = time.perf_counter() - start
+            told = SpreadReport(max(scores.core.shape), scores.error, seconds)
+            self.report.spreads[pair] = told
+        model = self.model
+        model.view_names_ = tuple(self.opened.chunked)
+        model.items_, model.links_, model.graphs_ = dict(items), self.links, graphs
+        model.spreads_, model.report_ = spreads, self.report
+        model._objective = without_cluster(objective)
+        model._columns = self.opened.columns
+        model._tell()
+
+    def _graphs(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, BlockGraph]]:
+        """Build the graph of every view, and report on each."""
+        model, graphs, normalized, blocks = self.model, {}, {}, {}
+        adjustments = check_adjustment(model.adjustment, self.alphas, model.beta)
+        for view, own in self.opened.chunked.items():
+            start = time.perf_counter()
+            context = GraphContext(
+                view=view,
+                links=self.links,
+                **adjustments[view],
+                balance=model.balance,
+                rank=model.rank,
+                tol=model.tol,
+                n_jobs=model.n_jobs,
+                verbose=model.verbose,
+            )
+            row_bytes = own.shape[1] * own.dtype.itemsize
+            cut = cut_rows(own.shape[0], row_bytes, n_workers=self.session.n_workers)
+            chosen = {**self.choices[view], "backend": model.backend}
+            chosen["method"] = self._method(chosen["graph"])
+            with naming(view):
+                near = find_neighborhoods(self.session, own, cut, chosen)
+                built, links = build_view_graph(near, context)
+                blocks[view] = built.normalized()
+                graphs[view] = model_graph(
+                    built, links, self.opened.table(view), context
+                )
+            normalized[view] = blocks[view].fetch()
+            seconds = time.perf_counter() - start
+            self.report.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
+        return graphs, normalized, blocks
+
+    def _method(self, graph: str) -> str:
+        """Return how neighbours are searched; those of codes exactly if in doubt."""
+        is_coded = graph in ("sr", "csr")
+        return "exact" if is_coded and self.method == "auto" else self.method
+
+    def _objective(
+        self, graphs: Any, normalized: Any, blocks: Mapping[str, BlockGraph]
+    ) -> Objective:
+        """Return what makes scores of the links."""
+        model = self.model
+        if model.objective == "ridge":
+            return ridge_objective(
+                model, self.links, graphs, normalized, blocks, self.alphas
+            )
+        return SpreadObjective(
+            links=self.links,
+            balance=model.balance,
+            rank=model.rank,
+            tol=model.tol,
+            graphs=graphs,
+            normalized=normalized,
+            alphas=self.alphas,
+            beta=model.beta,
+        )
+
+    def _scores(
+        self,
+        objective: Objective,
+        blocks: Mapping[str, BlockGraph],
+        pair: tuple[str, str],
+    ) -> Any:
+        """Return the scores of two views."""
+        if isinstance(objective, SpreadObjective):
+            return fit_spread(objective, blocks, pair)
+        return objective.scores(*pair)
+
+
+def _check_supported(model: LinkSpreading) -> None:
+    """Refuse what only one machine can fit."""
+    if model.objective == "auto":
+        raise LinkspreadError(
+            "`objective` must be 'spread' or 'ridge' for a fit on a cluster, got "
+            "'auto'. Choose one on a sample of the items with `LinkSpreading.tuned`."
+        )
+    kernels = (
+        model.kernel.values() if isinstance(model.kernel, dict) else [model.kernel]
+    )
+    for kernel in kernels if model.objective == "ridge" else ():
+        if kernel != "graph":
+            raise LinkspreadError(
+                "`kernel` must be 'graph' for a fit on a cluster, got "
+                f"{kernel!r:.60}. Other kernels are fitted on one machine."
+            )
+
+
+def _check_graphs(choices: Mapping[str, Any]) -> None:
+    """Refuse graphs that workers cannot build from rows."""
+    for view, chosen in choices.items():
+        graph = chosen["graph"]
+        if not isinstance(graph, str) or graph not in GRAPHS:
+            got = repr(graph) if isinstance(graph, str) else type(graph).__name__
+            raise LinkspreadError(
+                f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a fit "
+                f"on a cluster, got {got}. Graphs that are given are fitted on one "
+                "machine."
+            )

@@ -1,0 +1,256 @@
+"""What a fit on a cluster will move and hold, said before it starts.
+
+The formulas stand in docs/cluster.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkspread.cluster.products import SLAB_BYTES
+from linkspread.cluster.row_blocks import cut_rows
+from linkspread.cluster.views import ChunkedView, open_view
+from linkspread.estimators.graph_choice import choose_graphs
+from linkspread.estimators.link_choice import choose_links, largest_rank, linked_pairs
+from linkspread.estimators.parameters import check_alphas, check_parameters
+from linkspread.estimators.plan import EDGES_PER_NEIGHBOR, working_width
+from linkspread.links import Items, Links, as_link_matrix
+from linkspread.parameter_checks import check_count
+from linkspread.progress import format_bytes
+from linkspread.propagation.chebyshev import N_TERMS
+from linkspread.propagation.exact import spread_responses
+from linkspread.propagation.filter import SeparableFilter, separate
+from linkspread.validation import as_mapping
+
+__all__ = ["ClusterPlan", "plan", "plan_of"]
+
+INDEX_BYTES = 4
+# Ids and distances of neighbours, as a search returns them.
+FOUND_BYTES = 12
+
+
+@dataclass(frozen=True)
+class ClusterPlan:
+    """What a fit on a cluster is expected to take.
+
+    Attributes
+    ----------
+    n_workers : int
+    n_rounds : int
+        In which all workers get the thin matrix of the round before.
+    read_bytes : int
+        Read from the disk by all workers.
+    moved_bytes : int
+        Sent by workers, to each other and to the client.
+    worker_bytes : int
+        Largest memory of a worker beyond that of an idle one.
+    client_bytes : int
+        Memory of the model on the client, beyond tables that are mapped.
+    whole : bool
+        Whether that is all: the fits of objective="ridge" are not counted.
+    """
+
+    n_workers: int
+    n_rounds: int
+    read_bytes: int
+    moved_bytes: int
+    worker_bytes: int
+    client_bytes: int
+    whole: bool
+
+    def __str__(self) -> str:
+        rest = "" if self.whole else " (graphs and spreading only)"
+        return (
+            f"fit by {self.n_workers} workers: {self.n_rounds} rounds, about "
+            f"{format_bytes(self.read_bytes)} read, {format_bytes(self.moved_bytes)} "
+            f"moved, {format_bytes(self.worker_bytes)} in each worker and "
+            f"{format_bytes(self.client_bytes)} in the client{rest}"
+        )
+
+
+def plan(
+    model: Any,
+    views: Any,
+    links: Any,
+    *,
+    n_workers: int,
+    ids: Mapping[str, Any] | None = None,
+) -> ClusterPlan:
+    """Return what a fit on a cluster would take, without fitting.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Its parameters are read.
+    views : mapping from str to path, ChunkedView or table
+    links : Links, or mapping from str to labels
+    n_workers : int
+    ids : mapping from str to array-like of shape (n_items,), default=None
+
+    Returns
+    -------
+    plan : ClusterPlan
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread import cluster
+    >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    >>> model = ls.LinkSpreading(n_neighbors=10)
+    >>> cluster.plan(model, data.views(), data.labels, n_workers=2).n_rounds > 10
+    True
+    """
+    check_parameters(model)
+    n_workers = check_count(n_workers, name="n_workers", remedy="One is enough.")
+    tables = {view: _shaped(own, view) for view, own in as_mapping(views).items()}
+    items = {
+        view: Items((ids or {}).get(view, own.shape[0]), view=view)
+        for view, own in tables.items()
+    }
+    return plan_of(model, tables, choose_links(links, tables).resolve(items), n_workers)
+
+
+def plan_of(
+    model: Any, tables: Mapping[str, Any], links: Links, n_workers: int
+) -> ClusterPlan:
+    """Add up what graphs and rounds take.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    tables : mapping from str to ChunkedView or ndarray
+    links : Links
+        Resolved.
+    n_workers : int
+
+    Returns
+    -------
+    plan : ClusterPlan
+    """
+    choices = choose_graphs(model, tables, links)
+    alphas = check_alphas(model.alpha, tables)
+    views = {v: _ViewCost(X, choices[v], n_workers) for v, X in tables.items()}
+    rounds, moved, peaks, vectors = 0, 0.0, [], 0.0
+    held = sum(own.held_bytes for own in views.values())
+    for a, b in linked_pairs(links, tables) if model.objective == "spread" else ():
+        Z = as_link_matrix(links.between(a, b, balance=model.balance))
+        width, n_passes = working_width(Z, largest_rank(Z, model.rank))
+        responses = spread_responses((alphas[a], alphas[b]), model.beta)
+        separable = separate(responses, tol=model.tol / 2)
+        for own, f, n_rounds in zip(
+            (views[a], views[b]), _functions(separable), separable.degrees, strict=True
+        ):
+            n_slabs = own.slabs(width)
+            rounds += n_passes * n_rounds * n_slabs
+            moved += n_passes * n_rounds * own.round_bytes(width)
+            peaks.append(held + own.spreading_bytes(width, f))
+            # Vectors for new items too, and the triangles of all blocks.
+            vectors += own.n_items * own.itemsize * 3 * width
+            moved += len(own.blocks) * 8 * (f * width) ** 2
+    moved += sum(own.graph_moved_bytes for own in views.values()) + vectors
+    peaks += [held + own.building_bytes for own in views.values()]
+    client = sum(2 * own.graph_bytes for own in views.values()) + vectors
+    return ClusterPlan(
+        n_workers=n_workers,
+        n_rounds=rounds,
+        read_bytes=int(sum(own.read_bytes for own in views.values())),
+        moved_bytes=int(moved),
+        worker_bytes=int(max(peaks)),
+        client_bytes=int(client),
+        whole=model.objective == "spread",
+    )
+
+
+class _ViewCost:
+    """Bytes that one view takes in each step."""
+
+    def __init__(self, X: Any, chosen: Mapping[str, Any], n_workers: int) -> None:
+        self.n_items, self.n_features = X.shape
+        self.itemsize, self.n_workers = X.dtype.itemsize, n_workers
+        self.n_neighbors = chosen["n_neighbors"]
+        row_bytes = self.n_features * self.itemsize
+        self.blocks = cut_rows(self.n_items, row_bytes, n_workers=n_workers)
+        self.table_bytes = self.n_items * row_bytes
+
+    @property
+    def read_bytes(self) -> float:
+        """Every block of rows is compared with the whole table."""
+        return len(self.blocks) * self.table_bytes + self.table_bytes
+
+    @property
+    def edge_bytes(self) -> float:
+        """Of the edges from each item to its neighbours."""
+        return self.n_items * self.n_neighbors * (self.itemsize + INDEX_BYTES)
+
+    @property
+    def graph_bytes(self) -> float:
+        """Of the symmetric graph."""
+        return EDGES_PER_NEIGHBOR * self.edge_bytes
+
+    @property
+    def graph_moved_bytes(self) -> float:
+        """Edges to their other end, vectors to all, and the graph to the client."""
+        elsewhere = (self.n_workers - 1) / self.n_workers
+        pieces = self.edge_bytes + INDEX_BYTES * len(self.blocks) * self.n_items
+        vectors = 2 * 8 * self.n_items * self.n_workers
+        return elsewhere * pieces + vectors + 2 * self.graph_bytes
+
+    @property
+    def held_bytes(self) -> float:
+        """What a worker holds to the end: edges, and the normalised graph."""
+        share = (self.edge_bytes + self.graph_bytes) / self.n_workers
+        return share + 2 * 8 * self.n_items
+
+    @property
+    def building_bytes(self) -> float:
+        """What a worker holds while a graph is built, beyond the end's."""
+        n_rows = max(stop - start for start, stop in self.blocks)
+        searching = n_rows * self.n_features * (3 * self.itemsize + 4)
+        searching += 2 * FOUND_BYTES * n_rows * self.n_neighbors
+        found = FOUND_BYTES * self.n_items * self.n_neighbors / self.n_workers
+        block = n_rows / self.n_items
+        # The mirrored pieces of all blocks, the graph, and a block being joined.
+        joining = (2 * self.edge_bytes + self.graph_bytes) / self.n_workers
+        joining += block * (self.edge_bytes + 2 * self.graph_bytes)
+        return found + max(searching, joining)
+
+    def slabs(self, width: int) -> int:
+        """Return how many slabs of columns a thin matrix is taken in."""
+        return -(-width // self._slab(width))
+
+    def round_bytes(self, width: int) -> float:
+        """Return what all workers together receive in a round of all slabs."""
+        return (self.n_workers - 1) * self.n_items * width * self.itemsize
+
+    def spreading_bytes(self, width: int, n_functions: int) -> float:
+        """Return what a worker holds in a round."""
+        whole = self.n_items * self._slab(width) * self.itemsize
+        own = self.n_items * width * self.itemsize / self.n_workers
+        # Received and joined; the terms of a few rounds; the sums and one copy of them.
+        copied = 1 + 1 / max(len(self.blocks) / self.n_workers, 1)
+        return 2 * whole + (N_TERMS + 2) * own + copied * n_functions * own
+
+    def _slab(self, width: int) -> int:
+        """Return the columns of a slab."""
+        return min(max(SLAB_BYTES // (self.n_items * self.itemsize), 1), width)
+
+
+def _functions(separable: SeparableFilter) -> tuple[int, int]:
+    """Return the numbers of sums of both views."""
+    return len(separable.left), len(separable.right)
+
+
+def _shaped(view: Any, name: str) -> Any:
+    """Return something with the shape and the precision of a view."""
+    if isinstance(view, ChunkedView) or (
+        hasattr(view, "shape") and hasattr(view, "dtype")
+    ):
+        return view
+    return open_view(view, name=name) if _is_path(view) else np.asarray(view, float)
+
+
+def _is_path(view: Any) -> bool:
+    """Tell a path from a table."""
+    return isinstance(view, str) or hasattr(view, "__fspath__")

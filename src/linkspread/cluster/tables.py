@@ -1,0 +1,183 @@
+"""The views of a fit as files that every worker can read."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.cluster.session import Session
+from linkspread.cluster.views import ChunkedView, open_view
+from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.progress import format_bytes
+from linkspread.validation import as_mapping, check_views, column_names
+
+__all__ = ["OpenViews", "check_files", "open_views"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class OpenViews:
+    """Views on the disk, and what was given with them.
+
+    Attributes
+    ----------
+    chunked : dict from str to ChunkedView
+    ids : dict from str to ids, or to the number of items
+    tables : dict from str to ndarray
+        Those that were given as tables in memory.
+    columns : dict from str to tuple of str or None
+    """
+
+    chunked: dict[str, ChunkedView]
+    ids: dict[str, Any]
+    tables: dict[str, Array]
+    columns: dict[str, tuple[str, ...] | None]
+
+    def table(self, view: str) -> Array:
+        """Return the whole table of a view, mapped from the disk where it can be.
+
+        Parameters
+        ----------
+        view : str
+
+        Returns
+        -------
+        X : ndarray of shape (n_items, n_features)
+        """
+        own = self.chunked[view]
+        if view in self.tables:
+            return self.tables[view]
+        if len(set(own.files)) == 1 and own.files[0].endswith(".npy"):
+            mapped = np.load(own.files[0], mmap_mode="r")
+            if mapped.dtype == own.dtype:
+                return mapped
+        whole = np.empty(own.shape, own.dtype)
+        for k, start in enumerate(own.boundaries[:-1]):
+            whole[start : own.boundaries[k + 1]] = own.read(k)
+        return whole
+
+
+@contextmanager
+def open_views(
+    views: Any, ids: Mapping[str, Any] | None, folder: Any
+) -> Iterator[OpenViews]:
+    """Open the views of a fit; tables in memory are written to a folder first.
+
+    Parameters
+    ----------
+    views : mapping from str to path, ChunkedView or table
+    ids : mapping from str to array-like of shape (n_items,) or None
+    folder : str, Path or None
+        For tables in memory; None makes one and removes it in the end.
+
+    Yields
+    ------
+    opened : OpenViews
+    """
+    views, ids = as_mapping(views), dict(ids or {})
+    _check_names(views, ids)
+    tables = {v: own for v, own in views.items() if not _is_on_disk(own)}
+    given = {v: own for v, own in ids.items() if v in tables}
+    checked, items = check_views(tables, given) if tables else ({}, {})
+    with tempfile.TemporaryDirectory(dir=folder, prefix="linkspread-") as written:
+        chunked = {
+            view: _write(checked[view], view, Path(written, f"view-{i}.npy"))
+            if view in checked
+            else _open(own, view)
+            for i, (view, own) in enumerate(views.items())
+        }
+        items = {
+            view: items[view] if view in items else _items(own, ids.get(view))
+            for view, own in chunked.items()
+        }
+        columns = {v: column_names(tables[v]) if v in tables else None for v in views}
+        yield OpenViews(chunked, items, checked, columns)
+
+
+def check_files(session: Session, views: Mapping[str, ChunkedView]) -> None:
+    """Refuse workers that do not see the files of a view.
+
+    Parameters
+    ----------
+    session : Session
+    views : mapping from str to ChunkedView
+    """
+    for name, view in views.items():
+        answers = session.client.run(_missing, sorted(set(view.files)))
+        for worker, file in answers.items():
+            if file is not None:
+                raise ViewError(
+                    f"the files of view {name!r} must be there on every worker, and "
+                    f"{worker} has no {file}. Give paths on a disk that all share, or "
+                    "a `folder` on it for tables in memory."
+                )
+
+
+def _check_names(views: Mapping[str, Any], ids: Mapping[str, Any]) -> None:
+    """Refuse no views at all, and ids of views that are not there."""
+    if not views or not all(isinstance(view, str) for view in views):
+        raise ViewError(
+            f"`views` must map names to paths or tables, got the names {list(views)}. "
+            'Write {"text": "text.npy", "image": "image.npy"}.'
+        )
+    unknown = [view for view in ids if view not in views]
+    if unknown:
+        raise ViewError(
+            f"`ids` must be for views at hand, {list(views)}, got {unknown}. Correct "
+            "the names."
+        )
+
+
+def _is_on_disk(view: Any) -> bool:
+    """Tell a path, or a view that was opened, from a table in memory."""
+    return isinstance(view, str | Path | ChunkedView)
+
+
+def _open(view: Any, name: str) -> ChunkedView:
+    """Return a view under the name that the fit gives it."""
+    if not isinstance(view, ChunkedView):
+        return open_view(view, name=name)
+    return ChunkedView(**{**vars(view), "name": name})
+
+
+def _write(X: Any, view: str, path: Path) -> ChunkedView:
+    """Write a table to a file and open that."""
+    if sparse.issparse(X):
+        raise ViewError(
+            f"view {view!r} must be dense for a fit on a cluster, got a sparse matrix. "
+            "Shorten it to dense features first, or fit on one machine."
+        )
+    try:
+        np.save(path, X)
+    except OSError as error:
+        raise LinkspreadError(
+            f"`folder` must have room for view {view!r}, {format_bytes(X.nbytes)}, and "
+            f"writing to {path.parent.parent} failed ({error}). Free some space there, "
+            "or give another folder."
+        ) from error
+    return open_view(path, name=view)
+
+
+def _items(view: ChunkedView, ids: Any) -> Any:
+    """Return the ids of a view's items, or their number."""
+    n_items = view.shape[0]
+    if ids is None:
+        return n_items
+    ids = np.asarray(ids)
+    if ids.shape != (n_items,):
+        raise ViewError(
+            f"ids of view {view.name!r} must be as many as its rows, {n_items:,}, got "
+            f"shape {ids.shape}. Give one id per row."
+        )
+    return ids
+
+
+def _missing(files: list[str]) -> str | None:
+    """Return the first file that is not there."""
+    return next((file for file in files if not Path(file).is_file()), None)
