@@ -58,6 +58,8 @@ def test_a_number_of_items_has_positions_as_ids():
     items = Items(np.int64(4), view="text")
     assert not items.has_ids
     assert items.ids.tolist() == [0, 1, 2, 3]
+    # Counted once: pages look up the ids of single items.
+    assert items.ids is items.ids
     for wanted in ([3, 0], ["3", "0"], [3.0, 0.0], pd.Series([3, 0], dtype="Int64")):
         assert items.positions(wanted).tolist() == [3, 0]
 

@@ -104,6 +104,23 @@ def test_what_others_store_is_seen_soon(store, tmp_path):
         live.stop()
 
 
+def test_nobody_waits_for_what_others_stored_later(store):
+    live = LiveModel(fit_model(), store)
+    live._thread = object()  # Somebody follows, when this test says so.
+    mine = judge(store, "t5", "i7")
+    assert not live.catch_up(id=mine, patience=0)
+    live.follow()
+    other = judge(store, "t6", "i8", who="bob")
+    assert live.catch_up(id=mine, patience=0)
+    assert not live.catch_up(id=other, patience=0)
+    assert not live.catch_up(patience=0)
+    undone = store.undo(mine, who="ann")
+    assert not live.catch_up(id=undone, patience=0)
+    live.follow()
+    assert live.catch_up(id=undone, patience=0)
+    assert live.catch_up(patience=0)
+
+
 def test_unknown_items_are_counted_and_left_out(store):
     live = LiveModel(fit_model(), store)
     judge(store, "nobody", "i7")

@@ -153,3 +153,12 @@ def test_a_token_is_made_for_pages_that_others_can_reach(folder, monkeypatch):
     assert served[0].token != served[1].token
     run(folder)
     assert served[2].token == ""
+
+
+def test_how_much_an_address_may_ask_can_be_chosen(folder, monkeypatch):
+    served = []
+    monkeypatch.setattr("linkspread.web.serve", lambda *a, **how: served.append(a[1]))
+    assert run(folder).exit_code == 0
+    assert run(folder, "--requests-per-second", "500").exit_code == 0
+    assert [own.requests_per_second for own in served] == [60.0, 500.0]
+    assert run(folder, "--requests-per-second", "0").exit_code == 2

@@ -38,6 +38,10 @@ def run_serve(
     workers: Annotated[
         int, typer.Option(min=1, max=64, help="Processes that answer.")
     ] = 1,
+    requests_per_second: Annotated[
+        float,
+        typer.Option(min=1, help="Of one address, to each process; ten times at once."),
+    ] = 60.0,
     glyphs: Annotated[
         bool, typer.Option(help="Fit the embedded glyphs first if there is no model.")
     ] = False,
@@ -68,7 +72,12 @@ def run_serve(
     os.environ[FOLDER] = str(model.resolve())
     shown = f"[{host}]" if ":" in host else host
     console.print(f"http://{shown}:{port}/ (end with Ctrl+C)", highlight=False)
-    settings = Settings(title=_title(model), host=host, token=token)
+    settings = Settings(
+        title=_title(model),
+        host=host,
+        token=token,
+        requests_per_second=requests_per_second,
+    )
     serve(FACTORY, settings, port=port, workers=workers)
 
 

@@ -37,6 +37,7 @@ class Items:
         self.view = view
         if isinstance(ids, int | np.integer):
             self._ids: Array | None = None
+            self._counted: Array | None = None
             self.n_items = _check_size(ids, view)
             return
         self._ids = as_ids(ids, view)
@@ -59,7 +60,12 @@ class Items:
     @property
     def ids(self) -> Array:
         """Ids of all items in order, shape (n_items,)."""
-        return np.arange(self.n_items) if self._ids is None else self._ids
+        if self._ids is not None:
+            return self._ids
+        # Kept, as whoever looks up one id at a time would count to all of them.
+        if self._counted is None:
+            self._counted = np.arange(self.n_items)
+        return self._counted
 
     def positions(self, ids: Any, *, what: str = "links") -> Array:
         """Return the positions of these ids.

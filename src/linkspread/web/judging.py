@@ -65,14 +65,14 @@ def judge(
     )
     id = site.live.store.add(judgement)
     site.telemetry.count("judgements", verdict)
-    return Outcome(id, site.live.catch_up())
+    return Outcome(id, site.live.catch_up(id=id))
 
 
 def take_back(site: Site, id: str, *, who: str) -> Outcome:
     """Take a judgement back."""
     undone = site.live.store.undo(id, who=who)
     site.telemetry.count("judgements", "undo")
-    return Outcome(undone, site.live.catch_up())
+    return Outcome(undone, site.live.catch_up(id=undone))
 
 
 def recent(site: Site, *, before: int | None, n: int) -> list[Entry]:

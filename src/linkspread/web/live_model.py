@@ -92,13 +92,17 @@ class LiveModel:
                 number = rows[-1].number or self.shown.number
                 self._show(Shown(number, self._model.snapshot()))
 
-    def catch_up(self, *, patience: float = PATIENCE) -> bool:
-        """Wait until all that is stored now is in the model; tell whether it is."""
-        number = self.store.last_number()
+    def catch_up(self, *, id: str = "", patience: float = PATIENCE) -> bool:
+        """Wait until a stored row is in the model; tell whether it is.
+
+        Rows that others store meanwhile are not waited for; without an `id`, all are
+        that are stored now.
+        """
         if self._thread is None:
             self.follow()
             return True
         self._wake.set()
+        number = self._number_of(id) if id else self.store.last_number()
         with self._news:
             return self._news.wait_for(
                 lambda: self.shown.number >= number, timeout=patience
@@ -119,6 +123,11 @@ class LiveModel:
                 self._model.index(source, target, method="exact")
                 self._show(Shown(self.shown.number, self._model.snapshot()))
         return self.shown.model
+
+    def _number_of(self, id: str) -> int:
+        """Return the number of a row that the model has not seen; 0 if it has."""
+        pending = self.store.changes(after=self.shown.number)
+        return next((row.number or 0 for row in pending if row.id == id), 0)
 
     def _watch(self) -> None:
         """Look for what is new, again and again."""

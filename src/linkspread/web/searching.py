@@ -130,12 +130,13 @@ def find_hits(
 ) -> list[Hit]:
     """Return the cards of some ranks, with where each was before."""
     model = site.live.shown.model
-    ids, scores = model.search(
-        asked.queries,
-        source=query.source,
-        target=query.target,
-        n_results=min(stop, PAGE * MAX_PAGES),
-    )
+    with site.searching:
+        ids, scores = model.search(
+            asked.queries,
+            source=query.source,
+            target=query.target,
+            n_results=min(stop, PAGE * MAX_PAGES),
+        )
     if asked.position is None:
         ids, scores = ids[0], scores[0]
     before = {id: rank for rank, id in enumerate(seen, start=1)}

@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+from linkspread.kernels.threads import count_threads
 from linkspread.links import Items
 from linkspread.storage import LinkStore
 from linkspread.web.asking import Asker
@@ -51,6 +52,9 @@ class Site:
             self.uploads = Uploads(settings.uploads, max_pixels=limit)
         self.asker = Asker(self.live)
         self.curve = ScoreCurve(self.live, contents, self.directions())
+        # More searches at once than cores are no faster, and the thread that takes up
+        # judgements would have to wait behind all of them.
+        self.searching = threading.BoundedSemaphore(count_threads(None))
         self._titles: dict[str, TitleIndex] = {}
         self._indexing = threading.Lock()
         # Maps of the items, with the number of the store they were drawn at.
