@@ -143,7 +143,7 @@ def environment():
         "cores": cpu_count(),
         "memory_gigabytes": round(pages / 1e9, 1),
         "commit": _git("rev-parse", "--short", "HEAD"),
-        "modified": bool(_git("status", "--porcelain", "--", "src")),
+        "modified": bool(_git("status", "--porcelain", "--", ":/src")),
         "date": datetime.date.today().isoformat(),
     }
 
