@@ -12,7 +12,7 @@ serve: $(VENV)/installed  ## Search and judge glyphs in a browser, at http://127
 	$(BIN)/linkspread serve linkspread-glyphs --glyphs
 
 test: $(VENV)/installed  ## Run every test
-	$(BIN)/python -m pytest src tests
+	$(BIN)/python -m pytest src tests --numprocesses auto --dist loadfile
 
 quick: $(VENV)/installed  ## Run the tests that take less than a minute together
 	$(BIN)/python -m pytest src tests -m "not slow" -q

@@ -13,7 +13,11 @@ N_TEXT, N_IMAGE = 330, 210
 @contextmanager
 def local_cluster(n_workers=2):
     """Start worker processes of one thread each, and a client of theirs."""
+    dask = pytest.importorskip("dask")
     distributed = pytest.importorskip("distributed")
+    # Some seconds after a loss, a cluster gives up the place of a worker that is not
+    # there: also of one that was started again meanwhile and lost a second time.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
     cluster = distributed.LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,

@@ -97,13 +97,20 @@ def test_saving_again_replaces_and_other_folders_are_refused(features, tmp_path)
     data = ls.datasets.make_views(60, n_classes=3, random_state=0)
     model = ls.LinkSpreading(n_neighbors=5).fit(data.views(), data.labels)
     model.save(tmp_path / "model")
-    with pytest.raises(ModelError, match="holds a model. Give another path"):
+    other = "must have `format` 'linkspread {}', got 'linkspread {}'. Give another"
+    with pytest.raises(ModelError, match=other.format("features", "model")):
         features.save(tmp_path / "model")
+    kept = ls.load(tmp_path / "model").scores("text", "image")
+    assert np.array_equal(kept, model.scores("text", "image"))
+    # Features that took hours are not replaced by a model, either.
+    with pytest.raises(ModelError, match=other.format("model", "features")):
+        model.save(target)
+    assert list(load_features(target).views) == list(features.views)
     with pytest.raises(
         ModelError, match="must hold features as `linkspread featurize`"
     ):
         load_features(tmp_path / "model")
-    with pytest.raises(ModelError, match="a model must have"):
+    with pytest.raises(ModelError, match=other.format("model", "features")):
         ls.load(target)
 
 

@@ -92,15 +92,15 @@ def is_model(folder: Path) -> bool:
     Returns
     -------
     is_model : bool
-        Also for a damaged one.
+        Also for one of another version.
     """
     if not (folder / MANIFEST).is_file():
         return False
     try:
-        about = read_manifest(folder, whole=False).get("about")
+        read_manifest(folder, whole=False)
     except LinkspreadError:
         return False
-    return not (isinstance(about, dict) and "features" in about)
+    return True
 
 
 def write_model(model: Any, output: Path, *, run: str, pairs: FittedPairs) -> list[str]:

@@ -187,13 +187,13 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Return a connection to a file of ours."""
     connection = sqlite3.connect(path, timeout=PATIENCE)
     try:
-        connection.execute("PRAGMA journal_mode=WAL").close()
-        # The file may lose the last rows with the power; it never becomes damaged.
-        connection.execute("PRAGMA synchronous=NORMAL").close()
-        if not _is_ours(connection):
-            connection.execute(f"PRAGMA application_id={APPLICATION}").close()
-            connection.execute(f"PRAGMA user_version={LAYOUT}").close()
-            with connection:
+        # One at a time, so that nobody sees a file that another has half made. No
+        # write-ahead log: SQLite does not wait for others before it begins one.
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            if not _is_ours(connection):
+                connection.execute(f"PRAGMA application_id={APPLICATION}").close()
+                connection.execute(f"PRAGMA user_version={LAYOUT}").close()
                 connection.execute(SCHEMA)
     except BaseException:
         connection.close()

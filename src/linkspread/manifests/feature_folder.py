@@ -18,7 +18,7 @@ from linkspread.manifests.states import make_transformer, take_state
 from linkspread.storage import Content, Ids, Registry, read_folder, write_folder
 from linkspread.storage.folder import check_target
 from linkspread.storage.kinds import TEXT, array, csr, instance, mapping
-from linkspread.storage.manifest import MANIFEST, read_manifest
+from linkspread.storage.manifest import FEATURES, MANIFEST
 
 __all__ = ["check_features_target", "load_features", "save_features"]
 
@@ -80,7 +80,7 @@ def _write(folder: Path, content: Content) -> None:
     """Write a folder; a new one that was cut short does not stay."""
     is_new = not folder.exists()
     try:
-        write_folder(folder, content)
+        write_folder(folder, content, kind=FEATURES)
     except BaseException:
         if is_new and not (folder / MANIFEST).exists():
             shutil.rmtree(folder, ignore_errors=True)
@@ -119,7 +119,7 @@ def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> Featu
     (FeatureSet(title: 2 x 3), 'one fish')
     """
     try:
-        content = read_folder(path, verify=verify)
+        content = read_folder(path, kind=FEATURES, verify=verify)
         return REGISTRY.decode(content, finish=_restore)
     except ModelError as error:
         raise ModelError(
@@ -137,16 +137,7 @@ def check_features_target(path: str | os.PathLike[str]) -> None:
     """
     # Said now if it is missing, and not after an hour of work.
     require("pyarrow", extra="tables", purpose="A features folder")
-    folder = Path(path)
-    check_target(folder)
-    if not (folder / MANIFEST).exists():
-        return
-    about = read_manifest(folder, whole=False).get("about")
-    if not isinstance(about, dict) or "features" not in about:
-        raise ModelError(
-            f"features must be saved to a new folder or over older features, and "
-            f"{str(folder)!r} holds a model. Give another path."
-        )
+    check_target(Path(path), kind=FEATURES)
 
 
 def _restore(state: Mapping[str, Any]) -> FeatureSet:

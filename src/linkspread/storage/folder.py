@@ -40,6 +40,7 @@ from linkspread.storage.id_columns import check_ids, read_ids, write_ids
 from linkspread.storage.manifest import (
     MANIFEST,
     MAX_MANIFEST,
+    MODEL,
     make_manifest,
     read_manifest,
 )
@@ -76,7 +77,9 @@ class Content:
     arrays_file: str = ""
 
 
-def write_folder(path: str | os.PathLike[str], content: Content) -> None:
+def write_folder(
+    path: str | os.PathLike[str], content: Content, *, kind: str = MODEL
+) -> None:
     """Write a model folder, or replace the model in one.
 
     Parameters
@@ -84,31 +87,33 @@ def write_folder(path: str | os.PathLike[str], content: Content) -> None:
     path : str or Path
         A folder that is new, empty or a model; other files in it stay.
     content : Content
+    kind : str, default=MODEL
+        What the folder holds, and may hold before.
     """
     folder = Path(path)
     # Everything that can be refused is refused before anything is written.
-    check_target(folder)
+    check_target(folder, kind=kind)
     for ids in content.ids.values():
         check_ids(ids)
     nowhere = FileEntry(f"arrays-{'0' * 32}.safetensors", 1 << 62, "0" * 64)
     columns = {name: (nowhere, len(ids)) for name, ids in content.ids.items()}
-    document = make_manifest(content, nowhere, columns)
+    document = make_manifest(content, nowhere, columns, kind=kind)
     check_depth(document)
     format_json(document, max_bytes=MAX_MANIFEST)
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
         _remove_files(folder, lambda name: bool(PARTIAL_NAME.fullmatch(name)))
-        kept = _write_files(folder, content)
+        kept = _write_files(folder, content, kind)
         _remove_files(folder, lambda name: _is_data(name) and name not in kept)
 
 
-def _write_files(folder: Path, content: Content) -> set[str]:
+def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
     """Write the data, then the manifest that names them; return their names."""
 
     def write_data(
-        kind: str, suffix: str, write: Callable[[HashingFile], None]
+        name: str, suffix: str, write: Callable[[HashingFile], None]
     ) -> FileEntry:
-        return write_file(folder, write, lambda e: f"{kind}-{e.sha256[:32]}{suffix}")
+        return write_file(folder, write, lambda e: f"{name}-{e.sha256[:32]}{suffix}")
 
     arrays = write_data(
         "arrays", ".safetensors", lambda file: write_tensors(file, content.arrays)
@@ -119,19 +124,23 @@ def _write_files(folder: Path, content: Content) -> set[str]:
         columns[name] = entry, len(ids)
     # The data must be on the disk before anything names them.
     sync_folder(folder)
-    document = make_manifest(content, arrays, columns)
+    document = make_manifest(content, arrays, columns, kind=kind)
     data = format_json(document, max_bytes=MAX_MANIFEST)
     write_file(folder, lambda file: file.write(data), lambda entry: MANIFEST)
     sync_folder(folder)
     return {arrays.name, *(entry.name for entry, _ in columns.values())}
 
 
-def read_folder(path: str | os.PathLike[str], *, verify: bool = True) -> Content:
+def read_folder(
+    path: str | os.PathLike[str], *, kind: str = MODEL, verify: bool = True
+) -> Content:
     """Read a model folder, and refuse whatever is not as it was written.
 
     Parameters
     ----------
     path : str or Path
+    kind : str, default=MODEL
+        What the folder must hold.
     verify : bool, default=True
         Compare the checksums of all files, which reads every byte once more.
 
@@ -147,13 +156,13 @@ def read_folder(path: str | os.PathLike[str], *, verify: bool = True) -> Content
             "Correct the path."
         )
     for _ in range(N_TRIES):
-        manifest = read_manifest(folder)
+        manifest = read_manifest(folder, kind=kind)
         try:
             return _read_files(folder, manifest, verify)
         except FileNotFoundError as error:
             # Either a file was lost, or a newer model took this one's place.
             missing = Path(error.filename).name
-            if read_manifest(folder) == manifest:
+            if read_manifest(folder, kind=kind) == manifest:
                 break
     raise ModelError(
         f"{missing}: a model must have all files that its manifest names, and this one "
@@ -209,12 +218,14 @@ def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
         yield file
 
 
-def check_target(folder: Path) -> None:
+def check_target(folder: Path, *, kind: str = MODEL) -> None:
     """Refuse to write where something else is.
 
     Parameters
     ----------
     folder : Path
+    kind : str, default=MODEL
+        What is to be written, and may be there before.
     """
     if folder.exists() and not folder.is_dir():
         raise ModelError(
@@ -223,7 +234,7 @@ def check_target(folder: Path) -> None:
         )
     names = {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
     if MANIFEST in names:
-        read_manifest(folder, whole=False)
+        read_manifest(folder, kind=kind, whole=False)
     elif not all(_is_data(name) or PARTIAL_NAME.fullmatch(name) for name in names):
         raise ModelError(
             f"a model must be saved to a new folder, an empty one, or over an older "

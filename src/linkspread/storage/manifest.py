@@ -11,12 +11,21 @@ from linkspread.storage.files import FileEntry, brief, naming_file, open_plain
 if TYPE_CHECKING:
     from linkspread.storage.folder import Content
 
-__all__ = ["MANIFEST", "MAX_MANIFEST", "make_manifest", "read_manifest"]
+__all__ = [
+    "FEATURES",
+    "MANIFEST",
+    "MAX_MANIFEST",
+    "MODEL",
+    "make_manifest",
+    "read_manifest",
+]
 
 MANIFEST = "manifest.json"
 # Of JSON, which takes about ten times its size when it is read.
 MAX_MANIFEST = 1 << 22
-FORMAT, FORMAT_VERSION = "linkspread model", 1
+# What a folder may hold; they are stored alike, and never one over the other.
+MODEL, FEATURES = "linkspread model", "linkspread features"
+FORMAT_VERSION = 1
 # Whatever the rest is, so that any version can tell which one wrote a folder.
 KEYS = {
     "format", "format_version", "library_version", "about", "arrays", "ids",
@@ -25,7 +34,11 @@ KEYS = {
 
 
 def make_manifest(
-    content: "Content", arrays: FileEntry, ids: dict[str, tuple[FileEntry, int]]
+    content: "Content",
+    arrays: FileEntry,
+    ids: dict[str, tuple[FileEntry, int]],
+    *,
+    kind: str = MODEL,
 ) -> dict[str, Any]:
     """Return the manifest of a folder.
 
@@ -35,6 +48,8 @@ def make_manifest(
     arrays : FileEntry
     ids : dict from str to (FileEntry, int)
         The file of each column, and how many ids it has.
+    kind : str, default=MODEL
+        What the folder holds.
 
     Returns
     -------
@@ -44,7 +59,7 @@ def make_manifest(
     from linkspread import __version__
 
     document = {
-        "format": FORMAT,
+        "format": kind,
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
         "about": content.about,
@@ -55,14 +70,18 @@ def make_manifest(
     return {**document, "sha256": checksum(document)}
 
 
-def read_manifest(folder: Path, *, whole: bool = True) -> dict[str, Any]:
+def read_manifest(
+    folder: Path, *, kind: str = MODEL, whole: bool = True
+) -> dict[str, Any]:
     """Return the manifest of a folder, or say why it is none.
 
     Parameters
     ----------
     folder : Path
+    kind : str, default=MODEL
+        What the folder must hold.
     whole : bool, default=True
-        False only asks whether it is one of linkspread, of any version, damaged or
+        False only asks whether it is one of this kind, of any version, damaged or
         not.
 
     Returns
@@ -71,10 +90,10 @@ def read_manifest(folder: Path, *, whole: bool = True) -> dict[str, Any]:
     """
     with naming_file(MANIFEST):
         document = parse_json(_read(folder))
-        if document.get("format") != FORMAT:
+        if document.get("format") != kind:
             raise ModelError(
-                f"a model must have `format` {FORMAT!r}, got "
-                f"{brief(document.get('format'))}. Give a folder of linkspread."
+                f"the folder must have `format` {kind!r}, got "
+                f"{brief(document.get('format'))}. Give another folder."
             )
         if whole:
             _check(document)
