@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.kernels import add_terms, chebyshev_step, clenshaw_step
+from linkspread.kernels.threads import small_loops
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
@@ -45,18 +46,19 @@ def filtered_sums(
     # Sums take several times the memory of a term, and are updated for a few at once.
     terms = np.zeros((N_TERMS, *block.shape), dtype=S.dtype)
     terms[0] = block
-    for i in range(len(steps)):
-        here, last = i % N_TERMS, i == len(steps) - 1
-        if i > 0:
-            scale = S.dtype.type(1 if i == 1 else 2)
-            current, previous = terms[here - 1], terms[here - 2]
-            chebyshev_step(
-                S.data, S.indices, S.indptr, scale, current, previous, terms[here]
-            )
-        if here == N_TERMS - 1 or last:
-            fresh = terms[: here + 1]
-            wanted = fresh if rows is None else fresh[:, rows]
-            add_terms(wanted, steps[i - here : i + 1], sums)
+    with small_loops(S.nnz * block.shape[1]):
+        for i in range(len(steps)):
+            here, last = i % N_TERMS, i == len(steps) - 1
+            if i > 0:
+                scale = S.dtype.type(1 if i == 1 else 2)
+                current, previous = terms[here - 1], terms[here - 2]
+                chebyshev_step(
+                    S.data, S.indices, S.indptr, scale, current, previous, terms[here]
+                )
+            if here == N_TERMS - 1 or last:
+                fresh = terms[: here + 1]
+                wanted = fresh if rows is None else fresh[:, rows]
+                add_terms(wanted, steps[i - here : i + 1], sums)
     return sums
 
 
@@ -78,12 +80,13 @@ def filtered_sum(S: sparse.csr_array, blocks: Array, coefficients: Array) -> Arr
     blocks = np.ascontiguousarray(blocks, dtype=S.dtype)
     current = np.zeros((blocks.shape[0], blocks.shape[2]), dtype=S.dtype)
     previous = np.zeros_like(current)
-    for i in range(len(steps) - 1, -1, -1):
-        scale = S.dtype.type(1 if i == 0 else 2)
-        clenshaw_step(
-            S.data, S.indices, S.indptr, scale, current, previous, steps[i], blocks
-        )
-        current, previous = previous, current
+    with small_loops(S.nnz * blocks.shape[2]):
+        for i in range(len(steps) - 1, -1, -1):
+            scale = S.dtype.type(1 if i == 0 else 2)
+            clenshaw_step(
+                S.data, S.indices, S.indptr, scale, current, previous, steps[i], blocks
+            )
+            current, previous = previous, current
     return current
 
 

@@ -18,6 +18,7 @@ from numpy.polynomial import chebyshev
 from scipy.fft import dctn
 
 from linkspread.exceptions import LinkspreadError
+from linkspread.kernels.threads import small_algebra
 
 __all__ = ["SeparableFilter", "fitted_response", "separate", "unseen_response"]
 
@@ -220,16 +221,21 @@ def _basis(table: Array, threshold: float) -> Array:
     """Return orthonormal combinations of Chebyshev polynomials that matter."""
     tails = np.cumsum(_sizes(table).sum(axis=1)[::-1])[::-1]
     table = table[: max(1, int(np.sum(tails > threshold / 4)))]
-    if len(table) > SKETCH:
-        # The singular values fall so fast that a small sketch holds them all.
-        sketch = np.random.default_rng(0).standard_normal((table.shape[1], SKETCH))
-        span = np.linalg.qr(table @ sketch)[0]
-        functions, singular, _ = np.linalg.svd(span.T @ table, full_matrices=False)
-        functions = span @ functions
-    else:
-        functions, singular, _ = np.linalg.svd(table, full_matrices=False)
+    with small_algebra(table.size):
+        functions, singular = _singular(table)
     small = np.cumsum(singular[::-1])[::-1] <= threshold / 4
     return functions[:, : max(1, int(np.sum(~small)))].T
+
+
+def _singular(table: Array) -> tuple[Array, Array]:
+    """Return the left singular vectors of a table, and its singular values."""
+    if len(table) <= SKETCH:
+        return np.linalg.svd(table, full_matrices=False)[:2]
+    # The singular values fall so fast that a small sketch holds them all.
+    sketch = np.random.default_rng(0).standard_normal((table.shape[1], SKETCH))
+    span = np.linalg.qr(table @ sketch)[0]
+    functions, singular, _ = np.linalg.svd(span.T @ table, full_matrices=False)
+    return span @ functions, singular
 
 
 def _largest_error(

@@ -87,7 +87,7 @@ def write_folder(
     path : str or Path
         A folder that is new, empty or a model; other files in it stay.
     content : Content
-    kind : str, default=MODEL
+    kind : str, default="linkspread model"
         What the folder holds, and may hold before.
     """
     folder = Path(path)
@@ -139,7 +139,7 @@ def read_folder(
     Parameters
     ----------
     path : str or Path
-    kind : str, default=MODEL
+    kind : str, default="linkspread model"
         What the folder must hold.
     verify : bool, default=True
         Compare the checksums of all files, which reads every byte once more.
@@ -224,7 +224,7 @@ def check_target(folder: Path, *, kind: str = MODEL) -> None:
     Parameters
     ----------
     folder : Path
-    kind : str, default=MODEL
+    kind : str, default="linkspread model"
         What is to be written, and may be there before.
     """
     if folder.exists() and not folder.is_dir():

@@ -48,7 +48,7 @@ def make_manifest(
     arrays : FileEntry
     ids : dict from str to (FileEntry, int)
         The file of each column, and how many ids it has.
-    kind : str, default=MODEL
+    kind : str, default="linkspread model"
         What the folder holds.
 
     Returns
@@ -78,7 +78,7 @@ def read_manifest(
     Parameters
     ----------
     folder : Path
-    kind : str, default=MODEL
+    kind : str, default="linkspread model"
         What the folder must hold.
     whole : bool, default=True
         False only asks whether it is one of this kind, of any version, damaged or
