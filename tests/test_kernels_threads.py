@@ -6,12 +6,9 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info
 
-from linkspread.kernels.threads import (
-    SMALL_ENTRIES,
-    SMALL_LOOP,
-    small_algebra,
-    small_loops,
-)
+from linkspread.kernels import small_loops
+from linkspread.kernels.cpu import SMALL_LOOP
+from linkspread.kernels.threads import SMALL_ENTRIES, small_algebra
 from linkspread.propagation import chebyshev
 
 
@@ -42,5 +39,5 @@ def test_the_number_of_threads_changes_no_bit(rng, monkeypatch, limit):
     S = (S + S.T).tocsr()
     block, coefficients = rng.standard_normal((90, 5)), rng.standard_normal((3, 7))
     alone = chebyshev.filtered_sums(S, block, coefficients)
-    monkeypatch.setattr("linkspread.kernels.threads.SMALL_LOOP", limit)
+    monkeypatch.setattr("linkspread.kernels.cpu.SMALL_LOOP", limit)
     assert np.array_equal(chebyshev.filtered_sums(S, block, coefficients), alone)

@@ -5,15 +5,11 @@ import re
 import zlib
 
 import pytest
-from fastapi.testclient import TestClient
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from linkspread.exceptions import LinkspreadError
-from linkspread.storage import LinkStore
-from linkspread.web import Settings, create_app, serve
+from linkspread.web import Settings, serve
 from linkspread.web.access import Access, Buckets, host_name, is_same_site
-from web_sites import ROOT, fit_model, form_token, make_data, make_features
+from web_sites import fit_model, form_token, make_data, many_browsers
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}"
 TOKEN = "a token nobody knows"
@@ -34,25 +30,8 @@ def fitted():
 
 @pytest.fixture(scope="module")
 def make_browser(fitted, tmp_path_factory):
-    """Return a function that makes clients, each with a store of its own."""
-    made = []
-
-    def make(texts=None, **how):
-        folder = tmp_path_factory.mktemp("site")
-        (folder / "uploads").mkdir()
-        how = {"uploads": str(folder / "uploads"), "max_upload_bytes": 200_000} | how
-        app = create_app(
-            fitted.snapshot(),
-            LinkStore.open(folder / "judgements.db"),
-            features=make_features(folder, texts),
-            settings=Settings(**how),
-        )
-        made.append(app)
-        return TestClient(app, base_url=ROOT)
-
-    yield make
-    for app in made:
-        app.state.site.stop()
+    with many_browsers(fitted, tmp_path_factory.mktemp) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
@@ -301,65 +280,6 @@ def test_only_what_we_wrote_is_kept_of_an_upload(browser):
     kept = list(browser.app.state.site.uploads.folder.iterdir())
     assert len(kept) == 1
     assert b"script" not in kept[0].read_bytes()
-
-
-VALUES = st.one_of(
-    st.text(max_size=20),
-    st.sampled_from(
-        ["", "0", "-1", "1e9", "99999999999999999999", "NaN", "null", "\0"]
-    ),
-    st.sampled_from(
-        ["text", "image", "t5", "i3", "must", "undo", EVIL, "%00", "a" * 3000]
-    ),
-)
-NAMES = ("source", "target", "item", "q", "page", "found", "before", "view", "id", "n")
-NAMES += ("upload", "shown", "part", "who", "size")
-PATHS = ("/", "/ask", "/history", "/why", "/look", "/picture", "/api/search")
-PATHS += ("/api/items", "/api/explanation", "/api/judgements", "/api/suggestions")
-
-
-@settings(max_examples=120)
-@given(
-    path=st.sampled_from(PATHS),
-    given=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5),
-)
-def test_no_question_is_a_fault_of_ours(browser, path, given):
-    answer = browser.get(path, params=given)
-    assert answer.status_code in (200, 400, 404)
-
-
-@settings(max_examples=60)
-@given(
-    path=st.sampled_from(
-        ("/", "/ask", "/history", "/name", "/api/judgements", "/upload")
-    ),
-    fields=st.dictionaries(
-        st.sampled_from(
-            ("must", "undo", "left", "right", "verdict", "key", "seen", "name")
-        ),
-        VALUES,
-        max_size=5,
-    ),
-    query=st.sampled_from(({}, {"item": "t5"}, {"source": "image", "item": "i3"})),
-)
-def test_no_form_is_a_fault_of_ours(browser, path, fields, query):
-    fields = fields | {"form_token": form_token(browser.get("/").text)}
-    if path.startswith("/api"):
-        answer = browser.post(path, json=fields)
-    else:
-        answer = browser.post(path, params=query, data=fields)
-    assert answer.status_code in (200, 201, 400, 404)
-
-
-def test_bytes_that_are_no_form_are_refused(browser):
-    for kind in ("multipart/form-data", "multipart/form-data; boundary=x"):
-        headers = {"content-type": kind}
-        answer = browser.post("/upload", content=b"\xff\0--x\r\n", headers=headers)
-        assert answer.status_code in (400, 403)
-    headers = {"content-type": "application/json"}
-    for body in (b"{", b"[]", b"\xff", b'{"who": "\\ud800"}', b"[" * 5000):
-        answer = browser.post("/api/judgements", content=body, headers=headers)
-        assert answer.status_code == 400
 
 
 def test_wrong_methods_are_refused(browser):

@@ -1,6 +1,7 @@
 """A small collection of texts and pictures behind the pages, for tests of the web."""
 
 import re
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import linkspread as ls
+from linkspread.storage import LinkStore
 
 N_TEXTS, N_PICTURES = 60, 50
 WORDS = ("red", "green", "blue")
@@ -81,6 +83,33 @@ def make_features(folder: Path, texts=None):
         root=folder,
         transform=transform,
     )
+
+
+@contextmanager
+def many_browsers(model, make_folder):
+    """Give a function that makes clients of sites, each with a store of its own."""
+    from fastapi.testclient import TestClient
+
+    from linkspread.web import Settings, create_app
+
+    made = []
+
+    def make(texts=None, **how):
+        folder = make_folder("site")
+        (folder / "uploads").mkdir()
+        how = {"uploads": str(folder / "uploads"), "max_upload_bytes": 200_000} | how
+        app = create_app(
+            model.snapshot(),
+            LinkStore.open(folder / "judgements.db"),
+            features=make_features(folder, texts),
+            settings=Settings(**how),
+        )
+        made.append(app)
+        return TestClient(app, base_url=ROOT)
+
+    yield make
+    for app in made:
+        app.state.site.stop()
 
 
 def transform(view, contents):

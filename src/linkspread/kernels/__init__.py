@@ -13,6 +13,7 @@ from linkspread.kernels.cpu import (
     keep_nearest,
     renumber_rows,
     sampled_products,
+    small_loops,
     sparse_difference_sums,
     sparse_products,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "keep_nearest",
     "renumber_rows",
     "sampled_products",
+    "small_loops",
     "sparse_difference_sums",
     "sparse_products",
 ]

@@ -14,7 +14,6 @@ from functools import cache
 from numbers import Integral
 from typing import Any
 
-import numba
 from threadpoolctl import (  # type: ignore[import-untyped]
     ThreadpoolController,
     threadpool_limits,
@@ -22,12 +21,10 @@ from threadpoolctl import (  # type: ignore[import-untyped]
 
 from linkspread.exceptions import GraphError
 
-__all__ = ["count_threads", "is_integer", "map_blocks", "small_algebra", "small_loops"]
+__all__ = ["count_threads", "is_integer", "map_blocks", "small_algebra"]
 
 # Entries of a matrix up to which one thread factorises it as fast as several.
 SMALL_ENTRIES = 1 << 20
-# Multiplications of a compiled loop that one thread does in less than a millisecond.
-SMALL_LOOP = 1 << 19
 
 # The BLAS limit belongs to the process: two searches that set and restored it in turns
 # could leave it at one thread for good, so only one at a time holds it.
@@ -78,27 +75,6 @@ def small_algebra(n_entries: int) -> Iterator[None]:
         return
     with _BLAS_LOCK, _blas().limit(limits=1, user_api="blas"):
         yield
-
-
-@contextmanager
-def small_loops(n_products: int) -> Iterator[None]:
-    """Hold compiled loops to one thread where each is short.
-
-    Their threads wait by spinning as well: of two processes that share two cores, each
-    takes ten times as long as alone.
-
-    Parameters
-    ----------
-    n_products : int
-        Multiplications of one loop; long ones keep all threads.
-    """
-    n_threads = numba.get_num_threads()
-    if n_products <= SMALL_LOOP:
-        numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(n_threads)
 
 
 @cache

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.kernels import add_terms, chebyshev_step, clenshaw_step
-from linkspread.kernels.threads import small_loops
+from linkspread.kernels import add_terms, chebyshev_step, clenshaw_step, small_loops
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
