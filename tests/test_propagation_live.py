@@ -131,6 +131,21 @@ def test_what_cuts_have_cost_is_told_before_it_is_too_much(rng):
     assert not exact.is_stale
 
 
+def test_what_the_rank_costs_in_any_case_is_no_reason_to_start_anew(rng, monkeypatch):
+    monkeypatch.setattr(live_module, "SLACK", 8)
+    few = sparse.csr_array(np.outer(rng.random(N), rng.random(M)))
+    change = 100 * random_links(rng, 4)
+    live = make_live([few], (1.0,), rank=6)
+    fresh = live.error
+    live.add(0, change)
+    truth = expected((few + change).toarray())
+    singular = np.linalg.svd(truth, compute_uv=False)
+    best = np.linalg.norm(singular[6:]) / np.linalg.norm(singular)
+    assert best > 10 * fresh  # the rank does not hold both
+    assert relative_error(scores(live.spread()), truth) < 1.2 * best
+    assert not live.is_stale
+
+
 def test_vectors_handed_out_do_not_change_later(rng):
     live = make_live([random_links(rng, 5)], (1.0,))
     spread = live.spread()

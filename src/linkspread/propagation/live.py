@@ -95,6 +95,7 @@ class LiveSpread:
             for weight, part in zip(self._weights, given, strict=True)
             if part is not None
         )
+        self._fresh = 0.0
         self._cut()
         self._fresh = self.error
         if self._fresh > 10 * COARSE:
@@ -199,7 +200,11 @@ class LiveSpread:
         self._left.turn(U)
         self._right.turn(V)
         self._cores = U.T @ self._cores @ V
-        self._dropped += float(np.sum((before - U @ self._total()[0] @ V.T) ** 2))
+        dropped = float(np.sum((before - U @ self._total()[0] @ V.T) ** 2))
+        self._dropped += dropped
+        # Links spread anew would lose about as much as a single cut does.
+        whole = float(np.sum(before**2)) or 1.0
+        self._fresh = max(self._fresh, np.sqrt(dropped / whole))
         self._kept = max(U.shape[1], V.shape[1])
 
 
