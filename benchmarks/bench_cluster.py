@@ -3,8 +3,8 @@
 Views of `make_views` on the disk, 32 features in single precision, the second view four
 fifths of the first; 20 neighbours, 32 classes, 1 % of the labels known. At the smallest
 size, the plain fit of the same files beside it. Peak memory is that of the worker that
-took most, beyond an idle one. ``python benchmarks/bench_cluster.py --sizes 5000 10000``
-prints JSON.
+took most, beyond an idle one. The outlook is the plan of a fit that nobody has run.
+``python benchmarks/bench_cluster.py --sizes 5000 10000`` prints JSON.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ SIZES = (100_000, 300_000, 1_000_000)
 N_WORKERS, WORKER_MEMORY = 2, "3GB"
 N_CLASSES, N_NEIGHBORS = 32, 20
 WARMUP = 2_000
+OUTLOOK_SIZE, OUTLOOK_WORKERS, N_FEATURES = 100_000_000, 32, 32
 
 
 def setup(size, folder):
@@ -107,9 +109,26 @@ def _compared(model, inputs):
     }
 
 
+def planned(size, n_workers):
+    """Return the plan of a fit, of tables that are nothing but holes in files."""
+    sizes = {"text": size, "image": 4 * size // 5}
+    with tempfile.TemporaryDirectory() as folder:
+        paths, labels = {}, {}
+        for view, n in sizes.items():
+            paths[view] = Path(folder, f"{view}.npy")
+            shape = n, N_FEATURES
+            np.lib.format.open_memmap(paths[view], "w+", dtype=np.float32, shape=shape)
+            labels[view] = np.full(n, -1, dtype=np.int8)
+            labels[view][:N_CLASSES] = np.arange(N_CLASSES)
+        model = LinkSpreading(n_neighbors=N_NEIGHBORS)
+        plan = cluster.plan(model, paths, labels, n_workers=n_workers)
+    return {"n_items": sizes, **asdict(plan)}
+
+
 def main(sizes=SIZES):
-    """Return the figures of every size."""
+    """Return the figures of every size, and the plan of a size beyond them."""
     return {
+        "outlook": planned(OUTLOOK_SIZE, OUTLOOK_WORKERS),
         "n_workers": N_WORKERS,
         "worker_memory": WORKER_MEMORY,
         "sizes": {str(n): measure_size(n, compare=n == min(sizes)) for n in sizes},
@@ -117,7 +136,7 @@ def main(sizes=SIZES):
 
 
 def rows(result):
-    """Return one line of the table per size."""
+    """Return one line of the table per size, and one of the plan beyond them."""
     lines = []
     for case in result["sizes"].values():
         plain = case.get("plain_seconds")
@@ -136,6 +155,16 @@ def rows(result):
                 "planned most": f"{case['planned_peak_bytes'] / 1e6:.0f} MB",
             }
         )
+    plan = result["outlook"]
+    lines.append(
+        {
+            "items": " + ".join(f"{n:,}" for n in plan["n_items"].values()),
+            "seconds": f"on {plan['n_workers']} workers",
+            "rounds": plan["n_rounds"],
+            "planned": f"{plan['moved_bytes'] / 1e6:,.0f} MB",
+            "planned most": f"{plan['worker_bytes'] / 1e6:,.0f} MB",
+        }
+    )
     return lines
 
 
