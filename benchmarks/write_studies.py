@@ -21,6 +21,7 @@ STUDIES = ROOT / "docs" / "studies"
 FIGURES = ROOT / "docs" / "figures"
 DOCUMENTS = (
     ROOT / "README.md",
+    ROOT / "docs" / "judging.md",
     ROOT / "docs" / "results.md",
     ROOT / "docs" / "supervision.md",
 )
