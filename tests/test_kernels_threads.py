@@ -33,11 +33,39 @@ def test_small_matrices_take_one_thread_of_blas():
     assert [own["num_threads"] for own in threadpool_info()] == before
 
 
-@pytest.mark.parametrize("limit", [0, SMALL_LOOP])
-def test_the_number_of_threads_changes_no_bit(rng, monkeypatch, limit):
+@pytest.fixture
+def problem(rng):
     S = sparse.random_array((90, 90), density=0.1, rng=rng, format="csr") / 10
     S = (S + S.T).tocsr()
-    block, coefficients = rng.standard_normal((90, 5)), rng.standard_normal((3, 7))
-    alone = chebyshev.filtered_sums(S, block, coefficients)
+    return S, rng.standard_normal((90, 5)), rng.standard_normal((3, 7))
+
+
+def test_the_number_of_threads_changes_no_bit(problem, monkeypatch):
+    by_one = chebyshev.filtered_sums(*problem)
+    monkeypatch.setattr("linkspread.kernels.cpu.SMALL_LOOP", 0)
+    by_all = chebyshev.filtered_sums(*problem)
+    assert np.array_equal(by_all, by_one)
+
+
+@pytest.mark.parametrize("limit", [0, SMALL_LOOP])
+def test_recurrences_take_the_threads_that_their_size_is_worth(
+    problem, monkeypatch, limit
+):
+    S, block, coefficients = problem
+    used = {}
+
+    def noting(name, kernel):
+        def noted(*arrays):
+            used[name] = numba.get_num_threads()
+            return kernel(*arrays)
+
+        return noted
+
+    for name in ("chebyshev_step", "add_terms", "clenshaw_step"):
+        monkeypatch.setattr(chebyshev, name, noting(name, getattr(chebyshev, name)))
     monkeypatch.setattr("linkspread.kernels.cpu.SMALL_LOOP", limit)
-    assert np.array_equal(chebyshev.filtered_sums(S, block, coefficients), alone)
+    sums = chebyshev.filtered_sums(S, block, coefficients)
+    chebyshev.filtered_sum(S, sums, coefficients)
+    expected = 1 if limit else numba.get_num_threads()
+    assert used == dict.fromkeys(used, expected)
+    assert len(used) == 3

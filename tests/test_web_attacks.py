@@ -9,9 +9,8 @@ import pytest
 from linkspread.exceptions import LinkspreadError
 from linkspread.web import Settings, serve
 from linkspread.web.access import Access, Buckets, host_name, is_same_site
-from web_sites import fit_model, form_token, make_data, many_browsers
+from web_sites import EVIL, fit_model, form_token, make_data, many_browsers
 
-EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}"
 TOKEN = "a token nobody knows"
 HTML = {"accept": "text/html"}
 JUDGEMENT = {

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
-from web_sites import ROOT, fit_model, form_token, many_browsers
-
-EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}"
+from web_sites import EVIL, ROOT, fit_model, form_token, many_browsers
 
 
 @pytest.fixture(scope="module")

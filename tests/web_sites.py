@@ -16,6 +16,8 @@ N_TEXTS, N_PICTURES = 60, 50
 WORDS = ("red", "green", "blue")
 COLORS = np.array([[220, 40, 40], [40, 180, 60], [40, 70, 210]])
 ROOT = "http://127.0.0.1"
+# What must be shown as text, and never run.
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{7*7}}"
 
 
 @cache

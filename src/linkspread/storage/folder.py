@@ -229,7 +229,7 @@ def check_target(folder: Path, *, kind: str = MODEL) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ModelError(
-            f"a model must be saved to a folder, and {str(folder)!r} is a file. Give "
+            f"the target must be a folder, and {str(folder)!r} is a file. Give "
             "another path."
         )
     names = {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
@@ -237,8 +237,8 @@ def check_target(folder: Path, *, kind: str = MODEL) -> None:
         read_manifest(folder, kind=kind, whole=False)
     elif not all(_is_data(name) or PARTIAL_NAME.fullmatch(name) for name in names):
         raise ModelError(
-            f"a model must be saved to a new folder, an empty one, or over an older "
-            f"model, and {str(folder)!r} holds other files. Give another path."
+            f"the target must be a new folder, an empty one, or one of `format` "
+            f"{kind!r}, and {str(folder)!r} holds other files. Give another path."
         )
 
 
