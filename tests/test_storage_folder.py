@@ -93,7 +93,7 @@ def test_another_folder_is_never_written_to(name, text, message, tmp_path):
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "model").write_text("mine")
-    with pytest.raises(ModelError, match="must be saved to a folder, and .* is a file"):
+    with pytest.raises(ModelError, match="must be a folder, and .* is a file"):
         write_folder(tmp_path / "model", content(1))
     with pytest.raises(ModelError, match="must be a folder, and there is none at"):
         read_folder(tmp_path / "model")
