@@ -1,4 +1,4 @@
-"""Run benchmarks, save their results, and write the tables of both READMEs.
+"""Run benchmarks, save their results, and write their tables into the documents.
 
 ::
 
@@ -18,6 +18,7 @@ from linkspread.report import replace_between
 
 README = harness.FOLDER / "README.md"
 FRONT_PAGE = harness.FOLDER.parent / "README.md"
+DOCUMENTS = harness.FOLDER.parent / "docs"
 
 
 def main(arguments=None):
@@ -84,8 +85,17 @@ def cell(value):
 
 
 def write_tables():
-    """Write a section per stored result here, and their headlines on the front page."""
+    """Write a section per stored result here, and their headlines on the front page.
+
+    A document that has the marks ``<!-- result NAME -->`` and
+    ``<!-- end of result NAME -->`` shows the table of that result between them.
+    """
     paths = sorted(harness.RESULTS.glob("*.json"))
+    for document in sorted(DOCUMENTS.glob("*.md")):
+        text = document.read_text(encoding="utf-8")
+        for path in paths:
+            if f"<!-- result {path.stem} -->" in text:
+                write_part(document, f"result {path.stem}", shown(path))
     write_part(README, "results", "\n\n".join(section(path) for path in paths))
     lines = [line for path in paths for line in headline(path)]
     write_part(FRONT_PAGE, "headline", "\n".join(f"- {line}" for line in lines))
@@ -107,13 +117,18 @@ def headline(path):
 
 def section(path):
     """Return heading, machine and table of one stored result."""
-    stored = json.loads(path.read_text(encoding="utf-8"))
     module = load(path.stem)
     title = (module.__doc__ or path.stem).splitlines()[0].rstrip(".")
-    parts = [f"## {title}", machine(stored["environment"])]
-    parts += [
+    return f"## {title}\n\n{shown(path)}"
+
+
+def shown(path):
+    """Return machine, command and table of one stored result."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    parts = [
+        machine(stored["environment"]),
         f"`python benchmarks/run.py {path.stem}`",
-        table(module, stored["result"]),
+        table(load(path.stem), stored["result"]),
     ]
     return "\n\n".join(parts)
 
