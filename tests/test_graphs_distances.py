@@ -14,10 +14,14 @@ from sklearn.metrics.pairwise import (
 from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs.distances import (
     METRICS,
+    ProductDistances,
     pairwise_distances,
-    product_distances,
     resolve_metric,
 )
+
+
+def product_distances(Q, X, *, metric):
+    return ProductDistances(X, metric=metric)(Q)
 
 
 def _shares(rows):

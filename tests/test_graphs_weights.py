@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from linkspread.exceptions import GraphError, ViewError
@@ -116,6 +117,14 @@ def test_the_mean_distance_of_few_items_is_exact(rng, metric, make):
     pairs = brute_distances(metric, X, X)[np.triu_indices(30, k=1)]
     found = mean_distance(make(X), metric=metric)
     assert found == pytest.approx(pairs.mean(), rel=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e149])
+def test_the_mean_distance_of_items_nearly_alike_is_exact(rng, size):
+    X = size * (1 + 1e-7 * rng.standard_normal((6, 4)))
+    unscaled = size * pdist(X / size).mean()
+    assert mean_distance(X) == pytest.approx(unscaled, rel=1e-6)
+    assert mean_distance(np.full((6, 4), 0.1 * size)) == 0
 
 
 def test_the_mean_distance_of_a_sample_is_near_and_repeatable(rng):

@@ -10,7 +10,7 @@ from linkspread.baselines.bilinear_fit import fit_bilinear
 from linkspread.baselines.correspondences import balanced_links
 from linkspread.baselines.matching import Chosen, PairMatching, Side
 from linkspread.baselines.steps import Steps
-from linkspread.fitting.preparation import prepare
+from linkspread.fitting.preparation import prepare, prepared_rows
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_positive, naming
 
@@ -32,7 +32,7 @@ class ComponentFeatures:
     def __init__(self, X: Any, **parameters: Any) -> None:
         self.prepared: Pipeline = prepare(X, **parameters)
         # Rows of mean square length 1 make `ridge` mean the same for any features.
-        components = self.prepared.transform(X)
+        components = prepared_rows(X, self.prepared)
         self.size = float(np.sqrt(np.mean(np.sum(components**2, axis=1)))) or 1.0
 
     def __call__(self, rows: Any) -> Array:

@@ -11,7 +11,7 @@ from linkspread.baselines.matching import Chosen, PairMatching, Side
 from linkspread.baselines.projections import PROJECTIONS
 from linkspread.exceptions import LinkError
 from linkspread.fitting.mass import unit_rows
-from linkspread.fitting.preparation import prepare_dense
+from linkspread.fitting.preparation import prepare_dense, prepared_rows
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_name, check_positive
 
@@ -173,7 +173,7 @@ def learn_projections(
         prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
         for v in (a, b)
     ]
-    X, Y = (p.transform(tables[v]) for p, v in zip(prepared, (a, b), strict=True))
+    X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
     cov = covariances(X, Z, Y)
     if not np.any(cov.xy):
         raise LinkError(

@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from linkspread.estimators.graph_choice import build_graphs, choose_graphs
+from linkspread.estimators.graph_choice import PER_VIEW, build_graphs, choose_graphs
 from linkspread.estimators.parameters import check_adjustment
 from linkspread.links import Links
 
-__all__ = ["fit_graphs"]
+__all__ = ["GRAPH_PARAMETERS", "fit_graphs"]
+
+# What a graph is built by; all else is done with it.
+GRAPH_PARAMETERS = (*PER_VIEW, "n_jobs")
 
 # Of the links within a view where graph="cwa", which has no such rival of its own.
 ADJUSTMENT_BETA = 0.95

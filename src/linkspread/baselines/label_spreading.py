@@ -1,11 +1,11 @@
 """Label spreading in each view, then the inner product of what comes out."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linkspread.baselines.classes import class_memberships
-from linkspread.baselines.graph_fits import fit_graphs
+from linkspread.baselines.graph_fits import GRAPH_PARAMETERS, fit_graphs
 from linkspread.baselines.matching import Chosen, Side, ViewMatching
 from linkspread.baselines.steps import Steps
 from linkspread.estimators.parameters import check_alphas
@@ -82,6 +82,8 @@ class LabelSpreadingMatching(ViewMatching):
     >>> model.transform(data.views()["text"][:3], "text").sum(axis=1).round(6)
     array([1., 1., 1.], dtype=float32)
     """
+
+    BEFORE: ClassVar[tuple[str, ...]] = (*GRAPH_PARAMETERS, "alpha")
 
     def __init__(
         self,

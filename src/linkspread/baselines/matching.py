@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -29,23 +28,32 @@ Array = np.ndarray
 Chosen = dict[str, dict[str, Any]]
 
 
-@dataclass(frozen=True, eq=False)
 class Side:
     """What one view brings into a match.
 
     Parameters
     ----------
-    vectors : ndarray of shape (n_items, n_dimensions)
-        One per fitted item.
+    vectors : ndarray of shape (n_items, n_dimensions) or None
+        One per fitted item; None to make them when they are asked for.
     embed : callable
         Makes the vectors of new items from a table of their features.
     n_features : int
         Columns that such a table has.
+    table : ndarray or csr_array of shape (n_items, n_features), default=None
+        Where vectors are made when asked for: what they are made of.
     """
 
-    vectors: Array
-    embed: Callable[[Any], Array]
-    n_features: int
+    def __init__(
+        self,
+        vectors: Array | None,
+        embed: Callable[[Any], Array],
+        n_features: int,
+        table: Any = None,
+    ) -> None:
+        self.embed = embed
+        self.n_features = n_features
+        self._vectors = vectors
+        self._table = table
 
     @classmethod
     def of(cls, X: Any, embed: Callable[[Any], Array]) -> "Side":
@@ -60,7 +68,29 @@ class Side:
         -------
         side : Side
         """
-        return cls(embed(X), embed, X.shape[1])
+        return cls(None, embed, X.shape[1], X)
+
+    @property
+    def vectors(self) -> Array:
+        """One per fitted item, all made now if they were not; the table is let go."""
+        if self._vectors is None:
+            self._vectors, self._table = self.embed(self._table), None
+        return self._vectors
+
+    def vectors_of(self, positions: Array) -> Array:
+        """Return the vectors of some items, and make those alone if none exist.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (n,)
+
+        Returns
+        -------
+        vectors : ndarray of shape (n, n_dimensions)
+        """
+        if self._vectors is None and 2 * len(positions) < self._table.shape[0]:
+            return self.embed(self._table[positions])
+        return self.vectors[positions]
 
 
 class Matching(CrossViewSearch):
@@ -79,9 +109,31 @@ class Matching(CrossViewSearch):
     # Parameters that take one value, or one for each view.
     PER_VIEW: ClassVar[tuple[str, ...]] = ()
 
+    # What was learnt before from the same views and links; see `sharing`.
+    _memory: dict[Any, Any] | None = None
+
     view_names_: tuple[str, ...]
     links_: Links
     sides_: dict[Any, Any]
+
+    def sharing(self, memory: dict[Any, Any]) -> Self:
+        """Take what was learnt from a memory where it has it, and put new things there.
+
+        Settings that differ in the parameters of one view can so share what was
+        learnt of the others, as long as the views and links are the same. Vectors are
+        made only of items that are asked for, so the views must not be changed
+        meanwhile.
+
+        Parameters
+        ----------
+        memory : dict
+
+        Returns
+        -------
+        self : Matching
+        """
+        self._memory = memory
+        return self
 
     def fit(
         self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
@@ -106,6 +158,8 @@ class Matching(CrossViewSearch):
         items = {view: Items(ids[view], view=view) for view in tables}
         resolved = choose_links(links, tables).resolve(items)
         sides = self._learn(tables, resolved)
+        if self._memory is None:
+            self._complete(sides)
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.sides_ = items, resolved, sides
@@ -146,6 +200,18 @@ class Matching(CrossViewSearch):
     def _side(self, view: str, other: str) -> Side:
         """Return the side of a view in a match with another."""
 
+    @abstractmethod
+    def _complete(self, sides: dict[Any, Any]) -> None:
+        """Make the vectors of all items."""
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what the memory has under a key, made now if it has nothing."""
+        if self._memory is None:
+            return make()
+        if key not in self._memory:
+            self._memory[key] = make()
+        return self._memory[key]
+
     def _choose(self, tables: Mapping[str, Any]) -> Chosen:
         """Return the values that parameters have for each view."""
         values = {name: per_view(getattr(self, name), tables, name=name)
@@ -153,7 +219,7 @@ class Matching(CrossViewSearch):
         return {v: {name: values[name][v] for name in values} for v in tables}
 
     def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
-        return self._checked_side(source, target).vectors[positions]
+        return self._checked_side(source, target).vectors_of(positions)
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         side = self._checked_side(source, target)
@@ -164,6 +230,10 @@ class Matching(CrossViewSearch):
         check_linked(self.links_, self.view_names_, source, target)
         return self._side(target, source).vectors
 
+    def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
+        check_linked(self.links_, self.view_names_, source, target)
+        return self._side(target, source).vectors_of(positions)
+
     def _checked_side(self, source: str, target: str) -> Side:
         """Return the side of the queries, if links join the two views."""
         check_linked(self.links_, self.view_names_, source, target)
@@ -173,25 +243,8 @@ class Matching(CrossViewSearch):
 class ViewMatching(Matching):
     """A rival that learns each view by itself, in dimensions that all share."""
 
-    # Sides learnt before from the same views and links, by view and parameters.
-    _memory: dict[str, Side] | None = None
-
-    def sharing(self, memory: dict[str, Side]) -> Self:
-        """Take sides from a memory where it has them, and put new ones there.
-
-        Settings that differ in the parameters of one view can so share what was
-        learnt of the others, as long as the views and links are the same.
-
-        Parameters
-        ----------
-        memory : dict from str to Side
-
-        Returns
-        -------
-        self : ViewMatching
-        """
-        self._memory = memory
-        return self
+    # Parameters that only what is learnt from depends on: the graph of a view, say.
+    BEFORE: ClassVar[tuple[str, ...]] = ()
 
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
         chosen = self._choose(tables)
@@ -200,7 +253,8 @@ class ViewMatching(Matching):
             for view in tables
             if any(links.connects(view, other) for other in tables)
         }
-        widths = {view: side.vectors.shape[1] for view, side in sides.items()}
+        first = np.zeros(1, dtype=np.intp)
+        widths = {v: side.vectors_of(first).shape[1] for v, side in sides.items()}
         if len(set(widths.values())) > 1:
             raise LinkError(
                 f"labels of all views must be of the same classes for "
@@ -213,12 +267,17 @@ class ViewMatching(Matching):
         self, X: Any, links: Links, view: str, chosen: dict[str, Any]
     ) -> Side:
         """Return the side of one view, from the memory if it is there."""
-        memory = {} if self._memory is None else self._memory
-        common = {n: v for n, v in self.get_params().items() if n not in self.PER_VIEW}
-        key = repr((view, chosen, common))
-        if key not in memory:
-            memory[key] = self._learn_view(X, links, view, **chosen)
-        return memory[key]
+        apart = (*self.PER_VIEW, *self.BEFORE)
+        common = {n: v for n, v in self.get_params().items() if n not in apart}
+        key = view, id(X), repr((chosen, common))
+        # X is kept, so that nothing else can have its identity.
+        return self._once(key, lambda: (self._learn_view(X, links, view, **chosen), X))[
+            0
+        ]
+
+    def _complete(self, sides: dict[Any, Any]) -> None:
+        for side in sides.values():
+            side.vectors  # noqa: B018 - made now
 
     @abstractmethod
     def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
@@ -240,6 +299,11 @@ class PairMatching(Matching):
             )
         chosen = self._choose(tables)
         return {pair: self._learn_pair(tables, links, chosen, *pair) for pair in pairs}
+
+    def _complete(self, sides: dict[Any, Any]) -> None:
+        for pair in sides.values():
+            for side in pair:
+                side.vectors  # noqa: B018 - made now
 
     @abstractmethod
     def _learn_pair(

@@ -20,7 +20,7 @@ from linkspread.propagation.lowrank import sketch
 from linkspread.propagation.parameters import check_tol
 from linkspread.propagation.smoothing import smooth_over_graph, smoothing_polynomial
 
-__all__ = ["RowThenColumn", "propagate_rows_then_columns"]
+__all__ = ["RowThenColumn", "propagate_few_directions"]
 
 Array = np.ndarray
 
@@ -112,26 +112,42 @@ class RowThenColumn(PairMatching):
     ) -> tuple[Side, Side]:
         alpha = chosen[a]["alpha"], chosen[b]["alpha"]
         Z = balanced_links(links, a, b, balance=self.balance)
-        S_x, S_y = (normalize(tables[view].affinity_) for view in (a, b))
-        left, right = propagate_rows_then_columns(
-            S_x, Z, S_y, alpha=alpha, tol=self.tol, rank=largest_rank(Z, self.rank)
-        )
+        rank = largest_rank(Z, self.rank)
+        if rank is None or Z.thin_width() <= rank:
+            U, G, V = Z.thin()
+            left = self._smooth(tables[a], U, alpha[0], key=(a, b)) @ G
+            right = self._smooth(tables[b], V, alpha[1], key=(b, a))
+        else:
+            S_x, S_y = (normalize(tables[view].affinity_) for view in (a, b))
+            left, right = propagate_few_directions(
+                S_x, Z, S_y, alpha=alpha, tol=self.tol, rank=rank
+            )
         return (
             _side(tables[a], left, a, alpha[0]),
             _side(tables[b], right, b, alpha[1]),
         )
 
+    def _smooth(self, graph: Any, block: Any, alpha: float, *, key: Any) -> Array:
+        """Return ``P @ block``, from the memory if it is there."""
 
-def propagate_rows_then_columns(
+        def smooth() -> tuple[Array, Any]:
+            S = normalize(graph.affinity_)
+            return smooth_over_graph(S, block, alpha=alpha, tol=self.tol / 4), graph
+
+        # The graph is kept, so that nothing else can have its identity.
+        return self._once((key, id(graph), alpha, self.tol, self.balance), smooth)[0]
+
+
+def propagate_few_directions(
     S_x: Any,
     Z: LinkMatrix,
     S_y: Any,
     *,
     alpha: tuple[float, float],
     tol: float,
-    rank: int | None,
+    rank: int,
 ) -> tuple[Array, Array]:
-    """Return two thin factors of ``P_x Z P_y``.
+    """Return two thin factors of ``P_x Z P_y`` for links of many directions.
 
     Parameters
     ----------
@@ -141,18 +157,13 @@ def propagate_rows_then_columns(
     alpha : tuple of two floats
     tol : float
         Relative error allowed, in Frobenius norm.
-    rank : int or None
+    rank : int
         Keep at most so many directions, the best ones.
 
     Returns
     -------
     left, right : ndarray of shape (n, r) and (m, r)
     """
-    if rank is None or Z.thin_width() <= rank:
-        U, G, V = Z.thin()
-        left = smooth_over_graph(S_x, U, alpha=alpha[0], tol=tol / 4)
-        right = smooth_over_graph(S_y, V, alpha=alpha[1], tol=tol / 4)
-        return left @ G, right
     dtype = np.result_type(S_x.dtype, S_y.dtype)
     # The response p(l) q(m) is one product of polynomials, so there is no core to mix.
     p, q = (smoothing_polynomial(value, tol=tol / 4)[None] for value in alpha)

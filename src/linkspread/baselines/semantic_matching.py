@@ -12,9 +12,9 @@ from linkspread.fitting.posteriors import (
     Posteriors,
     fit_posteriors,
     logistic,
-    support_vectors,
 )
 from linkspread.fitting.preparation import prepare
+from linkspread.fitting.support_vectors import KernelSupportVectors
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_name, check_positive, naming
 
@@ -125,7 +125,7 @@ class SemanticMatching(ViewMatching):
             scaling = "none" if kernel in HISTOGRAM_KERNELS else scaling
             prepared = prepare(X, scaling=scaling)
             compare = choose_kernel(kernel, prepared.transform(X), rows, width=width)
-            return support_vectors(C), Steps(prepared.transform, compare)
+            return KernelSupportVectors(C), Steps(prepared.transform, compare)
         prepared = prepare(X, scaling=scaling)
         if isinstance(classifier, str) and classifier == "logistic":
             return logistic(C), Steps(prepared.transform)

@@ -58,6 +58,10 @@ class CrossViewSearch(BaseEstimator, ABC):
     def _vectors_found(self, source: str, target: str) -> Array:
         """Return the vectors with which items of `target` are found from `source`."""
 
+    def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
+        """Return the vectors with which some items of `target` are found."""
+        return self._vectors_found(source, target)[positions]
+
     def search(
         self,
         queries: Any,
@@ -179,16 +183,16 @@ class CrossViewSearch(BaseEstimator, ABC):
         block : ndarray of shape (n_rows, n_cols)
         """
         check_is_fitted(self)
-        vectors_found = self._vectors_found(source, target)
+        dtype = self._vectors_found_at(np.zeros(1, np.intp), source, target).dtype
         j = choose_positions(cols, self.items_[target], name="cols")
         if is_table(rows):
-            check_block(rows.shape[0], len(j), vectors_found.dtype, max_bytes)
+            check_block(rows.shape[0], len(j), dtype, max_bytes)
             vectors = self._vectors_of_new(rows, source, target)
         else:
             i = choose_positions(rows, self.items_[source], name="rows")
-            check_block(len(i), len(j), vectors_found.dtype, max_bytes)
+            check_block(len(i), len(j), dtype, max_bytes)
             vectors = self._vectors_of_fitted(i, source, target)
-        return vectors @ vectors_found[j].T
+        return vectors @ self._vectors_found_at(j, source, target).T
 
     def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
         """Return the vectors of all items of two views.

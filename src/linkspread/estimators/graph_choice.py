@@ -1,9 +1,7 @@
 """The graph of each view, by name, by function or as it is given."""
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,26 +13,21 @@ from linkspread.exceptions import GraphError
 from linkspread.graphs import check_graph, normalize_rows
 from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.neighbors import check_n_neighbors
-from linkspread.graphs.search_memory import remember_searches, same_table
+from linkspread.graphs.table_memory import known
 from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.links import Links
 from linkspread.parameter_checks import naming
 from linkspread.validation import check_table, per_view
 
 __all__ = [
+    "PER_VIEW",
     "GivenGraph",
     "build_graph",
     "build_graphs",
     "choose_graphs",
     "fitting_neighbors",
-    "remember_graphs",
     "similarities",
 ]
-
-# Graphs that were built within `remember_graphs`: table, parameters, graph.
-_MEMORY: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
-    "remembered graphs", default=None
-)
 
 # As many as `LinkSpreading` has by default.
 N_NEIGHBORS = 30
@@ -172,32 +165,16 @@ def build_graph(graph: Any, X: Any, *, context: GraphContext, **parameters: Any)
     -------
     fitted : object with `affinity_` and `extend`
     """
-    memory = _MEMORY.get()
-    key = graph, parameters
-    if memory is None or not _is_repeatable(graph):
-        memory = []
-    for table, known, fitted in memory:
-        if same_table(table, X) and known == key:
-            return fitted
-    with naming(context.view):
-        fitted = _build(graph, X, context, parameters)
-    memory.append((X, key, fitted))
-    return fitted
 
+    def build() -> Any:
+        with naming(context.view):
+            return _build(graph, X, context, parameters)
 
-@contextmanager
-def remember_graphs() -> Iterator[None]:
-    """Build no graph twice within this context, from the same table.
-
-    Graphs that depend on links are built anew each time, but their neighbours are not
-    searched anew.
-    """
-    token = _MEMORY.set([])
-    try:
-        with remember_searches():
-            yield
-    finally:
-        _MEMORY.reset(token)
+    return (
+        known(X, ("graph", graph, parameters), build)
+        if _is_repeatable(graph)
+        else build()
+    )
 
 
 def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:

@@ -7,7 +7,8 @@ from scipy import sparse
 
 from linkspread.fitting.rows import as_dense_rows
 from linkspread.graphs import mean_distance
-from linkspread.graphs.distances import Pairwise, product_distances
+from linkspread.graphs.distances import Pairwise, ProductDistances
+from linkspread.graphs.table_memory import known
 from linkspread.graphs.weights import exponents, lift_exponents
 from linkspread.parameter_checks import check_name, check_positive
 
@@ -49,8 +50,8 @@ class GaussianKernel:
         self.anchors = X if is_all else X[anchors]
         self.metric = metric
         # Where all items are alike any width will do.
-        scale = mean_distance(X, metric=metric) if X.shape[0] > 1 else 1.0
-        self.width = width * (scale or 1.0)
+        self.width = width * (_unit(X, metric) or 1.0)
+        self._measure: ProductDistances | None = None
 
     @classmethod
     def resume(
@@ -71,6 +72,7 @@ class GaussianKernel:
         """
         kernel = cls.__new__(cls)
         kernel.anchors, kernel.metric, kernel.width = anchors, metric, width
+        kernel._measure = None
         return kernel
 
     def __call__(self, rows: Any) -> Array:
@@ -78,7 +80,9 @@ class GaussianKernel:
         if sparse.issparse(rows) != sparse.issparse(self.anchors):
             is_sparse = sparse.issparse(self.anchors)
             rows = sparse.csr_array(rows) if is_sparse else as_dense_rows(rows)
-        distances = product_distances(rows, self.anchors, metric=self.metric)
+        if self._measure is None:
+            self._measure = ProductDistances(self.anchors, metric=self.metric)
+        distances = self._measure(rows)
         exponent = exponents(distances, self.width, self.width)
         # A row far from all anchors keeps the ratios of its entries.
         return np.exp(-lift_exponents(exponent, np.dtype(np.float64)))
@@ -99,6 +103,13 @@ class GaussianKernel:
         starts = range(0, rows.shape[0], step)
         tiles = [self(rows[i : i + step]) @ block for i in starts]
         return np.concatenate(tiles) if tiles else np.zeros((0, block.shape[1]))
+
+
+def _unit(X: Any, metric: str | Pairwise) -> float:
+    """Return the mean distance, 1 where there is none."""
+    if X.shape[0] == 1:
+        return 1.0
+    return known(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
 
 
 class LinearKernel:

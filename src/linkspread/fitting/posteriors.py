@@ -8,12 +8,10 @@ from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.svm import SVC
 
 from linkspread.kernels.threads import small_algebra
 
-__all__ = ["Posteriors", "fit_posteriors", "logistic", "support_vectors"]
+__all__ = ["Posteriors", "fit_posteriors", "logistic"]
 
 Array = np.ndarray
 
@@ -101,18 +99,3 @@ def logistic(C: float) -> LogisticRegression:
     classifier : LogisticRegression
     """
     return LogisticRegression(C=C, max_iter=2000)
-
-
-def support_vectors(C: float) -> OneVsRestClassifier:
-    """Return support vector machines on kernels, one for each class.
-
-    Parameters
-    ----------
-    C : float
-        Weight of errors against the margin.
-
-    Returns
-    -------
-    classifier : OneVsRestClassifier
-    """
-    return OneVsRestClassifier(SVC(kernel="precomputed", C=C))

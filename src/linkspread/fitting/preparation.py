@@ -10,9 +10,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from linkspread.fitting.rows import as_dense_rows, root_of_shares
+from linkspread.graphs.table_memory import known
 from linkspread.parameter_checks import check_count, check_name, naming
 
-__all__ = ["SCALINGS", "prepare", "prepare_dense", "root_of_shares"]
+__all__ = ["SCALINGS", "prepare", "prepare_dense", "prepared_rows", "root_of_shares"]
 
 Array = np.ndarray
 
@@ -58,7 +59,25 @@ def prepare(
     if n_components is not None:
         steps.append(("shorten", _shortening(X, n_components, random_state)))
         steps.append(("fill", FunctionTransformer(as_dense_rows, accept_sparse=True)))
-    return Pipeline(steps).fit(X)
+    key = "prepared", scaling, n_components, random_state
+    return known(X, key, lambda: Pipeline(steps).fit(X))
+
+
+def prepared_rows(X: Any, prepared: Pipeline) -> Array:
+    """Return all rows of a view made ready, where they are dense and short.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n_items, n_features)
+    prepared : Pipeline
+        As from :func:`prepare` with `n_components`.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_items, n_components)
+        Not to be written to.
+    """
+    return known(X, ("rows", prepared), lambda: prepared.transform(X))
 
 
 def prepare_dense(

@@ -25,9 +25,9 @@ from linkspread.kernels import difference_sums, sparse_difference_sums
 __all__ = [
     "METRICS",
     "Metric",
+    "ProductDistances",
     "exact_sums",
     "pairwise_distances",
-    "product_distances",
     "resolve_metric",
 ]
 
@@ -101,9 +101,7 @@ def _divide_rows(rows: Rows, divisors: np.ndarray) -> Rows:
 
 def _row_lengths(rows: Rows) -> np.ndarray:
     """Return the Euclidean lengths of float64 rows."""
-    if sp.issparse(rows):
-        return np.sqrt(np.asarray((rows * rows).sum(axis=1)).ravel())
-    return np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.sqrt(_square_lengths(rows))
 
 
 def _largest_entries(rows: Rows) -> np.ndarray:
@@ -245,31 +243,42 @@ def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
     return np.sqrt(exact_sums(chosen, Q, X, ids))
 
 
-def product_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
-    """Return all distances between two tables from inner products, where these tell.
+class ProductDistances:
+    """All distances between queries and one table, from inner products.
 
     Much faster than `pairwise_distances` for wide tables; the squares of distances
-    near 0 have the rounding of the largest.
+    near 0 have the rounding of the largest. Metrics that no product tells are exact.
 
     Parameters
     ----------
-    Q : array-like or sparse of shape (n_queries, n_features)
     X : array-like or sparse of shape (n_items, n_features)
     metric : str or callable
         As in `knn_graph`.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_queries, n_items)
     """
-    chosen = resolve_metric(metric)
-    if chosen.pairwise is not None or chosen.relative:
-        return pairwise_distances(Q, X, metric=metric)
-    Q, X = _embed_tables(chosen, Q, X)
-    products = Q.astype(np.float64) @ X.astype(np.float64).T
-    products = products.toarray() if sp.issparse(products) else products
-    squares = _square_lengths(Q)[:, None] + _square_lengths(X) - 2 * products
-    return np.sqrt(np.maximum(squares, 0.0))
+
+    def __init__(self, X: Any, *, metric: str | Pairwise) -> None:
+        self.metric = resolve_metric(metric)
+        self.items = check_rows(X)
+        self.is_exact = self.metric.pairwise is not None or self.metric.relative
+        if not self.is_exact:
+            self.metric.check(self.items)
+            self.embedded = _as_double(self.metric.embed(self.items, False))
+            self.squares = _square_lengths(self.embedded)
+
+    def __call__(self, Q: Any) -> np.ndarray:
+        """Return distances of shape (n_queries, n_items)."""
+        if self.is_exact:
+            metric = self.metric.pairwise or self.metric.name
+            return pairwise_distances(Q, self.items, metric=metric)
+        Q = check_rows(Q, name="Q", n_features=self.items.shape[1])
+        self.metric.check(Q, name="Q")
+        Q = _as_double(self.metric.embed(Q, True))
+        products = Q @ self.embedded.T
+        squares = products.toarray() if sp.issparse(products) else products
+        squares *= -2.0
+        squares += _square_lengths(Q)[:, None]
+        squares += self.squares
+        return np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
 
 
 def _embed_tables(metric: Metric, Q: Any, X: Any) -> tuple[Rows, Rows]:
@@ -282,7 +291,12 @@ def _embed_tables(metric: Metric, Q: Any, X: Any) -> tuple[Rows, Rows]:
 
 
 def _square_lengths(rows: Rows) -> np.ndarray:
-    """Return the square length of each row, in float64."""
-    rows = rows.astype(np.float64)
-    squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-    return np.asarray(squares.sum(axis=1)).ravel()
+    """Return the square length of each row of float64."""
+    if sp.issparse(rows):
+        return np.asarray((rows * rows).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _as_double(rows: Rows) -> Rows:
+    """Return rows in float64, the same where they are."""
+    return rows.astype(np.float64, copy=False)

@@ -1,16 +1,14 @@
 """Neighbours that are searched once, for graphs that differ in other parameters."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from linkspread.graphs.neighbors import NeighborIndex
+from linkspread.graphs.table_memory import is_remembering, known
 
-__all__ = ["known_index", "known_neighbors", "remember_searches", "same_table"]
+__all__ = ["known_index", "known_neighbors"]
 
 Array = np.ndarray
 # Ids, distances and recall, as a search for so many neighbours returns them.
@@ -22,27 +20,6 @@ Search = Callable[[int], Found]
 # would fill the memory.
 WIDE = 90
 WIDE_ITEMS = 50_000
-
-
-class _Memory:
-    """Indexes by table and metric, and what was found by each."""
-
-    def __init__(self) -> None:
-        self.indexes: list[tuple[Any, Any, NeighborIndex]] = []
-        self.found: list[tuple[NeighborIndex, str, Found]] = []
-
-
-_MEMORY: ContextVar[_Memory | None] = ContextVar("remembered searches", default=None)
-
-
-@contextmanager
-def remember_searches() -> Iterator[None]:
-    """Search the neighbours of no table twice within this context."""
-    token = _MEMORY.set(_Memory())
-    try:
-        yield
-    finally:
-        _MEMORY.reset(token)
 
 
 def known_index(X: Any, metric: Any) -> NeighborIndex:
@@ -57,15 +34,7 @@ def known_index(X: Any, metric: Any) -> NeighborIndex:
     -------
     index : NeighborIndex
     """
-    memory = _MEMORY.get()
-    if memory is None:
-        return NeighborIndex(X, metric=metric)
-    for table, known, index in memory.indexes:
-        if known == metric and same_table(table, X):
-            return index
-    index = NeighborIndex(X, metric=metric)
-    memory.indexes.append((X, metric, index))
-    return index
+    return known(X, ("index", metric), lambda: NeighborIndex(X, metric=metric))
 
 
 def known_neighbors(
@@ -87,37 +56,13 @@ def known_neighbors(
     ids, distances : ndarray of shape (n_items, n_neighbors)
     recall : float or None
     """
-    memory, n_items = _MEMORY.get(), index.items.shape[0]
-    if memory is None:
+    if not is_remembering():
         return search(n_neighbors)
-    for own, how, (ids, distances, recall) in memory.found:
-        if own is index and how == method and ids.shape[1] >= n_neighbors:
-            return ids[:, :n_neighbors], distances[:, :n_neighbors], recall
+    n_items = index.items.shape[0]
     wide = min(WIDE, n_items - 1) if n_items <= WIDE_ITEMS else 0
-    found = search(max(n_neighbors, wide))
-    memory.found.append((index, method, found))
-    return found[0][:, :n_neighbors], found[1][:, :n_neighbors], found[2]
-
-
-def same_table(one: Any, other: Any) -> bool:
-    """Tell whether two tables are one, or two names for the same memory.
-
-    Parameters
-    ----------
-    one, other : table
-
-    Returns
-    -------
-    same : bool
-    """
-    if one is other:
-        return True
-    if type(one) is not type(other) or np.shape(one) != np.shape(other):
-        return False
-    parts = [part.data if sparse.issparse(part) else part for part in (one, other)]
-    if not all(isinstance(part, np.ndarray) for part in parts):
-        return False
-    places = [part.__array_interface__ for part in parts]
-    return all(
-        places[0][key] == places[1][key] for key in ("data", "strides", "typestr")
-    )
+    key = "neighbors", index, method
+    widest = known(index.items, key, list[Found])
+    if not widest or widest[0][0].shape[1] < n_neighbors:
+        widest[:] = [search(max(n_neighbors, wide))]
+    ids, distances, recall = widest[0]
+    return ids[:, :n_neighbors], distances[:, :n_neighbors], recall

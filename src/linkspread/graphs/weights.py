@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 
 from linkspread.exceptions import GraphError, ViewError
-from linkspread.graphs.distances import Metric, Pairwise, pairwise_distances
+from linkspread.graphs.distances import (
+    Metric,
+    Pairwise,
+    ProductDistances,
+    pairwise_distances,
+)
 from linkspread.graphs.rows import check_rows
 from linkspread.kernels.threads import is_integer
 
@@ -34,6 +39,9 @@ Widths = np.ndarray | float
 # The neighbour whose distance is an item's own width; the choice of the authors of
 # self-tuning spectral clustering, who found the seventh to serve in every dimension.
 LOCAL_NEIGHBOR = 7
+# Mean distance, against the longest row, from which products tell distances to eight
+# digits.
+ALIKE = 1e-4
 
 
 def _gaussian(
@@ -191,6 +199,8 @@ def lift_exponents(exponent: np.ndarray, dtype: np.dtype) -> np.ndarray:
     highest = -0.5 * np.log(float(np.finfo(dtype).tiny))
     exponent = np.minimum(exponent, np.finfo(np.float64).max)
     smallest = exponent.min(axis=1, keepdims=True)
+    if smallest.max(initial=0.0) <= highest:
+        return exponent
     return np.where(smallest > highest, exponent - smallest + highest, exponent)
 
 
@@ -235,5 +245,14 @@ default="euclidean"
     if rows.shape[0] > n_samples:
         rng = np.random.default_rng(random_state)
         rows = rows[np.sort(rng.choice(rows.shape[0], n_samples, replace=False))]
-    distances = pairwise_distances(rows, rows, metric=metric)
+    measure = ProductDistances(rows, metric=metric)
+    mean = _mean_of_pairs(measure(rows))
+    # Of items that are nearly alike, products leave nothing but rounding.
+    if measure.is_exact or mean > ALIKE * np.sqrt(measure.squares.max()):
+        return mean
+    return _mean_of_pairs(pairwise_distances(rows, rows, metric=metric))
+
+
+def _mean_of_pairs(distances: np.ndarray) -> float:
+    """Return the mean distance between two different items."""
     return float(distances[np.triu_indices_from(distances, k=1)].mean())

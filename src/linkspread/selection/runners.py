@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.baselines.matching import ViewMatching
+from linkspread.baselines.matching import Matching
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import (
     build_graph,
@@ -91,7 +91,7 @@ class ModelRunner:
         """
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
-            if isinstance(model, ViewMatching):
+            if isinstance(model, Matching):
                 model.sharing(self._memory_of(trial))
             yield model.fit(trial.views, trial.links).scores
 

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import clone
 
 from linkspread.estimators import LinkSpreading
-from linkspread.estimators.graph_choice import remember_graphs
 from linkspread.estimators.link_choice import choose_links
 from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.graphs.table_memory import remember_tables
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
 from linkspread.progress import track
@@ -114,7 +114,7 @@ def tune(
     chosen: Parameters = {}
     tried: list[Parameters] = []
     scores: list[Array] = []
-    with remember_graphs():
+    with remember_tables():
         for stage in stages:
             check_names(stage, model)
             settings = [chosen | setting for setting in expand_grid(stage)]
