@@ -4,15 +4,21 @@ from linkspread.cluster.connecting import connect
 from linkspread.cluster.fitting import ClusterReport, fit
 from linkspread.cluster.planning import ClusterPlan, plan
 from linkspread.cluster.session import Usage
+from linkspread.cluster.shard_fitting import fit_shards
+from linkspread.cluster.shard_folder import open_shards
+from linkspread.cluster.sharded_model import ShardedModel
 from linkspread.cluster.views import ChunkedView, open_view
 
 __all__ = [
     "ChunkedView",
     "ClusterPlan",
     "ClusterReport",
+    "ShardedModel",
     "Usage",
     "connect",
     "fit",
+    "fit_shards",
+    "open_shards",
     "open_view",
     "plan",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from linkspread.cluster.graph_builder import GraphBuilder
 from linkspread.cluster.model_parts import (
-    build_view_graph,
     fit_spread,
     model_graph,
     ridge_objective,
@@ -15,18 +15,13 @@ from linkspread.cluster.model_parts import (
 )
 from linkspread.cluster.planning import ClusterPlan, plan_of
 from linkspread.cluster.products import BlockGraph
-from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.session import Session, Usage
 from linkspread.cluster.tables import OpenViews, check_files, open_views
-from linkspread.cluster.view_graphs import find_neighborhoods
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
-from linkspread.estimators.graph_choice import choose_graphs
-from linkspread.estimators.graph_kinds import GRAPHS, GraphContext
 from linkspread.estimators.link_choice import choose_links, linked_pairs
 from linkspread.estimators.objective import Objective
 from linkspread.estimators.parameters import (
-    check_adjustment,
     check_alphas,
     check_parameters,
 )
@@ -36,7 +31,7 @@ from linkspread.links import Items, Links
 from linkspread.parameter_checks import naming
 from linkspread.progress import announce
 
-__all__ = ["ClusterReport", "fit"]
+__all__ = ["ClusterReport", "check_supported", "fit"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ def fit(
         `cluster_report_` tells what was moved and held, beside what was expected.
     """
     check_parameters(model)
-    _check_supported(model)
+    check_supported(model)
     session = Session(client, verbose=model.verbose)
     with open_views(views, ids, folder) as opened:
         check_files(session, opened.chunked)
@@ -134,8 +129,6 @@ class _ClusterFit:
     ) -> None:
         self.model, self.session = model, session
         self.opened, self.links, self.method = opened, links, method
-        self.choices = choose_graphs(model, opened.chunked, links)
-        _check_graphs(self.choices)
         self.alphas = check_alphas(model.alpha, opened.chunked)
         self.report = FitReport()
 
@@ -160,27 +153,14 @@ class _ClusterFit:
 
     def _graphs(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, BlockGraph]]:
         """Build the graph of every view, and report on each."""
-        model, graphs, normalized, blocks = self.model, {}, {}, {}
-        adjustments = check_adjustment(model.adjustment, self.alphas, model.beta)
-        for view, own in self.opened.chunked.items():
+        graphs, normalized, blocks = {}, {}, {}
+        builder = GraphBuilder(
+            self.model, self.session, self.opened, self.links, self.method
+        )
+        for view in self.opened.chunked:
             start = time.perf_counter()
-            context = GraphContext(
-                view=view,
-                links=self.links,
-                **adjustments[view],
-                balance=model.balance,
-                rank=model.rank,
-                tol=model.tol,
-                n_jobs=model.n_jobs,
-                verbose=model.verbose,
-            )
-            row_bytes = own.shape[1] * own.dtype.itemsize
-            cut = cut_rows(own.shape[0], row_bytes, n_workers=self.session.n_workers)
-            chosen = {**self.choices[view], "backend": model.backend}
-            chosen["method"] = self._method(chosen["graph"])
             with naming(view):
-                near = find_neighborhoods(self.session, own, cut, chosen)
-                built, links = build_view_graph(near, context)
+                built, links, context = builder.build(view)
                 blocks[view] = built.normalized()
                 graphs[view] = model_graph(
                     built, links, self.opened.table(view), context
@@ -189,11 +169,6 @@ class _ClusterFit:
             seconds = time.perf_counter() - start
             self.report.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
         return graphs, normalized, blocks
-
-    def _method(self, graph: str) -> str:
-        """Return how neighbours are searched; those of codes exactly if in doubt."""
-        is_coded = graph in ("sr", "csr")
-        return "exact" if is_coded and self.method == "auto" else self.method
 
     def _objective(
         self, graphs: Any, normalized: Any, blocks: Mapping[str, BlockGraph]
@@ -227,8 +202,13 @@ class _ClusterFit:
         return objective.scores(*pair)
 
 
-def _check_supported(model: LinkSpreading) -> None:
-    """Refuse what only one machine can fit."""
+def check_supported(model: LinkSpreading) -> None:
+    """Refuse what only one machine can fit.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    """
     if model.objective == "auto":
         raise LinkspreadError(
             "`objective` must be 'spread' or 'ridge' for a fit on a cluster, got "
@@ -242,17 +222,4 @@ def _check_supported(model: LinkSpreading) -> None:
             raise LinkspreadError(
                 "`kernel` must be 'graph' for a fit on a cluster, got "
                 f"{kernel!r:.60}. Other kernels are fitted on one machine."
-            )
-
-
-def _check_graphs(choices: Mapping[str, Any]) -> None:
-    """Refuse graphs that workers cannot build from rows."""
-    for view, chosen in choices.items():
-        graph = chosen["graph"]
-        if not isinstance(graph, str) or graph not in GRAPHS:
-            got = repr(graph) if isinstance(graph, str) else type(graph).__name__
-            raise LinkspreadError(
-                f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a fit "
-                f"on a cluster, got {got}. Graphs that are given are fitted on one "
-                "machine."
             )

@@ -12,14 +12,14 @@ from linkspread.cluster.cells import (
     look_up,
     sample_rows,
 )
-from linkspread.cluster.row_blocks import RowBlocks
+from linkspread.cluster.row_blocks import RowBlocks, cut_rows
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.views import ChunkedView
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
 from linkspread.kernels.backends import use_backend
 
-__all__ = ["Found", "search_blocks"]
+__all__ = ["Found", "nearest_in_chunks", "search_blocks"]
 
 Array = np.ndarray
 # Ids and distances of the neighbours of some rows.
@@ -66,6 +66,27 @@ def search_blocks(
     ]
     n_found, n_asked = np.sum(session.fetch(hits), axis=0)
     return found, float(n_found / n_asked)
+
+
+def nearest_in_chunks(
+    view: ChunkedView, queries: Array, *, n_neighbors: int, metric: Any
+) -> Found:
+    """Return the items of a view that are nearest to new ones, read a block at a time.
+
+    Parameters
+    ----------
+    view : ChunkedView
+    queries : ndarray of shape (n_queries, n_features)
+    n_neighbors : int
+    metric : str or callable
+
+    Returns
+    -------
+    ids, distances : ndarray of shape (n_queries, n_neighbors)
+    """
+    blocks = cut_rows(view.shape[0], view.shape[1] * view.dtype.itemsize, n_workers=1)
+    search = _Search(view, blocks, n_neighbors, metric, "auto")
+    return search.nearest(queries, np.full(len(queries), -1))
 
 
 @dataclass(frozen=True)

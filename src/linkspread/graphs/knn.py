@@ -24,6 +24,7 @@ from linkspread.graphs.approximate import (
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.device import device_for_search, symmetric_graph
 from linkspread.graphs.distances import Pairwise
+from linkspread.graphs.edge_weights import weigh_new, widths_of_ends
 from linkspread.graphs.edges import neighbor_matrix, replace_edges, without_own
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
 from linkspread.graphs.search_memory import known_index, known_neighbors
@@ -33,7 +34,6 @@ from linkspread.graphs.weights import (
     check_weights,
     exponents,
     fixed_bandwidth,
-    lift_exponents,
     local_bandwidths,
 )
 from linkspread.progress import format_bytes, format_seconds
@@ -132,7 +132,7 @@ default="euclidean"
         index = self._index_items(X)
         ids, distances, recall = self._search_items(index)
         widths = self._widths(distances, index)
-        exponent = exponents(distances, *_by_pair(widths, widths, ids))
+        exponent = exponents(distances, *widths_of_ends(widths, widths, ids))
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
         dtype = index.items.dtype
         W = symmetric_graph(ids, weights, dtype, backend=self.backend)
@@ -182,7 +182,7 @@ default="euclidean"
         ids, distances = without_own(changed, *found)
         widths = self._renewed_widths(index, changed, distances)
         own = np.asarray(widths)[changed] if np.ndim(widths) else widths
-        exponent = exponents(distances, *_by_pair(own, widths, ids))
+        exponent = exponents(distances, *widths_of_ends(own, widths, ids))
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
         edges = neighbor_matrix(ids, weights, index.items.dtype, index.items.shape[0])
         W = replace_edges(self.affinity_, edges, changed)
@@ -221,7 +221,7 @@ default="euclidean"
         fitted = np.asarray(self.bandwidths_)
         widths = np.ones(index.items.shape[0], dtype=fitted.dtype)
         widths[: len(fitted)] = fitted
-        widths[changed] = self._widths(distances, index, smallest=fitted.min())
+        widths[changed] = local_bandwidths(distances, smallest=float(fitted.min()))
         return widths
 
     def extend(self, Q: Any) -> sp.csr_array:
@@ -248,12 +248,16 @@ default="euclidean"
         ids, distances = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        fitted, dtype = self.bandwidths_, self._index.items.dtype
-        widths = self._widths(distances, self._index, smallest=np.min(fitted))
-        exponent = exponents(distances, *_by_pair(widths, fitted, ids))
-        exponent = lift_exponents(exponent, dtype)
-        weights = WEIGHTS[self.weights](distances, exponent, self._index.metric)
-        return neighbor_matrix(ids, weights, dtype, self.affinity_.shape[0])
+        return weigh_new(
+            ids,
+            distances,
+            self.bandwidths_,
+            local=self.bandwidth == "local",
+            weights=self.weights,
+            metric=self.metric,
+            dtype=self._index.items.dtype,
+            n_items=self.affinity_.shape[0],
+        )
 
     def _index_items(self, X: Any) -> NeighborIndex:
         """Check the parameters and return the items ready to be searched."""
@@ -289,11 +293,11 @@ default="euclidean"
         return choose_method(self.method, index, self.n_neighbors)
 
     def _widths(
-        self, distances: np.ndarray, index: NeighborIndex, *, smallest: float = 0.0
+        self, distances: np.ndarray, index: NeighborIndex
     ) -> np.ndarray | float:
         """Return the local widths, or the one width for all."""
         if self.bandwidth == "local":
-            return local_bandwidths(distances, smallest=smallest)
+            return local_bandwidths(distances)
         return fixed_bandwidth(self.bandwidth, index.items, metric=self.metric)
 
     def _keep(
@@ -322,15 +326,6 @@ default="euclidean"
             format_seconds(seconds),
             format_bytes(n_bytes),
         )
-
-
-def _by_pair(
-    left: np.ndarray | float, right: np.ndarray | float, ids: np.ndarray
-) -> tuple[np.ndarray | float, np.ndarray | float]:
-    """Return the widths of both ends of every edge, in shapes that broadcast."""
-    if np.ndim(right) == 0:
-        return left, right
-    return np.asarray(left)[:, None], np.asarray(right)[ids]
 
 
 def knn_graph(

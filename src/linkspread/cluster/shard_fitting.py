@@ -1,0 +1,185 @@
+"""A fit on a cluster whose result is written by the workers, in shards."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.cluster.fitting import ClusterReport, check_supported
+from linkspread.cluster.graph_builder import GraphBuilder
+from linkspread.cluster.planning import plan_of
+from linkspread.cluster.products import BlockGraph
+from linkspread.cluster.session import Session, alone
+from linkspread.cluster.shard_folder import (
+    VECTORS,
+    check_output,
+    open_shards,
+    write_head,
+)
+from linkspread.cluster.sharded_model import ShardedModel, ShardedPair, ShardedView
+from linkspread.cluster.spreading import spread_blocks
+from linkspread.cluster.tables import OpenViews, check_files, open_views
+from linkspread.cluster.vector_shards import VectorShards, write_shard
+from linkspread.cluster.view_graphs import BuiltGraph
+from linkspread.estimators import LinkSpreading
+from linkspread.estimators.link_choice import (
+    choose_links,
+    largest_rank,
+    linked_pairs,
+)
+from linkspread.estimators.parameters import check_alphas, check_parameters
+from linkspread.exceptions import LinkspreadError
+from linkspread.graphs.normalize import row_sums
+from linkspread.links import Items
+from linkspread.parameter_checks import naming
+from linkspread.progress import announce
+from linkspread.propagation.exact import spread_responses
+
+__all__ = ["fit_shards"]
+
+Array = np.ndarray
+
+
+def fit_shards(
+    model: LinkSpreading,
+    views: Any,
+    links: Any,
+    *,
+    client: Any,
+    output: str | os.PathLike[str],
+    ids: Mapping[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    method: str = "auto",
+) -> ShardedModel:
+    """Fit by the workers of a Dask cluster, and let them write the vectors.
+
+    As `fit`, for collections whose graphs and vectors no single machine holds: neither
+    comes to the client, which keeps ids and three numbers of each item. The result
+    searches, and is no full model: links cannot be added to it, nor results explained.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        With objective "spread"; its parameters are read.
+    views, links, client, ids, folder, method
+        As for `fit`.
+    output : str or Path
+        A new or empty folder, or one of shards, on a disk that all workers share.
+        Shards there are replaced in one step, when all are written.
+
+    Returns
+    -------
+    sharded : ShardedModel
+        Its workers search; `open_shards` opens it again. Its `cluster_report_` tells
+        what was moved and held.
+    """
+    check_parameters(model)
+    check_supported(model)
+    if model.objective != "spread":
+        raise LinkspreadError(
+            "`objective` must be 'spread' for shards, got "
+            f"{model.objective!r}. Use `cluster.fit`, which brings the model here."
+        )
+    target = check_output(output)
+    session = Session(client, verbose=model.verbose)
+    with open_views(views, ids, folder) as opened:
+        check_files(session, opened.chunked)
+        items = {v: Items(opened.ids[v], view=v) for v in opened.chunked}
+        resolved = choose_links(links, opened.chunked).resolve(items)
+        expected = plan_of(model, opened.chunked, resolved, session.n_workers)
+        announce(str(expected), verbose=model.verbose)
+        (target / VECTORS).mkdir(parents=True, exist_ok=True)
+        builder = GraphBuilder(model, session, opened, resolved, method)
+        sharded, blocks = _build_all(builder)
+        pairs = {
+            pair: _spread_pair(model, resolved, blocks, pair, target / VECTORS)
+            for pair in linked_pairs(resolved, opened.chunked)
+        }
+        write_head(target, items, resolved, pairs, sharded)
+    report = ClusterReport(expected, session.usage())
+    announce(str(report.usage), verbose=model.verbose)
+    result = open_shards(target, views=_lasting(opened), client=client)
+    result.cluster_report_ = report
+    return result
+
+
+def _build_all(
+    builder: GraphBuilder,
+) -> tuple[dict[str, ShardedView], dict[str, BlockGraph]]:
+    """Build all graphs, and return what places new items beside each."""
+    sharded, blocks = {}, {}
+    for view, own in builder.opened.chunked.items():
+        with naming(view):
+            built, _, _ = builder.build(view)
+            blocks[view] = built.normalized()
+            near = built.near
+            names = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
+            chosen = {name: near.chosen[name] for name in names}
+            sharded[view] = ShardedView(
+                **chosen,
+                n_features=own.shape[1],
+                widths=near.widths,
+                degrees=_degrees(built),
+            )
+    return sharded, blocks
+
+
+def _degrees(built: BuiltGraph) -> Array:
+    """Return the row sums of a graph."""
+    session = built.near.session
+    sums = session.submit_each(built.near.blocks, _row_sums, built.affinity)
+    return np.concatenate(session.fetch(sums))
+
+
+@alone
+def _row_sums(W: sparse.csr_array) -> Array:
+    """Return the row sums of a block."""
+    return row_sums(W)
+
+
+def _spread_pair(
+    model: LinkSpreading,
+    links: Any,
+    blocks: Mapping[str, BlockGraph],
+    pair: tuple[str, str],
+    folder: Path,
+) -> ShardedPair:
+    """Spread the links of two views, and write the vectors of both."""
+    alphas = check_alphas(model.alpha, blocks)
+    Z = links.between(*pair, balance=model.balance)
+    x, y = (blocks[view] for view in pair)
+    found = spread_blocks(
+        x,
+        Z,
+        y,
+        spread_responses((alphas[pair[0]], alphas[pair[1]]), model.beta),
+        tol=model.tol,
+        rank=largest_rank(Z, model.rank),
+    )
+    core, unseen_left, unseen_right = found.cores
+    left = _write_vectors(x, found.left, folder, core.shape[0])
+    right = _write_vectors(y, found.right, folder, core.shape[1])
+    return ShardedPair(left, right, core, unseen_left, unseen_right, found.error)
+
+
+def _write_vectors(
+    graph: BlockGraph, parts: list[Any], folder: Path, width: int
+) -> VectorShards:
+    """Let the workers write the vectors of a view, a file for each block."""
+    write = partial(write_shard, folder=str(folder))
+    if isinstance(parts[0], np.ndarray):  # wide links are spread by the client
+        files = [write(part) for part in parts]
+        return VectorShards(tuple(files), width, parts[0].dtype.name)
+    session = graph.session
+    files = session.submit_each(graph.blocks, write, parts)
+    session.finish(files, f"vectors of {graph.name}")
+    return VectorShards(tuple(session.fetch(files)), width, graph.dtype.name)
+
+
+def _lasting(opened: OpenViews) -> dict[str, Any]:
+    """Return the views that are on the disk after the fit, too."""
+    return {v: own for v, own in opened.chunked.items() if v not in opened.tables}

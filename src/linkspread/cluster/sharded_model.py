@@ -1,0 +1,346 @@
+"""A model whose vectors stay on the disk, searched shard by shard."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.cluster.neighbors import nearest_in_chunks
+from linkspread.cluster.session import Session, alone
+from linkspread.cluster.vector_shards import VectorShards
+from linkspread.cluster.views import ChunkedView
+from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.link_choice import check_linked
+from linkspread.exceptions import LinkspreadError
+from linkspread.graphs import normalize_rows
+from linkspread.graphs.edge_weights import weigh_new
+from linkspread.links import Items, Links
+from linkspread.parameter_checks import check_name
+from linkspread.retrieval.best import best_entries
+from linkspread.retrieval.rank import count_open, rank
+from linkspread.validation import check_table
+
+__all__ = ["ShardIndex", "ShardedModel", "ShardedPair", "ShardedView"]
+
+Array = np.ndarray
+# Graphs in which a new item has the neighbours that a fitted one would have.
+EXTENSIBLE = ("knn", "cwa")
+
+
+@dataclass(frozen=True)
+class ShardedView:
+    """What places new items of a view.
+
+    Attributes
+    ----------
+    graph : str
+    n_neighbors : int
+    metric : str
+    bandwidth : str or float
+    weights : str
+    n_features : int
+    widths : ndarray of shape (n_items,), or float
+    degrees : ndarray of shape (n_items,)
+        Row sums of the graph.
+    """
+
+    graph: str
+    n_neighbors: int
+    metric: str
+    bandwidth: Any
+    weights: str
+    n_features: int
+    widths: Any
+    degrees: Array
+
+
+@dataclass(frozen=True)
+class ShardedPair:
+    """The scores of two views: `propagation.Spread`, with its vectors in files.
+
+    Attributes
+    ----------
+    left, right : VectorShards
+    core, unseen_left, unseen_right : ndarray of shape (r, s)
+    error : float
+    """
+
+    left: VectorShards
+    right: VectorShards
+    core: Array
+    unseen_left: Array
+    unseen_right: Array
+    error: float
+
+    @property
+    def T(self) -> "ShardedPair":
+        """The same scores with the views exchanged."""
+        return ShardedPair(
+            self.right,
+            self.left,
+            self.core.T,
+            self.unseen_right.T,
+            self.unseen_left.T,
+            self.error,
+        )
+
+
+class ShardedModel(CrossViewSearch):
+    """Search between views whose vectors are in shards on the disk.
+
+    Made by `fit_shards` or `open_shards`. Scores are those of the model that
+    `cluster.fit` would return; memory is needed for one shard at a time, for the ids
+    and for three numbers of each item.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of the files of vectors.
+    client : distributed.Client, default=None
+        Whose workers search.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+    pairs_ : dict from pairs of str to ShardedPair
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, client: Any = None) -> None:
+        self.folder = folder
+        self.client = client
+
+    def hold(
+        self,
+        items: Mapping[str, Items],
+        links: Links,
+        pairs: Mapping[tuple[str, str], ShardedPair],
+        sharded: Mapping[str, ShardedView],
+        *,
+        tables: Mapping[str, ChunkedView],
+    ) -> Self:
+        """Take up what a folder holds.
+
+        Parameters
+        ----------
+        items : mapping from str to Items
+        links : Links
+        pairs : mapping from pairs of str to ShardedPair
+        sharded : mapping from str to ShardedView
+        tables : mapping from str to ChunkedView
+
+        Returns
+        -------
+        self : ShardedModel
+        """
+        self.view_names_ = tuple(items)
+        self.items_, self.links_, self.pairs_ = dict(items), links, dict(pairs)
+        self._sharded, self._tables = dict(sharded), dict(tables)
+        return self
+
+    def fit(self, views: Any, links: Any) -> Self:
+        """Refuse: shards are written by `fit_shards`.
+
+        Parameters
+        ----------
+        views, links : object
+        """
+        raise LinkspreadError(
+            "shards must be fitted by `cluster.fit_shards`, got a call of `fit`. Use "
+            "that, or `LinkSpreading` on one machine."
+        )
+
+    def index(
+        self, source: str, target: str, *, method: str = "auto"
+    ) -> Any:  # of the face of an ItemIndex
+        """Return what searches the shards of a view.
+
+        Parameters
+        ----------
+        source : str
+            View that searches.
+        target : str
+            View that is searched.
+        method : {"exact", "auto"}, default="auto"
+            Shards are searched exactly.
+
+        Returns
+        -------
+        index : ShardIndex
+        """
+        check_name(method, ("exact", "auto"), name="method")
+        return ShardIndex(self._pair(source, target).right, self.folder, self.client)
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        pair = self._pair(source, target)
+        return pair.left.take(positions, self.folder) @ pair.core
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        pair = self._pair(source, target)
+        near = self._similarities(rows, source)
+        used = np.unique(near.indices)
+        vectors = pair.left.take(used, self.folder)
+        return near[:, used] @ vectors @ pair.unseen_left
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        found = self._pair(source, target).right
+        return self._vectors_found_at(np.arange(found.n_items), source, target)
+
+    def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
+        return self._pair(source, target).right.take(positions, self.folder)
+
+    def _pair(self, source: str, target: str) -> ShardedPair:
+        """Return the scores of two views, or say that there are none."""
+        check_is_fitted(self, "pairs_")
+        if (source, target) in self.pairs_:
+            return self.pairs_[source, target]
+        if (target, source) in self.pairs_:
+            return self.pairs_[target, source].T
+        check_linked(self.links_, self.view_names_, source, target)
+        pairs = ", ".join(" and ".join(pair) for pair in self.pairs_)
+        raise LinkspreadError(
+            f"shards must hold the scores of the two views that are searched, {pairs}, "
+            f"got {source!r} and {target!r}. Search these, or fit on one machine."
+        )
+
+    def _similarities(self, rows: Any, view: str) -> sparse.csr_array:
+        """Return the normalised similarities of new items to the fitted ones."""
+        own = self._sharded[view]
+        rows = check_table(rows, view=view, n_features=own.n_features)
+        if own.graph not in EXTENSIBLE:
+            raise LinkspreadError(
+                f"view {view!r} must have graph {' or '.join(EXTENSIBLE)} for new "
+                f"items to search in shards, got {own.graph!r}. Search with ids, or "
+                "fit on one machine."
+            )
+        if view not in self._tables:
+            raise LinkspreadError(
+                f"the table of view {view!r} must be given for new items to be placed "
+                "in it, and it was not. Open the shards with "
+                f"`open_shards(folder, views={{{view!r}: path}})`."
+            )
+        table = self._tables[view]
+        ids, distances = nearest_in_chunks(
+            table, rows, n_neighbors=own.n_neighbors, metric=own.metric
+        )
+        affinities = weigh_new(
+            ids,
+            distances,
+            own.widths,
+            local=own.bandwidth == "local",
+            weights=own.weights,
+            metric=own.metric,
+            dtype=table.dtype,
+            n_items=table.shape[0],
+        )
+        return normalize_rows(affinities, own.degrees)
+
+
+class ShardIndex:
+    """Find items by inner product among vectors in shards.
+
+    Parameters
+    ----------
+    shards : VectorShards
+    folder : str or Path
+    client : distributed.Client, default=None
+        Its workers search the shards at the same time; None searches one after the
+        other here.
+    """
+
+    def __init__(
+        self, shards: VectorShards, folder: str | os.PathLike[str], client: Any = None
+    ) -> None:
+        self.shards, self.folder, self.client = shards, str(folder), client
+        self.method_, self.recall_ = "exact", 1.0
+
+    def search(
+        self,
+        vectors: Array,
+        *,
+        n_results: int,
+        only: Array | None = None,
+        barred: Any = None,
+        backend: str = "auto",
+    ) -> tuple[Array, Array]:
+        """Return the items with the largest inner products for each query.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n_queries, rank)
+        n_results : int
+        only : ndarray of int of shape (n_open,), default=None
+        barred : csr_array of shape (n_queries, n_items), default=None
+        backend : str, default="auto"
+            All as of `ItemIndex.search`.
+
+        Returns
+        -------
+        positions, scores : ndarray of shape (n_queries, n_found)
+        """
+        n_found = min(n_results, count_open(self.shards.n_items, only, barred))
+        most_barred = (
+            0 if barred is None else int(np.diff(barred.indptr).max(initial=0))
+        )
+        tasks = [
+            (self.shards, k, self.folder, vectors, own, n_found + most_barred, backend)
+            for k, own in self._open_of(only)
+        ]
+        found = self._run(tasks)
+        nothing = np.zeros((len(vectors), 0))
+        positions = np.hstack([nothing.astype(int), *(own for own, _ in found)])
+        scores = np.hstack([nothing.astype(vectors.dtype), *(own for _, own in found)])
+        _bar(positions, scores, barred)
+        # In order, so that equal scores come in the order of the items.
+        order = np.argsort(positions, axis=1)
+        positions, scores = (
+            np.take_along_axis(own, order, axis=1) for own in (positions, scores)
+        )
+        places, scores = best_entries(scores, n_found)
+        return np.take_along_axis(positions, places, axis=1), scores
+
+    def _open_of(self, only: Array | None) -> list[tuple[int, Array | None]]:
+        """Return the shards that may be searched, and which of their items."""
+        if only is None:
+            return [(k, None) for k in range(len(self.shards.files))]
+        cuts = np.searchsorted(only, self.shards.boundaries)
+        return [
+            (k, only[cuts[k] : cuts[k + 1]] - start)
+            for k, start, _ in self.shards.ranges()
+            if cuts[k + 1] > cuts[k]
+        ]
+
+    def _run(self, tasks: list[tuple[Any, ...]]) -> list[tuple[Array, Array]]:
+        """Search shards, by the workers if there are any."""
+        if self.client is None:
+            return [_search_shard(*task) for task in tasks]
+        session = Session(self.client)
+        return session.fetch([session.submit(_search_shard, *task) for task in tasks])
+
+
+@alone
+def _search_shard(
+    shards: VectorShards,
+    k: int,
+    folder: str,
+    vectors: Array,
+    only: Array | None,
+    n_results: int,
+    backend: str,
+) -> tuple[Array, Array]:
+    """Return the best items of one shard, by their positions in the view."""
+    rows = shards.read(k, folder)
+    found, scores = rank(vectors, rows, n_results=n_results, only=only, backend=backend)
+    return found + shards.boundaries[k], scores
+
+
+def _bar(positions: Array, scores: Array, barred: Any) -> None:
+    """Give what a query may not find the lowest score, in place."""
+    for i, row in enumerate(positions if barred is not None else ()):
+        own = barred.indices[barred.indptr[i] : barred.indptr[i + 1]]
+        scores[i, np.isin(row, own)] = -np.inf

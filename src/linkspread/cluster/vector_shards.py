@@ -1,0 +1,195 @@
+"""Vectors of items in files of some rows each, written by workers and read in parts."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import LinkspreadError, ModelError
+from linkspread.progress import format_bytes
+from linkspread.storage.files import HashingFile, hash_file, open_plain, write_file
+
+__all__ = ["ShardFile", "VectorShards", "are_plain", "check_shards", "write_shard"]
+
+Array = np.ndarray
+
+# Named after the beginning of its checksum, so that no file is ever written over.
+SHARD_NAME = re.compile(r"vectors-[0-9a-f]{32}\.npy")
+PRECISIONS = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """A file of vectors.
+
+    Attributes
+    ----------
+    name : str
+    n_rows : int
+    n_bytes : int
+    sha256 : str
+    """
+
+    name: str
+    n_rows: int
+    n_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class VectorShards:
+    """The vectors of one view's items, in files of some rows each.
+
+    Attributes
+    ----------
+    files : tuple of ShardFile
+        In the order of the items.
+    width : int
+        Length of the vectors.
+    precision : {"float32", "float64"}
+    """
+
+    files: tuple[ShardFile, ...]
+    width: int
+    precision: str
+
+    @property
+    def boundaries(self) -> Array:
+        """Where each file begins, and where the last one ends."""
+        return np.cumsum([0, *(file.n_rows for file in self.files)])
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return sum(file.n_rows for file in self.files)
+
+    def read(self, k: int, folder: str | os.PathLike[str]) -> Array:
+        """Return the vectors of one file, mapped into memory.
+
+        Parameters
+        ----------
+        k : int
+        folder : str or Path
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_rows, width)
+        """
+        file = self.files[k]
+        try:
+            # A plain file of this folder, and no link out of it.
+            open_plain(Path(folder), file.name).close()
+            rows = np.load(Path(folder, file.name), mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            if isinstance(error, LinkspreadError):
+                raise
+            raise ModelError(
+                f"{file.name}: shards must be whole .npy files that this process can "
+                f"read, got {error}. Copy the whole folder, or fit again."
+            ) from error
+        expected = (file.n_rows, self.width), np.dtype(self.precision)
+        if (rows.shape, rows.dtype) != expected:
+            raise ModelError(
+                f"{file.name}: a shard must be of shape {expected[0]} and "
+                f"{self.precision}, got {rows.shape} and {rows.dtype}. Copy the whole "
+                "folder, or fit again."
+            )
+        return rows
+
+    def take(self, positions: Array, folder: str | os.PathLike[str]) -> Array:
+        """Return the vectors of some items.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (n,)
+        folder : str or Path
+
+        Returns
+        -------
+        vectors : ndarray of shape (n, width)
+        """
+        taken = np.empty((len(positions), self.width), self.precision)
+        for k, start, stop in self.ranges():
+            own = np.flatnonzero((start <= positions) & (positions < stop))
+            if len(own):
+                taken[own] = self.read(k, folder)[positions[own] - start]
+        return taken
+
+    def ranges(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the number of each file, its first item and the end of its items."""
+        bounds = self.boundaries.tolist()
+        for k, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            yield k, start, stop
+
+
+def write_shard(vectors: Array, folder: str) -> ShardFile:
+    """Write vectors to a file of a folder, which is then whole or not there.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_rows, width)
+    folder : str
+
+    Returns
+    -------
+    file : ShardFile
+    """
+    vectors = np.ascontiguousarray(vectors)
+
+    def write(file: HashingFile) -> None:
+        header = np.lib.format.header_data_from_array_1_0(vectors)
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(vectors.reshape(-1).view(np.uint8))
+
+    try:
+        entry = write_file(
+            Path(folder), write, lambda entry: f"vectors-{entry.sha256[:32]}.npy"
+        )
+    except OSError as error:
+        raise LinkspreadError(
+            f"`output` must be a folder on a disk that all workers share, with room "
+            f"for {format_bytes(vectors.nbytes)} more, and writing to {folder} failed "
+            f"({error}). Free some space there, or give another folder."
+        ) from error
+    return ShardFile(entry.name, len(vectors), entry.n_bytes, entry.sha256)
+
+
+def check_shards(shards: VectorShards, folder: Path, *, verify: bool) -> None:
+    """Refuse files that are not those that were written.
+
+    Parameters
+    ----------
+    shards : VectorShards
+    folder : Path
+    verify : bool
+        Compare checksums as well, which reads every byte.
+    """
+    for k, file in enumerate(shards.files):
+        shards.read(k, folder)
+        with open_plain(folder, file.name) as opened:
+            n_bytes = os.fstat(opened.fileno()).st_size
+            if n_bytes != file.n_bytes or (verify and hash_file(opened) != file.sha256):
+                raise ModelError(
+                    f"{file.name}: a shard must have the size and checksum of its "
+                    "manifest, and has others. Copy it again, or fit again."
+                )
+
+
+def are_plain(shards: Any) -> bool:
+    """Tell whether shards, as a manifest tells them, could have been written here.
+
+    Parameters
+    ----------
+    shards : VectorShards
+
+    Returns
+    -------
+    plain : bool
+    """
+    return shards.precision in PRECISIONS and all(
+        SHARD_NAME.fullmatch(file.name) and file.n_rows > 0 for file in shards.files
+    )
