@@ -71,7 +71,7 @@ def search_blocks(
 def nearest_in_chunks(
     view: ChunkedView, queries: Array, *, n_neighbors: int, metric: Any
 ) -> Found:
-    """Return the items of a view that are nearest to new ones, read a block at a time.
+    """Return the items of a view nearest to new ones, read a block at a time.
 
     Parameters
     ----------

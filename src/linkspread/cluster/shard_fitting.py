@@ -65,11 +65,16 @@ def fit_shards(
     ----------
     model : LinkSpreading
         With objective "spread"; its parameters are read.
-    views, links, client, ids, folder, method
-        As for `fit`.
+    views : mapping from str to path, ChunkedView or table
+        As for `fit`, like all but `output`.
+    links : Links, or mapping from str to labels
+    client : distributed.Client
     output : str or Path
         A new or empty folder, or one of shards, on a disk that all workers share.
         Shards there are replaced in one step, when all are written.
+    ids : mapping from str to array-like of shape (n_items,), default=None
+    folder : str or Path, default=None
+    method : {"exact", "approximate", "auto"}, default="auto"
 
     Returns
     -------

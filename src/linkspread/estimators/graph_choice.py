@@ -20,8 +20,8 @@ from linkspread.parameter_checks import naming
 from linkspread.validation import check_table, per_view
 
 __all__ = [
-    "PER_VIEW",
     "GivenGraph",
+    "PER_VIEW",
     "build_graph",
     "build_graphs",
     "choose_graphs",

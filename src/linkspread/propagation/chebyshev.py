@@ -11,7 +11,7 @@ from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
 
-__all__ = ["FilterOperator", "filtered_sum", "filtered_sums"]
+__all__ = ["FilterOperator", "filtered_sum", "filtered_sums", "recurrence_terms"]
 
 Array = np.ndarray
 
@@ -19,8 +19,30 @@ Array = np.ndarray
 N_TERMS = 4
 
 
+def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
+    """Return room for the terms that a recurrence keeps.
+
+    Parameters
+    ----------
+    n_items : int
+    width : int
+    dtype : dtype
+
+    Returns
+    -------
+    workspace : ndarray of shape (n_terms * n_items * width,)
+        For `filtered_sums` with as many items and columns or fewer.
+    """
+    return np.empty(N_TERMS * n_items * width, dtype)
+
+
 def filtered_sums(
-    S: sparse.csr_array, block: Any, coefficients: Array, *, rows: Array | None = None
+    S: sparse.csr_array,
+    block: Any,
+    coefficients: Array,
+    *,
+    rows: Array | None = None,
+    workspace: Array | None = None,
 ) -> Array:
     """Return ``phi_r(S) @ block`` for every polynomial phi_r, in one recurrence.
 
@@ -33,18 +55,23 @@ def filtered_sums(
         Chebyshev coefficients of the polynomials.
     rows : ndarray of int of shape (n_rows,), default=None
         Rows of the result that are wanted; None for all.
+    workspace : ndarray, default=None
+        As from `recurrence_terms`, overwritten; None makes one.
 
     Returns
     -------
     sums : ndarray of shape (n_rows, n_functions, c)
     """
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
-    block = _dense(block)
     n_rows = block.shape[0] if rows is None else len(rows)
     sums = np.zeros((n_rows, steps.shape[1], block.shape[1]), dtype=S.dtype)
     # Sums take several times the memory of a term, and are updated for a few at once.
-    terms = np.zeros((N_TERMS, *block.shape), dtype=S.dtype)
-    terms[0] = block
+    if workspace is None:
+        workspace = recurrence_terms(block.shape[0], block.shape[1], S.dtype)
+    terms = workspace[: N_TERMS * block.shape[0] * block.shape[1]]
+    terms = terms.reshape(N_TERMS, *block.shape)
+    _write_dense(block, terms[0])
+    terms[-1] = 0  # before the first term
     with small_loops(S.nnz * block.shape[1]):
         for i in range(len(steps)):
             here, last = i % N_TERMS, i == len(steps) - 1
@@ -171,6 +198,9 @@ def _renumbered_links(Z: LinkMatrix, x: Numbering, y: Numbering) -> LinkMatrix:
     return LinkMatrix(x.inwards(Z.left), Z.core, y.inwards(Z.right), pairs)
 
 
-def _dense(block: Any) -> Array:
-    """Return a sparse or dense block as an array."""
-    return block.toarray() if sparse.issparse(block) else block
+def _write_dense(block: Any, out: Array) -> None:
+    """Write a sparse or dense block into an array."""
+    if sparse.issparse(block):
+        block.astype(out.dtype, copy=False).toarray(out=out)
+    else:
+        out[:] = block

@@ -11,7 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from linkspread.exceptions import LinkspreadError
 from linkspread.kernels.backends import is_tensor
 from linkspread.links import LinkMatrix, as_link_matrix
-from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
+from linkspread.propagation.chebyshev import (
+    FilterOperator,
+    filtered_sums,
+    recurrence_terms,
+)
 from linkspread.propagation.device import device_for, spread_on_device
 from linkspread.propagation.factored import Factored
 from linkspread.propagation.filter import (
@@ -22,7 +26,7 @@ from linkspread.propagation.filter import (
     unseen_response,
 )
 from linkspread.propagation.lowrank import ThinOperator, sketch
-from linkspread.propagation.ordering import Numbering, renumber
+from linkspread.propagation.ordering import renumber
 from linkspread.propagation.parameters import (
     check_alpha_pair,
     check_beta,
@@ -296,12 +300,15 @@ def _from_thin(
 ) -> tuple[Array, Array, list[Array], float]:
     """Filter the memberships of each view and shorten what comes out."""
     U, G, V = links.thin()
-    left, x = _filtered(S_x, U, separable.left)
-    right, y = _filtered(S_y, V, separable.right)
+    # Large blocks are used again: pages of memory take time when they are first used.
+    workspace = recurrence_terms(max(links.shape), U.shape[1], S_x.dtype)
+    left, order_x = _filtered(S_x, U, separable.left, workspace)
+    right, order_y = _filtered(S_y, V, separable.right, workspace)
+    del workspace
     cores = [np.kron(core, G) for core in separable.cores]
-    left, right, cores, error = compress(left, right, cores, tol=tol, rank=rank)
     # Any order of the rows has the same bases; these are the shortest to put back.
-    return x.outwards(left), y.outwards(right), cores, error
+    orders = order_x, order_y
+    return compress(left, right, cores, tol=tol, rank=rank, orders=orders)
 
 
 def sketch_links(
@@ -344,14 +351,13 @@ def sketch_links(
 
 
 def _filtered(
-    S: sparse.csr_array, block: Any, functions: Array
-) -> tuple[Array, Numbering]:
+    S: sparse.csr_array, block: Any, functions: Array, workspace: Array
+) -> tuple[Array, Array | None]:
     """Return filtered columns side by side, and the numbers that their rows have."""
     n_steps = functions.shape[1] - 1
-    numbering = renumber(S, width=block.shape[1], n_steps=n_steps)
-    sums = filtered_sums(numbering.S, numbering.inwards(block), functions)
-    # The renumbered copy of the graph has served.
-    return sums.reshape(S.shape[0], -1), numbering._replace(S=S)
+    x = renumber(S, width=block.shape[1], n_steps=n_steps)
+    sums = filtered_sums(x.S, x.inwards(block), functions, workspace=workspace)
+    return sums.reshape(S.shape[0], -1), x.order
 
 
 def _rounding(S: Any) -> float:

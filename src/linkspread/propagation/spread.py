@@ -15,6 +15,8 @@ Array = np.ndarray
 
 # Rows of a tall matrix that are factorised at a time: few enough for a core's cache.
 QR_ROWS = 1 << 12
+# Rows that are turned and put in their places at a time.
+TURNED_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,7 @@ def compress(
     *,
     tol: float,
     rank: int | None = None,
+    orders: tuple[Array | None, Array | None] = (None, None),
 ) -> tuple[Array, Array, list[Array], float]:
     """Find short orthonormal bases for ``left @ core_k @ right.T``.
 
@@ -151,6 +154,9 @@ def compress(
         Relative error allowed for each product in Frobenius norm.
     rank : int, default=None
         Keep at most so many directions, the best ones for the first product.
+    orders : tuple of two ndarrays of int or None, default=(None, None)
+        Row i of a basis belongs to row ``order[i]``, where it is put; None leaves the
+        rows where they are.
 
     Returns
     -------
@@ -164,7 +170,22 @@ def compress(
     to_left, to_right, small, error = maps
     to_left, to_right = to_left.astype(left.dtype), to_right.astype(right.dtype)
     small = [product.astype(left.dtype) for product in small]
-    return left @ to_left, right @ to_right, small, error
+    bases = _turned(left, to_left, orders[0]), _turned(right, to_right, orders[1])
+    return *bases, small, error
+
+
+def _turned(tall: Array, turn: Array, order: Array | None) -> Array:
+    """Return ``tall @ turn``, each row where it belongs, without a second copy."""
+    if order is None:
+        return tall @ turn
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order), dtype=order.dtype)
+    turned = np.empty((len(tall), turn.shape[1]), np.result_type(tall, turn))
+    # Rows are read from anywhere and written in a row, which is faster than otherwise.
+    for start in range(0, len(tall), TURNED_ROWS):
+        own = slice(start, start + TURNED_ROWS)
+        np.matmul(tall[places[own]], turn, out=turned[own])
+    return turned
 
 
 def shorten(
