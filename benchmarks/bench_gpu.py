@@ -6,11 +6,7 @@ bytes or operations that cannot be avoided, over the rates measured in the same 
 """
 
 import argparse
-import datetime
-import importlib.metadata
 import json
-import os
-import platform
 import time
 import traceback
 from functools import partial
@@ -19,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import harness
 import linkspread as ls
 from gpu_details import (
     measure_code_parts,
@@ -290,38 +287,10 @@ PARTS = {
 }
 
 
-def environment(commit=""):
-    """Return the versions and the hardware; the package need not be installed."""
-    names = "numpy", "scipy", "scikit-learn", "numba"
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {
-        "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in names},
-        "cpu": _processor(),
-        "cores": os.cpu_count(),
-        "memory_gigabytes": round(pages / 1e9, 1),
-        "commit": commit,
-        "modified": not commit,
-        "date": datetime.date.today().isoformat(),
-    }
-
-
-def _processor():
-    """Return the name of the processor, as far as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    named = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-    return named[0] if named else platform.processor()
-
-
 def main(backend="cuda", sizes=FULL, parts=tuple(PARTS), output=None, commit=""):
     """Return every part's figures, or why it has none."""
     if backend == "cuda" and not torch.cuda.is_available():
-        from harness import DataMissingError
-
-        raise DataMissingError("needs a GPU, and torch sees none here")
+        raise harness.DataMissingError("needs a GPU, and torch sees none here")
     place = "cuda" if backend == "cuda" else "cpu"
     name = torch.cuda.get_device_name() if place == "cuda" else "torch on the processor"
     result = {"device": name, "torch": torch.__version__, "ceilings": ceilings(place)}
@@ -337,7 +306,7 @@ def main(backend="cuda", sizes=FULL, parts=tuple(PARTS), output=None, commit="")
         print(json.dumps(result[part]), flush=True)
         if output:
             output.mkdir(parents=True, exist_ok=True)
-            content = {"environment": environment(commit), "result": result}
+            content = {"environment": harness.environment(commit), "result": result}
             text = json.dumps(content, indent=2, default=float)
             (output / "gpu.json").write_text(text + "\n", encoding="utf-8")
     return result

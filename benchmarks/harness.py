@@ -127,14 +127,24 @@ def bandwidth_floor(n_bytes):
     return {"gigabytes_per_second": speed / 1e9, "seconds": n_bytes / speed}
 
 
-def environment():
+def environment(commit=None):
     """Return the versions, the hardware, the commit and the date.
+
+    Parameters
+    ----------
+    commit : str, default=None
+        Of the sources, where git cannot tell; there the package need not be installed.
 
     Returns
     -------
     environment : dict
     """
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    names = PACKAGES if commit is None else [p for p in PACKAGES if p != "linkspread"]
+    versions = {name: importlib.metadata.version(name) for name in names}
+    is_changed = not commit
+    if commit is None:
+        commit = _git("rev-parse", "--short", "HEAD")
+        is_changed = bool(_git("status", "--porcelain", "--", ":/src"))
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "python": platform.python_version(),
@@ -142,8 +152,8 @@ def environment():
         "cpu": name_processor(),
         "cores": cpu_count(),
         "memory_gigabytes": round(pages / 1e9, 1),
-        "commit": _git("rev-parse", "--short", "HEAD"),
-        "modified": bool(_git("status", "--porcelain", "--", ":/src")),
+        "commit": commit,
+        "modified": is_changed,
         "date": datetime.date.today().isoformat(),
     }
 

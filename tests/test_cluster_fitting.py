@@ -45,6 +45,20 @@ def test_spread_scores_and_graphs_are_those_of_one_machine(client, case, graph):
         assert abs(gap).max() < 1e-9
 
 
+def test_the_largest_spread_link_may_be_at_no_edge(client, case):
+    # Far apart: what spreads is largest between them, where the graph has no edge.
+    views, _ = case
+    far = np.argsort(views["text"][:, 0])
+    within = [(int(far[i]), int(far[-1 - i]), 1.0) for i in range(12)]
+    links = some_pairs() + ls.Links.from_pairs(within, between=("text", "text"))
+    graph = {"text": "cwa", "image": "knn"}
+    one, other = both(client, views, links, graph=graph, alpha=0.3)
+    gap = one.graphs_["text"].affinity_ - other.graphs_["text"].affinity_
+    assert abs(gap).max() < 1e-6
+    edges = one.graphs_["text"].neighbors.affinity_
+    assert not any(edges[i, j] for i, j, _ in within)
+
+
 def test_neighbours_ties_and_duplicates_are_those_of_one_machine(client):
     # Items on a grid have many neighbours at the same distance, and copies.
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 import linkspread as ls
 from cluster_cases import local_cluster, problem
+from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
 from linkspread.cluster.sharded_model import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards, write_shard
@@ -249,3 +250,33 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_model_that_was_there(
     cluster.fit_shards(model(alpha=0.4), views, labels, client=client, output=tmp_path)
     n_files = len(list((tmp_path / "vectors").iterdir()))
     assert n_files == len([name for name in before if name.startswith("vectors-")])
+
+
+def test_the_command_writes_shards_and_searches_in_them(
+    client, tmp_path, monkeypatch, capsys
+):
+    data = made_data()
+    write_views(tmp_path, data)
+    write_pairs(tmp_path, data)
+    line = (
+        "fit --view text=text.parquet --view image=image.parquet --links pairs.csv "
+        "--objective spread --n-neighbors 5 --output "
+    )
+    made = f"{line}made --shards --scheduler {client.scheduler.address}"
+    assert command(monkeypatch, tmp_path, line + "plain") == 0
+    assert command(monkeypatch, tmp_path, made) == 0
+    capsys.readouterr()
+    item = ls.load(tmp_path / "plain").items_["text"].ids[3]
+    answers = []
+    for name in ("plain", "made"):
+        asked = f"search {name} --source text --target image --id {item} --json"
+        assert command(monkeypatch, tmp_path, asked) == 0
+        answers.append(json.loads(capsys.readouterr().out)["queries"][0]["results"])
+    one, other = answers
+    assert [own["id"] for own in one] == [own["id"] for own in other]
+    assert command(monkeypatch, tmp_path, made) == 2
+    assert "holds shards. Add --overwrite" in capsys.readouterr().err
+    assert command(monkeypatch, tmp_path, made + " --overwrite") == 0
+    capsys.readouterr()
+    assert command(monkeypatch, tmp_path, line + "other --shards") == 2
+    assert "no `--scheduler` was given" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from linkspread import cluster
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.pending import tell_pending
 from linkspread.exceptions import LinkspreadError, UnknownItemError
@@ -27,6 +28,7 @@ __all__ = [
     "console",
     "default_who",
     "open_model",
+    "open_searched",
     "plain",
     "tell",
     "write_json",
@@ -61,6 +63,13 @@ Who = Annotated[
         show_default=False,
     ),
 ]
+
+
+def open_searched(path: Path, store: str | None = None) -> tuple[Any, Any]:
+    """Load a model to search in, or open shards, which have no folder of a model."""
+    if cluster.is_sharded(path):
+        return None, cluster.open_shards(path)
+    return open_model(path, store)
 
 
 def open_model(

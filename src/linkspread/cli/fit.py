@@ -45,6 +45,11 @@ from linkspread.cli.parameters import (
     choose_model,
 )
 from linkspread.cli.rendering import step_bar
+from linkspread.cli.sharded import (
+    check_shards_output,
+    fit_in_shards,
+    shared_folder,
+)
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.plan import FitPlan, plan_fit
 from linkspread.links.counts import count_links
@@ -58,7 +63,7 @@ ConfigOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
 # Options of this one call, which are no part of how the model was made.
-OF_THE_CALL = ("overwrite", "dry_run", "quiet", "scheduler", "store")
+OF_THE_CALL = ("overwrite", "dry_run", "quiet", "scheduler", "shards", "store")
 
 
 def run_fit(
@@ -91,6 +96,12 @@ def run_fit(
         str | None,
         typer.Option(help="Address of a Dask scheduler whose workers fit."),
     ] = None,
+    shards: Annotated[
+        bool,
+        typer.Option(
+            "--shards", help="Workers write the model in shards, for `search` alone."
+        ),
+    ] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the model in the folder.")
     ] = False,
@@ -107,12 +118,21 @@ def run_fit(
     typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
     options = gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
-    folder = check_output(options.get("output"), overwrite=overwrite or dry_run)
+    check = check_shards_output if shards else check_output
+    folder = check(options.get("output"), overwrite=overwrite or dry_run)
     with quiet_steps(3, quiet=quiet or dry_run) as step:
         step("Reading")
         inputs = read_inputs(options)
         if dry_run:
             _tell_plan(options, inputs, folder)
+            return
+        if shards:
+            step("Fitting and saving")
+            told = fit_in_shards(
+                choose_model(options, inputs), inputs, scheduler, folder
+            )
+            inputs.notes.append(told)
+            _tell_notes([] if quiet else inputs.notes)
             return
         inputs, pairs = _take_up(folder, store, inputs)
         step("Fitting")
@@ -161,10 +181,9 @@ def _fit(
         if scheduler is None:
             model.fit(inputs.views, inputs.links, ids=ids)
         else:
-            # The disk of the model is the one that all workers are most likely to see.
-            shared = folder.parent if folder.parent.is_dir() else None
             given = model, inputs.views, inputs.links
             with cluster.connect(scheduler) as client:
+                shared = shared_folder(folder)
                 cluster.fit(*given, client=client, ids=ids, folder=shared)
     inputs.notes.extend(dict.fromkeys(str(own.message) for own in caught))
     return model

@@ -48,8 +48,10 @@ class ItemContents:
         return content
 
 
-def read_contents(folder: ModelFolder) -> ItemContents:
+def read_contents(folder: ModelFolder | None) -> ItemContents:
     """Return what items are, or say why that is unknown and go on without."""
+    if folder is None:
+        return ItemContents()
     try:
         return ItemContents(folder.features())
     except (LinkspreadError, ImportError) as error:

@@ -63,7 +63,11 @@ class Asked:
 
 
 def read_questions(
-    folder: ModelFolder, model: Any, asked: Asked, source: str | None, target: Any
+    folder: ModelFolder | None,
+    model: Any,
+    asked: Asked,
+    source: str | None,
+    target: Any,
 ) -> tuple[str, str, list[Question]]:
     """Return the view that searches, the one that is searched, and the queries."""
     if asked.text is not None or asked.picture is not None:
@@ -119,11 +123,15 @@ def _row_questions(table: ViewTable, rows: tuple[str, ...]) -> list[Question]:
 
 
 def _new_content(
-    folder: ModelFolder, model: Any, asked: Asked, source: str | None, target: Any
+    folder: ModelFolder | None,
+    model: Any,
+    asked: Asked,
+    source: str | None,
+    target: Any,
 ) -> tuple[str, str, list[Question]]:
     """Return a new text or picture, described as the items of the model were."""
     kind = "text" if asked.picture is None else "picture"
-    features = folder.features()
+    features: Any = None if folder is None else folder.features()
     views = [] if features is None else [v for v in features.kinds
                                          if features.kinds[v] == kind]  # fmt: skip
     if source is None and len(views) == 1:

@@ -14,7 +14,7 @@ from linkspread.cli.asking import (
     Store,
     Target,
     console,
-    open_model,
+    open_searched,
     plain,
     tell,
     write_json,
@@ -100,7 +100,7 @@ def run_search(
     Exit status 1 means that nothing was found.
     """
     asked = Asked(id or [], query_file, tuple(row or ()), text, picture)
-    folder, loaded = open_model(model, store)
+    folder, loaded = open_searched(model, store)
     source, target, questions = read_questions(folder, loaded, asked, source, target)
     limits = {
         "only": read_limit(loaded, target, only, option="--only"),

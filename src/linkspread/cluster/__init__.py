@@ -5,7 +5,7 @@ from linkspread.cluster.fitting import ClusterReport, fit
 from linkspread.cluster.planning import ClusterPlan, plan
 from linkspread.cluster.session import Usage
 from linkspread.cluster.shard_fitting import fit_shards
-from linkspread.cluster.shard_folder import open_shards
+from linkspread.cluster.shard_folder import check_output, is_sharded, open_shards
 from linkspread.cluster.sharded_model import ShardedModel
 from linkspread.cluster.views import ChunkedView, open_view
 
@@ -15,9 +15,11 @@ __all__ = [
     "ClusterReport",
     "ShardedModel",
     "Usage",
+    "check_output",
     "connect",
     "fit",
     "fit_shards",
+    "is_sharded",
     "open_shards",
     "open_view",
     "plan",

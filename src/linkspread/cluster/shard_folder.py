@@ -43,7 +43,14 @@ from linkspread.storage.kinds import (
 )
 from linkspread.storage.manifest import MANIFEST
 
-__all__ = ["SHARDS", "VECTORS", "check_output", "open_shards", "write_head"]
+__all__ = [
+    "SHARDS",
+    "VECTORS",
+    "check_output",
+    "is_sharded",
+    "open_shards",
+    "write_head",
+]
 
 SHARDS = "linkspread shards"
 HEAD, VECTORS = "head", "vectors"
@@ -126,6 +133,20 @@ def check_output(path: str | os.PathLike[str]) -> Path:
             f"{str(folder)!r} holds something else. Give another path."
         )
     return folder
+
+
+def is_sharded(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds shards.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    sharded : bool
+    """
+    return Path(path, HEAD, MANIFEST).is_file()
 
 
 def write_head(

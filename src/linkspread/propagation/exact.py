@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from linkspread.propagation.filter import (
     unseen_response,
 )
 from linkspread.propagation.lowrank import ThinOperator, sketch
-from linkspread.propagation.ordering import renumber
+from linkspread.propagation.ordering import find_order, reorder
 from linkspread.propagation.parameters import (
     check_alpha_pair,
     check_beta,
@@ -302,12 +303,12 @@ def _from_thin(
     U, G, V = links.thin()
     # Large blocks are used again: pages of memory take time when they are first used.
     workspace = recurrence_terms(max(links.shape), U.shape[1], S_x.dtype)
-    left, order_x = _filtered(S_x, U, separable.left, workspace)
-    right, order_y = _filtered(S_y, V, separable.right, workspace)
+    orders = _find_orders((S_x, S_y), U.shape[1], separable.degrees)
+    left = _filtered(S_x, orders[0], U, separable.left, workspace)
+    right = _filtered(S_y, orders[1], V, separable.right, workspace)
     del workspace
     cores = [np.kron(core, G) for core in separable.cores]
     # Any order of the rows has the same bases; these are the shortest to put back.
-    orders = order_x, order_y
     return compress(left, right, cores, tol=tol, rank=rank, orders=orders)
 
 
@@ -350,14 +351,32 @@ def sketch_links(
     return sketch(operate(dtype, separable), tol=tol, rank=rank)
 
 
+def _find_orders(
+    graphs: tuple[sparse.csr_array, sparse.csr_array],
+    width: int,
+    degrees: tuple[int, int],
+) -> tuple[Array | None, Array | None]:
+    """Return an order of the nodes of each graph, found at the same time."""
+
+    def find(k: int) -> Array | None:
+        return find_order(graphs[k], width=width, n_steps=degrees[k])
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(find, (0, 1))
+    return one, other
+
+
 def _filtered(
-    S: sparse.csr_array, block: Any, functions: Array, workspace: Array
-) -> tuple[Array, Array | None]:
-    """Return filtered columns side by side, and the numbers that their rows have."""
-    n_steps = functions.shape[1] - 1
-    x = renumber(S, width=block.shape[1], n_steps=n_steps)
+    S: sparse.csr_array,
+    order: Array | None,
+    block: Any,
+    functions: Array,
+    workspace: Array,
+) -> Array:
+    """Return filtered columns side by side, the rows in the order."""
+    x = reorder(S, order)
     sums = filtered_sums(x.S, x.inwards(block), functions, workspace=workspace)
-    return sums.reshape(S.shape[0], -1), x.order
+    return sums.reshape(S.shape[0], -1)
 
 
 def _rounding(S: Any) -> float:

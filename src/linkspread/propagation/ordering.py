@@ -22,7 +22,7 @@ from scipy import sparse
 
 from linkspread.kernels import grow_order, renumber_rows
 
-__all__ = ["Numbering", "renumber"]
+__all__ = ["Numbering", "find_order", "renumber", "reorder"]
 
 Array = np.ndarray
 
@@ -106,31 +106,77 @@ def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
     Returns
     -------
     numbering : Numbering
-        With the graph as it is where it is small, where few products are coming,
-        where its neighbours are near already or where no order brings them nearer.
+        With the graph as it is where :func:`find_order` finds none.
+    """
+    return reorder(S, find_order(S, width=width, n_steps=n_steps))
+
+
+def reorder(S: sparse.csr_array, order: Array | None) -> Numbering:
+    """Give the nodes of a graph the numbers of an order.
+
+    Parameters
+    ----------
+    S : csr_array of shape (n, n)
+    order : ndarray of shape (n,) or None
+        None leaves the graph as it is.
+
+    Returns
+    -------
+    numbering : Numbering
+    """
+    if order is None:
+        return Numbering(S, None)
+    indptr = np.zeros_like(S.indptr)
+    np.cumsum(np.diff(S.indptr)[order], out=indptr[1:])
+    data, indices = np.empty_like(S.data), np.empty_like(S.indices)
+    places = _places(order)
+    renumber_rows(S.data, S.indices, S.indptr, order, places, data, indices, indptr)
+    return Numbering(sparse.csr_array((data, indices, indptr), shape=S.shape), order)
+
+
+def find_order(S: sparse.csr_array, *, width: int, n_steps: int) -> Array | None:
+    """Return an order of the nodes in which neighbours are near in memory.
+
+    Holds the interpreter for a moment only, so that two graphs can have two threads.
+
+    Parameters
+    ----------
+    S : csr_array of shape (n, n)
+    width : int
+    n_steps : int
+        As for :func:`renumber`.
+
+    Returns
+    -------
+    order : ndarray of shape (n,) or None
+        None where the graph is small, where few products are coming, where its
+        neighbours are near already or where no order brings them nearer.
     """
     row_bytes = max(width * S.dtype.itemsize, 1)
     if S.shape[0] * row_bytes < CACHE_BYTES or n_steps < LEAST_STEPS:
-        return Numbering(S, None)
+        return None
     reaches = [max(n_bytes // row_bytes, 1) for n_bytes in NEAR_BYTES]
     order = np.arange(S.shape[0], dtype=S.indices.dtype)
     before = _near_share(S, order, reaches)
     if before > 1 - LEAST_GAIN:
-        return Numbering(S, None)
+        return None
     n_common = round(NEEDED_SHARE * S.nnz / S.shape[0])
     needed = min(max(n_common, 2), MOST_NEEDED)
     grow_order(S.indices, S.indptr, needed, SPAN, order)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order), dtype=order.dtype)
-    after = _near_share(S, places, reaches)
+    after = _near_share(S, _places(order), reaches)
     logger.debug(
         "edges between nodes near in memory: %.0f %% as numbered, %.0f %% renumbered",
         100 * before,
         100 * after,
     )
-    if after < before + LEAST_GAIN:
-        return Numbering(S, None)
-    return Numbering(_permuted(S, order, places), order)
+    return order if after >= before + LEAST_GAIN else None
+
+
+def _places(order: Array) -> Array:
+    """Return where each node stands in an order."""
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order), dtype=order.dtype)
+    return places
 
 
 def _near_share(S: sparse.csr_array, places: Array, reaches: Sequence[int]) -> float:
@@ -143,12 +189,3 @@ def _near_share(S: sparse.csr_array, places: Array, reaches: Sequence[int]) -> f
     ends = places[rows].astype(np.int64).repeat(np.diff(sample.indptr))
     distances = np.abs(ends - places[sample.indices])
     return float(np.mean([np.mean(distances <= reach) for reach in reaches]))
-
-
-def _permuted(S: sparse.csr_array, order: Array, places: Array) -> sparse.csr_array:
-    """Return ``S[order][:, order]``."""
-    indptr = np.zeros_like(S.indptr)
-    np.cumsum(np.diff(S.indptr)[order], out=indptr[1:])
-    data, indices = np.empty_like(S.data), np.empty_like(S.indices)
-    renumber_rows(S.data, S.indices, S.indptr, order, places, data, indices, indptr)
-    return sparse.csr_array((data, indices, indptr), shape=S.shape)
