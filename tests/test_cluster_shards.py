@@ -226,6 +226,22 @@ def test_shards_hold_spread_links_only(client, case, tmp_path):
         )
 
 
+def manhattan(Q, X):
+    return np.abs(Q[:, None] - X).sum(axis=2)
+
+
+def test_a_metric_of_ones_own_is_refused_before_anything_is_built(
+    client, case, tmp_path
+):
+    views, _, labels = case
+    output = tmp_path / "shards"
+    with pytest.raises(LinkspreadError, match="view 'text': `metric` must be one of"):
+        cluster.fit_shards(
+            model(metric=manhattan), views, labels, client=client, output=output
+        )
+    assert not output.exists()
+
+
 def _limit_files(n_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
 

@@ -1,5 +1,7 @@
 """Views on the disk: any rows of them, and a sentence for every broken file."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,17 @@ def write(kind, table, path):
     if kind == "npy":
         np.save(path / "text.npy", table)
         return open_view(path / "text.npy", chunk_rows=5)
+    if kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        stored = zarr.open_array(
+            str(path / "text.zarr"),
+            mode="w",
+            shape=table.shape,
+            chunks=(4, 2),
+            dtype="f4",
+        )
+        stored[:] = table
+        return open_view(path / "text.zarr", chunk_rows=4)
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     frame = pa.table({f"f{j}": table[:, j] for j in range(table.shape[1])})
@@ -35,7 +48,9 @@ def write(kind, table, path):
     return open_view(folder)
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet", "npy folder", "parquet folder"])
+@pytest.mark.parametrize(
+    "kind", ["npy", "parquet", "npy folder", "parquet folder", "zarr"]
+)
 def test_chunks_ranges_and_single_rows_are_those_of_the_table(table, tmp_path, kind):
     view = write(kind, table, tmp_path)
     assert view.shape == table.shape and view.dtype == np.float32
@@ -106,3 +121,27 @@ def test_blocks_cover_all_rows_once(n_items, n_workers):
     assert np.concatenate([[0], *([b] for _, b in blocks)])[-1] == n_items
     assert all(a % 64 == 0 and a < b for a, b in blocks)
     assert len(blocks) <= 2 * n_workers or 256 * (blocks.boundaries[1]) <= 2**28
+
+
+def test_arrays_of_zarr_are_read_by_whole_chunks_of_theirs(
+    table, tmp_path, monkeypatch
+):
+    write("zarr", table, tmp_path)
+    monkeypatch.setattr("linkspread.cluster.view_files.CHUNK_BYTES", 110)  # nine rows
+    view = open_view(tmp_path / "text.zarr")
+    assert view.boundaries == (0, 8, 16, 23)
+    assert np.array_equal(view.rows(5, 20), table[5:20])
+
+
+def test_a_folder_that_is_no_array_of_zarr_is_told(tmp_path):
+    pytest.importorskip("zarr")
+    (tmp_path / "text.zarr").mkdir()
+    with pytest.raises(ViewError, match=r"whole .* files, got .*no array of zarr"):
+        open_view(tmp_path / "text.zarr")
+
+
+def test_zarr_that_is_not_installed_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    (tmp_path / "text.zarr").mkdir()
+    with pytest.raises(LinkspreadError, match=r"pip install 'linkspread\[zarr\]'"):
+        open_view(tmp_path / "text.zarr")

@@ -33,6 +33,7 @@ from linkspread.estimators.link_choice import (
 )
 from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.exceptions import LinkspreadError
+from linkspread.graphs.distances import METRICS
 from linkspread.graphs.normalize import row_sums
 from linkspread.links import Items
 from linkspread.parameter_checks import naming
@@ -97,8 +98,9 @@ def fit_shards(
         resolved = choose_links(links, opened.chunked).resolve(items)
         expected = plan_of(model, opened.chunked, resolved, session.n_workers)
         announce(str(expected), verbose=model.verbose)
-        (target / VECTORS).mkdir(parents=True, exist_ok=True)
         builder = GraphBuilder(model, session, opened, resolved, method)
+        _check_metrics(builder)
+        (target / VECTORS).mkdir(parents=True, exist_ok=True)
         sharded, blocks = _build_all(builder)
         pairs = {
             pair: _spread_pair(model, resolved, blocks, pair, target / VECTORS)
@@ -110,6 +112,16 @@ def fit_shards(
     result = open_shards(target, views=_lasting(opened), client=client)
     result.cluster_report_ = report
     return result
+
+
+def _check_metrics(builder: GraphBuilder) -> None:
+    """Refuse functions, which cannot be stored, before anything is built."""
+    for view, chosen in builder.choices.items():
+        if not isinstance(chosen["metric"], str):
+            raise LinkspreadError(
+                f"view {view!r}: `metric` must be one of {', '.join(METRICS)} for "
+                "shards, got a function, which cannot be stored. Use `cluster.fit`."
+            )
 
 
 def _build_all(

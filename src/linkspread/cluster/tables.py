@@ -180,4 +180,4 @@ def _items(view: ChunkedView, ids: Any) -> Any:
 
 def _missing(files: list[str]) -> str | None:
     """Return the first file that is not there."""
-    return next((file for file in files if not Path(file).is_file()), None)
+    return next((file for file in files if not Path(file).exists()), None)

@@ -21,17 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, ViewError, require
+from linkspread.cluster.view_files import KINDS, ZARR, read_chunk, survey_file
+from linkspread.exceptions import LinkspreadError, ViewError
 from linkspread.parameter_checks import check_count
 from linkspread.validation import check_table
 
 __all__ = ["ChunkedView", "open_view"]
 
 Array = np.ndarray
-
-KINDS = (".npy", ".parquet")
-# Of a chunk where the file itself has none: large enough to read at full speed.
-CHUNK_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -140,13 +137,7 @@ class ChunkedView:
         path, n_rows = self.files[k], self.boundaries[k + 1] - self.boundaries[k]
         name = f"{self.name}, chunk {k}"
         try:
-            if path.endswith(".npy"):
-                origin = self.origins[k]
-                part = np.load(path, mmap_mode="r")[origin : origin + n_rows]
-            else:
-                part = check_table(
-                    _parquet(path).read_row_group(self.origins[k]), view=name
-                )
+            part = read_chunk(path, self.origins[k], n_rows, name=name)
         except (OSError, EOFError, ValueError) as error:
             if isinstance(error, LinkspreadError):
                 raise
@@ -177,12 +168,13 @@ def open_view(
     ----------
     path : str or Path
         A .npy file, which is read by ranges of rows; a .parquet file, read by row
-        groups; or a folder of either, one chunk or more for each file, in the order
-        of their names.
+        groups; a folder of either, one chunk or more for each file, in the order of
+        their names; or an array in a .zarr folder (extra `zarr`), read by its chunks.
     name : str, default=None
         What messages call it; None takes the name of the file or folder.
     chunk_rows : int, default=None
-        Rows of a chunk of a .npy file; None takes 64 MB.
+        Rows of a chunk of a .npy file or zarr array; None takes 64 MB, of zarr whole
+        chunks of it.
 
     Returns
     -------
@@ -195,7 +187,7 @@ def open_view(
     chunks, widths, dtypes = [], [], []
     for file in _files(path, name):
         try:
-            own, n_features, dtype = _survey(file, chunk_rows)
+            own, n_features, dtype = survey_file(file, chunk_rows)
         except (OSError, EOFError, ValueError) as error:
             if isinstance(error, LinkspreadError):
                 raise
@@ -215,47 +207,18 @@ def open_view(
 
 def _files(path: Path, name: str) -> list[Path]:
     """Return the files that a view is made of, all of one kind."""
-    files = [path] if path.is_file() else []
-    if path.is_dir():
+    files = [path] if path.is_file() or path.suffix == ZARR else []
+    if path.is_dir() and not files:
         files = sorted(own for own in path.iterdir() if own.suffix in KINDS)
     kinds = {file.suffix for file in files}
-    if len(kinds) == 1 and kinds <= set(KINDS):
+    if len(kinds) == 1 and kinds <= {*KINDS, ZARR}:
         return files
     got = "none" if not files else f"files that end in {', '.join(sorted(kinds))}"
     raise ViewError(
-        f"view {name!r} must be a {' or '.join(KINDS)} file, or a folder of files of "
-        f"one of these kinds, got {got} at {path}. Write blocks of rows there with "
-        "`numpy.save`."
+        f"view {name!r} must be a {' or '.join(KINDS)} file, a folder of files of one "
+        f"of these kinds, or a {ZARR} folder, got {got} at {path}. Write blocks of "
+        "rows there with `numpy.save`."
     )
-
-
-def _survey(file: Path, chunk_rows: int | None) -> tuple[list, int, Any]:
-    """Return (origin, rows) of the chunks in a file, its columns and its precision."""
-    if file.suffix == ".parquet":
-        return _survey_parquet(file)
-    table = np.load(file, mmap_mode="r")
-    if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(f"a table of shape {table.shape}")
-    n_rows, n_features = table.shape
-    step = chunk_rows or max(CHUNK_BYTES // (n_features * table.itemsize), 1)
-    starts = range(0, n_rows, step)
-    single = np.float32 if table.dtype == np.float32 else np.float64
-    return [(a, min(step, n_rows - a)) for a in starts], n_features, single
-
-
-def _survey_parquet(file: Path) -> tuple[list, int, Any]:
-    """Return the row groups of a parquet file, its columns and its precision."""
-    opened = _parquet(file)
-    first = check_table(next(opened.iter_batches(batch_size=1)), view=file.name)
-    groups = [opened.metadata.row_group(k) for k in range(opened.num_row_groups)]
-    chunks = [(k, group.num_rows) for k, group in enumerate(groups) if group.num_rows]
-    return chunks, first.shape[1], first.dtype.type
-
-
-def _parquet(file: Any) -> Any:
-    """Open a parquet file."""
-    module = require("pyarrow.parquet", extra="tables", purpose="reading parquet")
-    return module.ParquetFile(file)
 
 
 def _check_widths(widths: list[int], name: str) -> None:

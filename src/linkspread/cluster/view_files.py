@@ -1,0 +1,97 @@
+"""The kinds of files that a view is read from, a chunk of rows at a time."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkspread.exceptions import require
+from linkspread.validation import check_table
+
+__all__ = ["KINDS", "ZARR", "read_chunk", "survey_file"]
+
+Array = np.ndarray
+
+KINDS = (".npy", ".parquet")
+ZARR = ".zarr"
+# Of a chunk where the file itself has none: large enough to read at full speed.
+CHUNK_BYTES = 1 << 26
+
+
+def survey_file(file: Path, chunk_rows: int | None) -> tuple[list, int, Any]:
+    """Return where the chunks of a file are, without reading them.
+
+    Parameters
+    ----------
+    file : Path
+    chunk_rows : int or None
+
+    Returns
+    -------
+    chunks : list of (origin, n_rows)
+        The first row of each, or its row group in parquet.
+    n_features : int
+    dtype : type
+        float32 or float64.
+    """
+    if file.suffix == ".parquet":
+        return _survey_parquet(file)
+    table = _zarr(file) if file.suffix == ZARR else np.load(file, mmap_mode="r")
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"a table of shape {table.shape}")
+    n_rows, n_features = table.shape
+    row_bytes = n_features * table.dtype.itemsize
+    step = chunk_rows or max(CHUNK_BYTES // row_bytes, 1)
+    if file.suffix == ZARR and chunk_rows is None:
+        # Part of a chunk takes as long to read as all of it.
+        step = max(step // table.chunks[0], 1) * table.chunks[0]
+    starts = range(0, n_rows, step)
+    single = np.float32 if table.dtype == np.float32 else np.float64
+    return [(a, min(step, n_rows - a)) for a in starts], n_features, single
+
+
+def read_chunk(path: str, origin: int, n_rows: int, *, name: str) -> Any:
+    """Return one chunk of a file, as far as the file has so many rows.
+
+    Parameters
+    ----------
+    path : str
+    origin : int
+        As from :func:`survey_file`.
+    n_rows : int
+    name : str
+        For messages.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_rows, n_features)
+    """
+    if path.endswith(".parquet"):
+        return check_table(_parquet(path).read_row_group(origin), view=name)
+    if path.endswith(ZARR):
+        return np.asarray(_zarr(path)[origin : origin + n_rows])
+    return np.load(path, mmap_mode="r")[origin : origin + n_rows]
+
+
+def _survey_parquet(file: Path) -> tuple[list, int, Any]:
+    """Return the row groups of a parquet file, its columns and its precision."""
+    opened = _parquet(file)
+    first = check_table(next(opened.iter_batches(batch_size=1)), view=file.name)
+    groups = [opened.metadata.row_group(k) for k in range(opened.num_row_groups)]
+    chunks = [(k, group.num_rows) for k, group in enumerate(groups) if group.num_rows]
+    return chunks, first.shape[1], first.dtype.type
+
+
+def _parquet(file: Any) -> Any:
+    """Open a parquet file."""
+    module = require("pyarrow.parquet", extra="tables", purpose="reading parquet")
+    return module.ParquetFile(file)
+
+
+def _zarr(file: Any) -> Any:
+    """Open an array of zarr, to read only."""
+    zarr = require("zarr", extra="zarr", purpose="reading zarr")
+    try:
+        return zarr.open_array(str(file), mode="r")
+    except Exception as error:  # of many kinds, by the version of zarr
+        raise ValueError(f"no array of zarr ({error})") from error
