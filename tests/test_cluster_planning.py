@@ -44,6 +44,21 @@ def test_files_and_tables_have_the_same_plan(tmp_path):
     assert "fit by 3 workers" in str(plans[0])
 
 
+def test_cells_are_counted_where_they_are_used(monkeypatch):
+    pytest.importorskip("faiss")
+    views, links = problem()
+    plans = []
+    for slow in (1e9, 0.0):
+        monkeypatch.setattr("linkspread.cluster.cells.SLOW_SECONDS", slow)
+        plans.append(cluster.plan(ls.LinkSpreading(), views, links, n_workers=3))
+    exact, cells = plans
+    sent = 2 * sum(len(X) * (X.shape[1] / 4 + 8) for X in views.values())
+    assert cells.moved_bytes - exact.moved_bytes == pytest.approx(sent, abs=2)
+    assert cells.worker_bytes > exact.worker_bytes + 100e6
+    codes = cluster.plan(ls.LinkSpreading(graph="sr"), views, links, n_workers=3)
+    assert codes.worker_bytes == exact.worker_bytes
+
+
 def test_fits_of_ridge_are_said_not_to_be_counted():
     model = ls.LinkSpreading(objective="ridge")
     plan = cluster.plan(model, *problem(), n_workers=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.cluster.cells import choose_search
 from linkspread.cluster.products import SLAB_BYTES
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.views import ChunkedView, open_view
@@ -29,6 +30,9 @@ __all__ = ["ClusterPlan", "plan", "plan_of"]
 INDEX_BYTES = 4
 # Ids and distances of neighbours, as a search returns them.
 FOUND_BYTES = 12
+# What a search through cells takes however small its blocks are, and keeps: faiss,
+# compiled loops, tiles, candidates of the rows in hand.
+CELL_SEARCH_BYTES = 140e6
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,7 @@ def plan_of(
     views = {v: _ViewCost(X, choices[v], n_workers) for v, X in tables.items()}
     rounds, moved, peaks, vectors = 0, 0.0, [], 0.0
     held = sum(own.held_bytes for own in views.values())
+    held += CELL_SEARCH_BYTES * any(own.has_cells for own in views.values())
     for a, b in linked_pairs(links, tables) if model.objective == "spread" else ():
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
         width, n_passes = working_width(Z, largest_rank(Z, model.rank))
@@ -173,6 +178,10 @@ class _ViewCost:
         row_bytes = self.n_features * self.itemsize
         self.blocks = cut_rows(self.n_items, row_bytes, n_workers=n_workers)
         self.table_bytes = self.n_items * row_bytes
+        # Codes are searched exactly, as a fit does if not told otherwise.
+        is_coded = chosen["graph"] in ("sr", "csr")
+        searched = X, self.n_neighbors, chosen["metric"], n_workers
+        self.has_cells = not is_coded and choose_search("auto", *searched) != "exact"
 
     @property
     def read_bytes(self) -> float:
@@ -195,13 +204,19 @@ class _ViewCost:
         elsewhere = (self.n_workers - 1) / self.n_workers
         pieces = self.edge_bytes + INDEX_BYTES * len(self.blocks) * self.n_items
         vectors = 2 * 8 * self.n_items * self.n_workers
-        return elsewhere * pieces + vectors + 2 * self.graph_bytes
+        cells = (self.n_workers - 1) * self.cell_bytes
+        return elsewhere * pieces + vectors + cells + 2 * self.graph_bytes
+
+    @property
+    def cell_bytes(self) -> float:
+        """Of the cells of all blocks, which every worker gets."""
+        return self.has_cells * self.n_items * (self.n_features / 4 + 8)
 
     @property
     def held_bytes(self) -> float:
         """What a worker holds to the end: edges, and the normalised graph."""
         share = (self.edge_bytes + self.graph_bytes) / self.n_workers
-        return share + 2 * 8 * self.n_items
+        return share + 2 * 8 * self.n_items + self.cell_bytes
 
     @property
     def building_bytes(self) -> float:
