@@ -78,6 +78,30 @@ def test_a_killed_worker_changes_nothing(client, monkeypatch, graph, objective, 
     )
 
 
+@pytest.mark.parametrize("stage", ["spreading over image", "vectors of text"])
+def test_a_killed_worker_changes_nothing_in_shards(
+    client, monkeypatch, tmp_path, stage
+):
+    client.wait_for_workers(3, timeout=120)
+    murder = Murder(client, stage)
+    for name in ("finish", "wait"):
+        monkeypatch.setattr(Session, name, murder(getattr(Session, name)))
+    views, links = problem()
+    one = ls.LinkSpreading(n_neighbors=10).fit(views, links)
+    shards = cluster.fit_shards(
+        ls.LinkSpreading(n_neighbors=10),
+        views,
+        links,
+        client=client,
+        output=tmp_path,
+    )
+    assert len(murder.killed) == 1
+    assert largest_difference(one, shards) < 1e-6
+    pair = shards.pairs_["text", "image"]
+    kept = {file.name for file in (*pair.left.files, *pair.right.files)}
+    assert {path.name for path in (tmp_path / "vectors").iterdir()} == kept
+
+
 class Counting(SchedulerPlugin):
     """Count the blocks of rows that were searched."""
 
