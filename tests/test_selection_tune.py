@@ -11,7 +11,7 @@ from linkspread.datasets import make_views
 from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.selection import LabelFolds, score_search, tune
+from linkspread.selection import LabelFolds, runners, score_search, tune
 from linkspread.selection.folds import item_trials, link_trials
 from linkspread.selection.grids import expand_grid, group_settings
 from linkspread.selection.runners import ModelRunner
@@ -286,3 +286,15 @@ def test_folds_of_items_need_labels(data):
     links = Links.from_matched(("text", "image"), 60)
     with pytest.raises(LinkError, match="where no item has a label, got 'items'"):
         tune(data.views(), links, GRID, folds="items")
+
+
+def test_new_items_are_searched_once_for_all_settings(data, known, monkeypatch):
+    calls = []
+    search = runners.similarities
+    monkeypatch.setattr(
+        runners, "similarities", lambda *a, **k: calls.append(1) or search(*a, **k)
+    )
+    asked = {"n_splits": 3, "protocol": "inductive"}
+    model = LinkSpreading(n_neighbors=5)
+    tune(data.views(), known, GRID, model=model, **asked)
+    assert len(calls) == 3 * 2  # for each fold, queries of each view

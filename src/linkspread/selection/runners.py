@@ -228,6 +228,8 @@ class _Arrows:
         self.unseen = any(is_table(q.rows) for q in trial.questions)
 
         self.spreads: dict[tuple[str, str], SettingsSpread] = {}
+        # Views, new items and their similarities, which all settings share.
+        self._nears: list[tuple[str, Any, Any]] = []
 
     def run(self) -> Iterator[ScoreBlock]:
         """Yield the scores of each model, from shared functions where these fit."""
@@ -299,8 +301,13 @@ class _Arrows:
         return spreads
 
     def _near(self, rows: Any, view: str) -> Any:
-        """Return the similarities of new items to the fitted ones."""
-        return similarities(self.graphs[view][0], rows, view=view)
+        """Return the similarities of new items to the fitted ones, searched once."""
+        for known, asked, near in self._nears:
+            if known == view and asked is rows:
+                return near
+        near = similarities(self.graphs[view][0], rows, view=view)
+        self._nears.append((view, rows, near))
+        return near
 
 
 def _spread_together(trials: Sequence[_Arrows]) -> bool:
