@@ -13,7 +13,7 @@ import linkspread as ls
 from cluster_cases import local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
-from linkspread.cluster.sharded_model import ShardIndex
+from linkspread.cluster.shard_index import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards, write_shard
 from linkspread.exceptions import LinkspreadError, ModelError, ViewError
 from linkspread.retrieval import ItemIndex
@@ -201,7 +201,7 @@ def test_a_manifest_cannot_name_files_elsewhere(both, tmp_path):
     document = json.loads(text.replace(name, "../../" + name))
     document["sha256"] = checksum({k: v for k, v in document.items() if k != "sha256"})
     manifest.write_text(json.dumps(document))
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="parts of a VectorShards must fit"):
         cluster.open_shards(copied)
 
 

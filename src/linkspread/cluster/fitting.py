@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linkspread.cluster.graph_builder import GraphBuilder
+from linkspread.cluster.graph_builder import GraphBuilder, open_fit
 from linkspread.cluster.model_parts import (
     fit_spread,
     model_graph,
     ridge_objective,
     without_cluster,
 )
-from linkspread.cluster.planning import ClusterPlan, plan_of
+from linkspread.cluster.planning import ClusterPlan
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.session import Session, Usage
-from linkspread.cluster.tables import OpenViews, check_files, open_views
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
-from linkspread.estimators.link_choice import choose_links, linked_pairs
+from linkspread.estimators.link_choice import linked_pairs
 from linkspread.estimators.objective import Objective
 from linkspread.estimators.parameters import (
     check_alphas,
@@ -27,7 +26,7 @@ from linkspread.estimators.parameters import (
 )
 from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.exceptions import LinkspreadError
-from linkspread.links import Items, Links
+from linkspread.links import Items
 from linkspread.parameter_checks import naming
 from linkspread.progress import announce
 
@@ -93,14 +92,10 @@ def fit(
     check_parameters(model)
     check_supported(model)
     session = Session(client, verbose=model.verbose)
-    with open_views(views, ids, folder) as opened:
-        check_files(session, opened.chunked)
-        items = {v: Items(opened.ids[v], view=v) for v in opened.chunked}
-        resolved = choose_links(links, opened.chunked).resolve(items)
-        expected = plan_of(model, opened.chunked, resolved, session.n_workers)
-        announce(str(expected), verbose=model.verbose)
-        _ClusterFit(model, session, opened, resolved, method).run(items)
-    model.cluster_report_ = ClusterReport(expected, session.usage())
+    given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
+    with open_fit(model, session, views, links, **given) as opened:
+        _ClusterFit(opened.builder).run(opened.items)
+    model.cluster_report_ = ClusterReport(opened.expected, session.usage())
     announce(str(model.cluster_report_.usage), verbose=model.verbose)
     return model
 
@@ -110,26 +105,14 @@ class _ClusterFit:
 
     Parameters
     ----------
-    model : LinkSpreading
-    session : Session
-    opened : OpenViews
-    links : Links
-        Resolved.
-    method : str
-        Of the search for neighbours.
+    builder : GraphBuilder
+        With the model, the workers, the views and the links.
     """
 
-    def __init__(
-        self,
-        model: LinkSpreading,
-        session: Session,
-        opened: OpenViews,
-        links: Links,
-        method: str,
-    ) -> None:
-        self.model, self.session = model, session
-        self.opened, self.links, self.method = opened, links, method
-        self.alphas = check_alphas(model.alpha, opened.chunked)
+    def __init__(self, builder: GraphBuilder) -> None:
+        self.builder, self.model = builder, builder.model
+        self.opened, self.links = builder.opened, builder.links
+        self.alphas = check_alphas(self.model.alpha, self.opened.chunked)
         self.report = FitReport()
 
     def run(self, items: Mapping[str, Items]) -> None:
@@ -154,13 +137,10 @@ class _ClusterFit:
     def _graphs(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, BlockGraph]]:
         """Build the graph of every view, and report on each."""
         graphs, normalized, blocks = {}, {}, {}
-        builder = GraphBuilder(
-            self.model, self.session, self.opened, self.links, self.method
-        )
         for view in self.opened.chunked:
             start = time.perf_counter()
             with naming(view):
-                built, links, context = builder.build(view)
+                built, links, context = self.builder.build(view)
                 blocks[view] = built.normalized()
                 graphs[view] = model_graph(
                     built, links, self.opened.table(view), context

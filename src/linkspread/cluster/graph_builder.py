@@ -1,21 +1,79 @@
 """The graphs of all views of a fit, built by the workers and left with them."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from linkspread.cluster.model_parts import build_view_graph
+from linkspread.cluster.planning import ClusterPlan, plan_of
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.session import Session
-from linkspread.cluster.tables import OpenViews
+from linkspread.cluster.tables import OpenViews, check_files, open_views
 from linkspread.cluster.view_graphs import BuiltGraph, find_neighborhoods
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import choose_graphs
 from linkspread.estimators.graph_kinds import GRAPHS, GraphContext
+from linkspread.estimators.link_choice import choose_links
 from linkspread.estimators.parameters import check_adjustment, check_alphas
 from linkspread.exceptions import LinkspreadError
-from linkspread.links import Links
+from linkspread.links import Items, Links
+from linkspread.progress import announce
 
-__all__ = ["GraphBuilder"]
+__all__ = ["GraphBuilder", "OpenedFit", "open_fit"]
+
+
+class OpenedFit(NamedTuple):
+    """What a fit begins with.
+
+    Attributes
+    ----------
+    builder : GraphBuilder
+    items : dict from str to Items
+    expected : ClusterPlan
+    """
+
+    builder: "GraphBuilder"
+    items: dict[str, Items]
+    expected: ClusterPlan
+
+
+@contextmanager
+def open_fit(
+    model: LinkSpreading,
+    session: Session,
+    views: Any,
+    links: Any,
+    *,
+    ids: Mapping[str, Any] | None,
+    folder: Any,
+    method: str,
+) -> Iterator[OpenedFit]:
+    """Open the views of a fit, check everything, and say what it will take.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+    session : Session
+    views : mapping from str to path, ChunkedView or table
+    links : Links, or mapping from str to labels
+    ids : mapping from str to array-like of shape (n_items,) or None
+    folder : str, Path or None
+        For tables in memory, which stay there as long as the context.
+    method : str
+        Of the search for neighbours.
+
+    Yields
+    ------
+    opened : OpenedFit
+    """
+    with open_views(views, ids, folder) as opened:
+        check_files(session, opened.chunked)
+        items = {v: Items(opened.ids[v], view=v) for v in opened.chunked}
+        resolved = choose_links(links, opened.chunked).resolve(items)
+        expected = plan_of(model, opened.chunked, resolved, session.n_workers)
+        builder = GraphBuilder(model, session, opened, resolved, method)
+        announce(str(expected), verbose=model.verbose)
+        yield OpenedFit(builder, items, expected)
 
 
 class GraphBuilder:

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.cluster.fitting import ClusterReport, check_supported
-from linkspread.cluster.graph_builder import GraphBuilder
-from linkspread.cluster.planning import plan_of
+from linkspread.cluster.graph_builder import GraphBuilder, open_fit
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.shard_folder import (
@@ -22,12 +21,11 @@ from linkspread.cluster.shard_folder import (
 )
 from linkspread.cluster.sharded_model import ShardedModel, ShardedPair, ShardedView
 from linkspread.cluster.spreading import spread_blocks
-from linkspread.cluster.tables import OpenViews, check_files, open_views
+from linkspread.cluster.tables import OpenViews
 from linkspread.cluster.vector_shards import VectorShards, write_shard
 from linkspread.cluster.view_graphs import BuiltGraph
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.link_choice import (
-    choose_links,
     largest_rank,
     linked_pairs,
 )
@@ -35,7 +33,6 @@ from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs.distances import METRICS
 from linkspread.graphs.normalize import row_sums
-from linkspread.links import Items
 from linkspread.parameter_checks import naming
 from linkspread.progress import announce
 from linkspread.propagation.exact import spread_responses
@@ -92,24 +89,20 @@ def fit_shards(
         )
     target = check_output(output)
     session = Session(client, verbose=model.verbose)
-    with open_views(views, ids, folder) as opened:
-        check_files(session, opened.chunked)
-        items = {v: Items(opened.ids[v], view=v) for v in opened.chunked}
-        resolved = choose_links(links, opened.chunked).resolve(items)
-        expected = plan_of(model, opened.chunked, resolved, session.n_workers)
-        announce(str(expected), verbose=model.verbose)
-        builder = GraphBuilder(model, session, opened, resolved, method)
+    given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
+    with open_fit(model, session, views, links, **given) as opened:
+        builder = opened.builder
         _check_metrics(builder)
         (target / VECTORS).mkdir(parents=True, exist_ok=True)
         sharded, blocks = _build_all(builder)
         pairs = {
-            pair: _spread_pair(model, resolved, blocks, pair, target / VECTORS)
-            for pair in linked_pairs(resolved, opened.chunked)
+            pair: _spread_pair(model, builder.links, blocks, pair, target / VECTORS)
+            for pair in linked_pairs(builder.links, builder.opened.chunked)
         }
-        write_head(target, items, resolved, pairs, sharded)
-    report = ClusterReport(expected, session.usage())
+        write_head(target, opened.items, builder.links, pairs, sharded)
+    report = ClusterReport(opened.expected, session.usage())
     announce(str(report.usage), verbose=model.verbose)
-    result = open_shards(target, views=_lasting(opened), client=client)
+    result = open_shards(target, views=_lasting(builder.opened), client=client)
     result.cluster_report_ = report
     return result
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.cluster.neighbors import nearest_in_chunks
-from linkspread.cluster.session import Session, alone
+from linkspread.cluster.shard_index import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards
 from linkspread.cluster.views import ChunkedView
 from linkspread.estimators.cross_view_search import CrossViewSearch
@@ -20,11 +20,9 @@ from linkspread.graphs import normalize_rows
 from linkspread.graphs.edge_weights import weigh_new
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_name
-from linkspread.retrieval.best import best_entries
-from linkspread.retrieval.rank import count_open, rank
 from linkspread.validation import check_table
 
-__all__ = ["ShardIndex", "ShardedModel", "ShardedPair", "ShardedView"]
+__all__ = ["ShardedModel", "ShardedPair", "ShardedView"]
 
 Array = np.ndarray
 # Graphs in which a new item has the neighbours that a fitted one would have.
@@ -239,108 +237,3 @@ class ShardedModel(CrossViewSearch):
             n_items=table.shape[0],
         )
         return normalize_rows(affinities, own.degrees)
-
-
-class ShardIndex:
-    """Find items by inner product among vectors in shards.
-
-    Parameters
-    ----------
-    shards : VectorShards
-    folder : str or Path
-    client : distributed.Client, default=None
-        Its workers search the shards at the same time; None searches one after the
-        other here.
-    """
-
-    def __init__(
-        self, shards: VectorShards, folder: str | os.PathLike[str], client: Any = None
-    ) -> None:
-        self.shards, self.folder, self.client = shards, str(folder), client
-        self.method_, self.recall_ = "exact", 1.0
-
-    def search(
-        self,
-        vectors: Array,
-        *,
-        n_results: int,
-        only: Array | None = None,
-        barred: Any = None,
-        backend: str = "auto",
-    ) -> tuple[Array, Array]:
-        """Return the items with the largest inner products for each query.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n_queries, rank)
-        n_results : int
-        only : ndarray of int of shape (n_open,), default=None
-        barred : csr_array of shape (n_queries, n_items), default=None
-        backend : str, default="auto"
-            All as of `ItemIndex.search`.
-
-        Returns
-        -------
-        positions, scores : ndarray of shape (n_queries, n_found)
-        """
-        n_found = min(n_results, count_open(self.shards.n_items, only, barred))
-        most_barred = (
-            0 if barred is None else int(np.diff(barred.indptr).max(initial=0))
-        )
-        tasks = [
-            (self.shards, k, self.folder, vectors, own, n_found + most_barred, backend)
-            for k, own in self._open_of(only)
-        ]
-        found = self._run(tasks)
-        nothing = np.zeros((len(vectors), 0))
-        positions = np.hstack([nothing.astype(int), *(own for own, _ in found)])
-        scores = np.hstack([nothing.astype(vectors.dtype), *(own for _, own in found)])
-        _bar(positions, scores, barred)
-        # In order, so that equal scores come in the order of the items.
-        order = np.argsort(positions, axis=1)
-        positions, scores = (
-            np.take_along_axis(own, order, axis=1) for own in (positions, scores)
-        )
-        places, scores = best_entries(scores, n_found)
-        return np.take_along_axis(positions, places, axis=1), scores
-
-    def _open_of(self, only: Array | None) -> list[tuple[int, Array | None]]:
-        """Return the shards that may be searched, and which of their items."""
-        if only is None:
-            return [(k, None) for k in range(len(self.shards.files))]
-        cuts = np.searchsorted(only, self.shards.boundaries)
-        return [
-            (k, only[cuts[k] : cuts[k + 1]] - start)
-            for k, start, _ in self.shards.ranges()
-            if cuts[k + 1] > cuts[k]
-        ]
-
-    def _run(self, tasks: list[tuple[Any, ...]]) -> list[tuple[Array, Array]]:
-        """Search shards, by the workers if there are any."""
-        if self.client is None:
-            return [_search_shard(*task) for task in tasks]
-        session = Session(self.client)
-        return session.fetch([session.submit(_search_shard, *task) for task in tasks])
-
-
-@alone
-def _search_shard(
-    shards: VectorShards,
-    k: int,
-    folder: str,
-    vectors: Array,
-    only: Array | None,
-    n_results: int,
-    backend: str,
-) -> tuple[Array, Array]:
-    """Return the best items of one shard, by their positions in the view."""
-    rows = shards.read(k, folder)
-    found, scores = rank(vectors, rows, n_results=n_results, only=only, backend=backend)
-    return found + shards.boundaries[k], scores
-
-
-def _bar(positions: Array, scores: Array, barred: Any) -> None:
-    """Give what a query may not find the lowest score, in place."""
-    for i, row in enumerate(positions if barred is not None else ()):
-        own = barred.indices[barred.indptr[i] : barred.indptr[i + 1]]
-        scores[i, np.isin(row, own)] = -np.inf

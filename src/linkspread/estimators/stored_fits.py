@@ -48,7 +48,7 @@ from linkspread.storage.kinds import (
     sequence,
 )
 
-__all__ = ["STAND_INS", "STORED_FITS"]
+__all__ = ["METRIC", "STAND_INS", "STORED_FITS"]
 
 Array = np.ndarray
 

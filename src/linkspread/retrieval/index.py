@@ -12,7 +12,7 @@ from linkspread.retrieval.best import best_entries
 from linkspread.retrieval.cells import ItemCells
 from linkspread.retrieval.rank import count_open, rank
 
-__all__ = ["ItemIndex", "METHODS", "choose_method"]
+__all__ = ["ItemIndex", "METHODS", "choose_method", "most_barred", "without_barred"]
 
 Array = np.ndarray
 
@@ -122,13 +122,13 @@ class ItemIndex:
             Always exact.
         """
         n_found = min(n_results, count_open(len(self.items), only, barred))
-        n_tried = n_found + _most_barred(barred)
+        n_tried = n_found + most_barred(barred)
         asked = {"n_results": n_found, "only": only, "barred": barred}
         asked["backend"] = backend
         if self._looks_through_all(n_tried, only) or len(vectors) == 0:
             return rank(vectors, self.items, **asked)
         tried = self._cells.search(vectors, n_tried, only=only)
-        found, scores = self._order(vectors, _without(tried, barred), n_found)
+        found, scores = self._order(vectors, without_barred(tried, barred), n_found)
         few = np.flatnonzero(scores[:, -1] == -np.inf)
         if len(few):
             asked["barred"] = None if barred is None else barred[few]
@@ -190,13 +190,32 @@ def _sample(queries: Array | None, items: Array) -> Array:
     return queries[rng.choice(len(queries), n_sampled, replace=False)]
 
 
-def _most_barred(barred: Any) -> int:
-    """Return the largest number of items that a query may not find."""
+def most_barred(barred: Any) -> int:
+    """Return the largest number of items that a query may not find.
+
+    Parameters
+    ----------
+    barred : csr_array of shape (n_queries, n_items) or None
+
+    Returns
+    -------
+    n_items : int
+    """
     return 0 if barred is None else int(np.diff(barred.indptr).max(initial=0))
 
 
-def _without(tried: Array, barred: Any) -> Array:
-    """Return positions with -1 in place of what a query may not find."""
+def without_barred(tried: Array, barred: Any) -> Array:
+    """Return positions with -1 in place of what a query may not find.
+
+    Parameters
+    ----------
+    tried : ndarray of int of shape (n_queries, n_tried)
+    barred : csr_array of shape (n_queries, n_items) or None
+
+    Returns
+    -------
+    tried : ndarray of int of shape (n_queries, n_tried)
+    """
     if barred is None:
         return tried
     tried = tried.copy()
