@@ -6,7 +6,14 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from linkspread import Links, LinkSpreading
-from linkspread.baselines import LabelSpreadingMatching, SemanticMatching
+from linkspread.baselines import (
+    BilinearRidge,
+    CorrelationMatching,
+    KernelSmoother,
+    LabelSpreadingMatching,
+    RowThenColumn,
+    SemanticMatching,
+)
 from linkspread.datasets import make_views
 from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.exceptions import LinkError, LinkspreadError
@@ -14,7 +21,6 @@ from linkspread.metrics import mean_average_precision
 from linkspread.selection import LabelFolds, runners, score_search, tune
 from linkspread.selection.folds import item_trials, link_trials
 from linkspread.selection.grids import expand_grid, group_settings
-from linkspread.selection.runners import ModelRunner
 
 GRID = {"alpha": {"text": [0.05, 0.6], "image": [0.3]}, "beta": [0.5, 0.95]}
 
@@ -41,12 +47,13 @@ def pairs_of(data, n_pairs, seed=0):
 
 def plain_scores(trials, settings, model):
     """Fit every setting anew and measure it, without any sharing."""
-    runner = ModelRunner(model)
+
+    def measured(trial, setting):
+        fitted = clone(model).set_params(**setting).fit(trial.views, trial.links)
+        return trial.measure(fitted.scores)
+
     return [
-        [
-            np.mean([v for t in fold for v in t.measure(next(runner.run(t, {}, [s])))])
-            for fold in trials
-        ]
+        [np.mean([v for t in fold for v in measured(t, s)]) for fold in trials]
         for s in settings
     ]
 
@@ -80,6 +87,49 @@ def test_pairs_score_as_single_fits_do(data, n_pairs):
     expected = plain_scores(trials, expand_grid(grid), model)
     # The sketch of a small rank is not quite the truncation of a larger one.
     assert np.allclose(tuning.fold_scores, expected, atol=0.05)
+
+
+BOTH_ALPHAS = {"alpha": {"text": [0.05, 0.9], "image": [0.3, 0.8]}}
+RIVALS_OF_LABELS = [
+    (SemanticMatching(), {"C": {"text": [0.01, 1.0], "image": [0.1, 10.0]}}),
+    (SemanticMatching(classifier="svm", cv=2), {"width": [0.25, 1.0], "C": [1.0]}),
+    (LabelSpreadingMatching(), {**BOTH_ALPHAS, "n_neighbors": [5, 9]}),
+    (RowThenColumn(), {**BOTH_ALPHAS, "n_neighbors": [5, 9]}),
+]
+RIVALS_OF_PAIRS = [
+    (RowThenColumn(n_neighbors=8), {**BOTH_ALPHAS, "rank": [4, None]}),
+    (CorrelationMatching(), {"n_components": [2, 4], "reg": [0.01, 1.0]}),
+    (BilinearRidge(), {"n_components": [2, 4], "ridge": [0.01, 1.0]}),
+    (KernelSmoother(), {"width": {"text": [0.15, 1.0], "image": [0.3, 0.5]}}),
+]
+
+
+@pytest.mark.parametrize(("model", "grid"), RIVALS_OF_LABELS)
+def test_rivals_share_work_and_score_as_single_fits_do(data, known, model, grid):
+    tuning = tune(data.views(), known, grid, model=model, n_splits=3)
+    links = Links.from_labels(known)
+    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
+    settings = expand_grid(grid)
+    expected = plain_scores(trials, settings, model)
+    assert np.allclose(tuning.fold_scores, expected, atol=1e-9)
+    assert len(np.unique(np.round(tuning.scores, 6))) > len(settings) // 2
+
+
+@pytest.mark.parametrize(("model", "grid"), RIVALS_OF_PAIRS)
+def test_rivals_of_pairs_share_work_and_score_as_single_fits_do(data, model, grid):
+    links = pairs_of(data, 150)
+    tuning = tune(data.views(), links, grid, model=model, n_splits=3)
+    trials = link_trials(
+        data.views(),
+        links.resolve({"text": 120, "image": 120}),
+        n_splits=3,
+        n_repeats=1,
+        random_state=0,
+    )
+    settings = expand_grid(grid)
+    expected = plain_scores(trials, settings, model)
+    assert np.allclose(tuning.fold_scores, expected, atol=1e-9)
+    assert len(np.unique(np.round(tuning.scores, 6))) > len(settings) // 2
 
 
 def test_the_best_model_is_a_copy_with_the_best_parameters(data, known):
