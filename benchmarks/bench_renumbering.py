@@ -2,11 +2,11 @@
 
 Nearest-neighbour graphs of `make_views`, whose items come in random order: 20
 neighbours, found through faiss, 32 classes, 1 % of the labels known, single precision.
-Both cases alternate in the same run; seconds include finding the order. The runs are in
-a process that keeps the memory it has freed: on a virtual machine, the first use of a
-page can take as long as all later ones, which says nothing of either order.
-``python benchmarks/bench_renumbering.py --sizes 20000 100000`` prints one as JSON, and
-returns freed memory as processes do.
+All sizes and both cases take turns in the same run; seconds include finding the order.
+The runs are in a process that keeps the memory it has freed: on a virtual machine, the
+first use of a page can take as long as all later ones, which says nothing of either
+order. ``python benchmarks/bench_renumbering.py --sizes 20000 100000`` prints one as
+JSON, and returns freed memory as processes do.
 """
 
 import argparse
@@ -72,29 +72,7 @@ def difference(inputs):
     return float(np.linalg.norm(blocks[0] - blocks[1]) / np.linalg.norm(blocks[0]))
 
 
-def measure_size(size, *, repeats):
-    """Return the seconds of whole propagations, either way in turn."""
-    inputs = setup(size)
-    apart = difference(inputs)  # and everything is compiled
-    seconds = {name: [] for name in CASES}
-    for _ in range(repeats):
-        for name, case in CASES.items():
-            timing = harness.measure(partial(case, inputs), repeats=1, warmup=0)
-            seconds[name].append(timing["seconds_median"])
-    return {
-        "cases": {
-            name: {
-                "seconds_median": statistics.median(own),
-                "seconds_min": min(own),
-                "seconds_max": max(own),
-            }
-            for name, own in seconds.items()
-        },
-        "relative_difference": apart,
-    }
-
-
-def main(sizes=SIZES, repeats=3):
+def main(sizes=SIZES, repeats=5):
     """Return the figures from a process that keeps its memory."""
     command = [sys.executable, __file__, "--repeats", str(repeats), "--sizes"]
     done = subprocess.run(
@@ -108,13 +86,46 @@ def main(sizes=SIZES, repeats=3):
 
 def measure(sizes, repeats):
     """Return the figures of every size, and how time grows either way."""
-    measured = {str(n): measure_size(n, repeats=repeats) for n in sizes}
-    ends = measured[str(sizes[0])]["cases"], measured[str(sizes[-1])]["cases"]
+    inputs = {size: setup(size) for size in sizes}
+    # And everything is compiled.
+    apart = {size: difference(own) for size, own in inputs.items()}
+    seconds = measure_in_turn(inputs, repeats)
+    ends = seconds[sizes[0]], seconds[sizes[-1]]
     growth = {
-        name: ends[1][name]["seconds_median"] / ends[0][name]["seconds_median"]
+        name: statistics.median(ends[1][name]) / statistics.median(ends[0][name])
         for name in CASES
     }
+    measured = {
+        str(size): {
+            "cases": {name: spread_of(own) for name, own in seconds[size].items()},
+            "relative_difference": apart[size],
+        }
+        for size in sizes
+    }
     return {"sizes": measured, "growth": growth}
+
+
+def measure_in_turn(inputs, repeats):
+    """Return the seconds of whole propagations of each size, either way.
+
+    All take turns, so that a slow minute of the machine is one of all of them.
+    """
+    seconds = {size: {name: [] for name in CASES} for size in inputs}
+    for _ in range(repeats):
+        for size, own in inputs.items():
+            for name, case in CASES.items():
+                timing = harness.measure(partial(case, own), repeats=1, warmup=0)
+                seconds[size][name].append(timing["seconds_median"])
+    return seconds
+
+
+def spread_of(seconds):
+    """Return the middle and the ends of some times."""
+    return {
+        "seconds_median": statistics.median(seconds),
+        "seconds_min": min(seconds),
+        "seconds_max": max(seconds),
+    }
 
 
 def rows(result):
@@ -152,6 +163,6 @@ def headline(result):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="items")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     print(json.dumps(measure(options.sizes, options.repeats), indent=2))

@@ -58,7 +58,12 @@ SIDE_IMPORTERS = {
 # `from linkspread import __version__`: model folders and exports state who wrote them.
 READS_VERSION = {"cli", "web", "storage", "exchange", "manifests", "cluster"}
 HOMES = {
-    "numba": ("linkspread.kernels.cpu", "linkspread.solvers"),
+    "numba": (
+        "linkspread.kernels.cpu",
+        "linkspread.kernels.prefetch",
+        "linkspread.solvers",
+    ),
+    "llvmlite": ("linkspread.kernels.prefetch",),
     "torch": ("linkspread.kernels.gpu", "linkspread.features"),
 }
 # Calls whose first argument names a module to import.

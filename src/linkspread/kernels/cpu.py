@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import numpy as np
 from numba import get_num_threads, njit, prange, set_num_threads
 
+from linkspread.kernels.prefetch import AHEAD, fetch, lines_to_fetch
+
 __all__ = [
     "add_terms",
     "average_precisions",
@@ -61,11 +63,16 @@ def chebyshev_step(data, indices, indptr, scale, current, previous, following):
     Write ``following = scale * S @ current - previous``. S may be some rows of a
     graph, which `following` and `previous` then have too.
     """
-    n_columns = current.shape[1]
+    n_columns, n_lines = current.shape[1], lines_to_fetch(current)
+    last = len(indices) - 1
     for i in prange(following.shape[0]):
         for c in range(n_columns):
             following[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):
+            if n_lines:
+                ahead = np.uint64(indices[min(k + AHEAD, last)])
+                for line in range(n_lines):
+                    fetch(current, ahead, line)
             weight = scale * data[k]
             j = np.uint64(indices[k])  # unsigned, so that no sign is tested
             for c in range(n_columns):
@@ -94,11 +101,16 @@ def clenshaw_step(
     + sum_r coefficients[r] * sources[:, r]``. S may be some rows of a graph, which
     all but `current` then have too.
     """
-    n_columns = current.shape[1]
+    n_columns, n_lines = current.shape[1], lines_to_fetch(current)
+    last = len(indices) - 1
     for i in prange(previous.shape[0]):
         for c in range(n_columns):
             previous[i, c] = -previous[i, c]
         for k in range(indptr[i], indptr[i + 1]):
+            if n_lines:
+                ahead = np.uint64(indices[min(k + AHEAD, last)])
+                for line in range(n_lines):
+                    fetch(current, ahead, line)
             weight = scale * data[k]
             j = np.uint64(indices[k])  # unsigned, so that no sign is tested
             for c in range(n_columns):
