@@ -6,6 +6,7 @@ from scipy import sparse
 
 from linkspread.kernels import chebyshev_step, clenshaw_step
 from linkspread.kernels.prefetch import AHEAD, LINE_BYTES, SMALL_BYTES, lines_to_fetch
+from linkspread.propagation.chebyshev import N_TERMS, recurrence_terms
 
 N_ITEMS = 20_000
 
@@ -53,3 +54,11 @@ def test_a_row_is_asked_for_to_its_end():
         block = np.empty((SMALL_BYTES, width), np.float32)
         assert lines_to_fetch(block) * LINE_BYTES >= block[0].nbytes
         assert (lines_to_fetch(block) - 1) * LINE_BYTES < block[0].nbytes
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_terms_of_a_recurrence_begin_with_a_cache_line(dtype):
+    for n_items in (1, 7, 300):
+        terms = recurrence_terms(n_items, 3, dtype)
+        assert terms.ctypes.data % LINE_BYTES == 0
+        assert terms.dtype == dtype and len(terms) == N_TERMS * n_items * 3

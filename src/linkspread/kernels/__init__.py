@@ -17,8 +17,10 @@ from linkspread.kernels.cpu import (
     sparse_difference_sums,
     sparse_products,
 )
+from linkspread.kernels.prefetch import LINE_BYTES
 
 __all__ = [
+    "LINE_BYTES",
     "add_terms",
     "average_precisions",
     "chebyshev_step",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import numpy as np
 from numba import get_num_threads, njit, prange, set_num_threads
 
-from linkspread.kernels.prefetch import AHEAD, fetch, lines_to_fetch
+from linkspread.kernels.prefetch import AHEAD, ROWS_AHEAD, fetch, lines_to_fetch
 
 __all__ = [
     "add_terms",
@@ -176,7 +176,13 @@ def renumber_rows(
     data, indices, indptr, order, places, new_data, new_indices, new_indptr
 ):
     """Write row ``order[i]`` as row i, its column j as ``places[j]``, sorted."""
+    last = len(order) - 1
     for i in prange(len(order)):
+        fetch(indptr, order[min(i + 2 * ROWS_AHEAD, last)], 0)
+        ahead = indptr[order[min(i + ROWS_AHEAD, last)]]
+        for line in range(2):
+            fetch(indices, ahead, line)
+            fetch(data, ahead, line)
         first = new_indptr[i]
         shift = first - indptr[order[i]]
         for k in range(indptr[order[i]], indptr[order[i] + 1]):

@@ -10,10 +10,12 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["AHEAD", "fetch", "lines_to_fetch"]
+__all__ = ["AHEAD", "LINE_BYTES", "ROWS_AHEAD", "fetch", "lines_to_fetch"]
 
 # Edges ahead: measured for rows of 32 bytes to 3 kilobytes, all gain most near here.
 AHEAD = 16
+# Rows of a graph, which have some edges each.
+ROWS_AHEAD = 4
 LINE_BYTES = 64
 # A block that fits the cache of one core is there anyway.
 SMALL_BYTES = 1 << 20
@@ -21,7 +23,7 @@ SMALL_BYTES = 1 << 20
 
 @intrinsic
 def fetch(_, block, row, line):
-    """Ask for a cache line of ``block[row]``; no error where there is none."""
+    """Ask for a cache line from ``block[row]`` on; no error where there is none."""
 
     def generate(context, builder, signature, arguments):
         struct = context.make_array(signature.args[0])(context, builder, arguments[0])

@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.kernels import add_terms, chebyshev_step, clenshaw_step, small_loops
+from linkspread.kernels import (
+    LINE_BYTES,
+    add_terms,
+    chebyshev_step,
+    clenshaw_step,
+    small_loops,
+)
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
@@ -33,7 +39,11 @@ def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
     workspace : ndarray of shape (n_terms * n_items * width,)
         For `filtered_sums` with as many items and columns or fewer.
     """
-    return np.empty(N_TERMS * n_items * width, dtype)
+    size, itemsize = N_TERMS * n_items * width, np.dtype(dtype).itemsize
+    room = np.empty(size + LINE_BYTES // itemsize, dtype)
+    # A row that begins with a cache line takes one line less.
+    start = -room.ctypes.data % LINE_BYTES // itemsize
+    return room[start : start + size]
 
 
 def filtered_sums(
