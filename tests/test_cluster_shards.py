@@ -296,3 +296,29 @@ def test_the_command_writes_shards_and_searches_in_them(
     capsys.readouterr()
     assert command(monkeypatch, tmp_path, line + "other --shards") == 2
     assert "no `--scheduler` was given" in capsys.readouterr().err
+
+
+def test_info_tells_what_shards_hold(both, monkeypatch, capsys):
+    _, shards, folder = both
+    assert command(monkeypatch, folder, "info . --json") == 0
+    document = json.loads(capsys.readouterr().out)
+    pair = shards.pairs_["text", "image"]
+    assert document["kind"] == "shards"
+    assert document["views"]["text"] == {"items": 330, "first_id": 0}
+    assert document["files"] == {
+        "text and image": len(pair.left.files) + len(pair.right.files)
+    }
+    assert document["bytes"] > sum(file.n_bytes for file in pair.left.files)
+    assert command(monkeypatch, folder, "info .") == 0
+    told = capsys.readouterr().out
+    assert f"vectors of {pair.left.width} numbers in" in told
+    assert "labels of text" in told
+
+
+@pytest.mark.parametrize(
+    "line", ["serve .", "links list .", "export . --output out.npz"]
+)
+def test_commands_that_need_a_whole_model_say_so(both, line, monkeypatch, capsys):
+    assert command(monkeypatch, both[2], line) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "holds shards. Use `linkspread search` or `linkspread info`" in told

@@ -1,4 +1,4 @@
-"""``linkspread info``: what a model or a features folder holds."""
+"""``linkspread info``: what a model, shards or a features folder hold."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,14 +7,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from linkspread import cluster
 from linkspread.cli.asking import AsJson, Store, console, plain, write_json
 from linkspread.cli.input_tables import read_features
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.model_output import is_model
+from linkspread.cluster.shard_folder import HEAD, SHARDS
 from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.links.counts import LabelCount, count_links
 from linkspread.progress import format_bytes
-from linkspread.storage.manifest import read_manifest
+from linkspread.storage.manifest import MODEL, read_manifest
 
 __all__ = ["run_info"]
 
@@ -23,11 +25,13 @@ WORDS = ("kind", "metric", "first_id")
 
 
 def run_info(
-    folder: Annotated[Path, typer.Argument(help="Folder of a model, or of features.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a model, of shards or of features.")
+    ],
     as_json: AsJson = False,
     store: Store = None,
 ) -> None:
-    """Tell what a model or a features folder holds.
+    """Tell what a model, shards or a features folder hold.
 
     Of a model: views, links by kind, conflicts, isolated items, the choice made,
     versions, size, and judgements that are not in it yet.
@@ -39,6 +43,8 @@ def run_info(
         )
     if is_model(folder):
         document = _model(folder, store)
+    elif cluster.is_sharded(folder):
+        document = _shards(folder)
     else:
         document = _features(folder)
     if as_json:
@@ -53,7 +59,6 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
     """Return what there is to know of a model."""
     opened = ModelFolder(folder, store=store)
     model = opened.load()
-    manifest = read_manifest(folder)
     views = {
         view: {
             "items": report.n_items,
@@ -74,12 +79,44 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
         "dimensions": {
             " and ".join(p): s.rank for p, s in model.report_.spreads.items()
         },
-        "versions": {
-            "linkspread": manifest["library_version"],
-            "format": manifest["format_version"],
-        },
+        "versions": _versions(folder),
         "bytes": _size(folder),
         "judgements": _judgements(opened),
+    }
+
+
+def _shards(folder: Path) -> dict[str, Any]:
+    """Return what there is to know of a model in shards."""
+    model = cluster.open_shards(folder)
+    views = {
+        view: {"items": own.n_items, "first_id": own.ids[0].item()}
+        for view, own in model.items_.items()
+    }
+    return {
+        "kind": "shards",
+        "folder": str(folder),
+        "views": views,
+        "links": _links(model.links_),
+        "conflicts": len(model.links_.conflicts()),
+        "dimensions": {
+            " and ".join(p): max(own.left.width, own.right.width)
+            for p, own in model.pairs_.items()
+        },
+        "files": {
+            " and ".join(p): len(own.left.files) + len(own.right.files)
+            for p, own in model.pairs_.items()
+        },
+        "versions": _versions(folder / HEAD, kind=SHARDS),
+        "bytes": _size(folder),
+    }
+
+
+def _versions(folder: Path, kind: str = MODEL) -> dict[str, Any]:
+    """Return what wrote a folder."""
+    manifest = read_manifest(folder, kind=kind)
+    return {
+        "linkspread": manifest["library_version"],
+        "format": manifest["format_version"],
     }
 
 
@@ -169,7 +206,7 @@ def _view_words(own: dict[str, Any]) -> list[str]:
 
 
 def _model_lines(document: dict[str, Any]) -> list[str]:
-    """Return what is said of a model only."""
+    """Return what is said of a model only, whole or in shards."""
     lines = []
     for own in document["links"]:
         if "view" in own:
@@ -179,13 +216,19 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
             lines.append(f"  links of {' and '.join(own['between'])}: "
                          f"{own['must']:,} must, {own['cannot']:,} cannot")  # fmt: skip
     lines.append(f"  conflicts: {document['conflicts']:,}")
-    lines.append(f"  objective: {document['objective']}")
-    if document["choice"]:
+    if "objective" in document:
+        lines.append(f"  objective: {document['objective']}")
+    if document.get("choice"):
         lines.append(f"  choice: {document['choice']}")
+    for pair, n_files in document.get("files", {}).items():
+        width = document["dimensions"][pair]
+        lines.append(f"  {pair}: vectors of {width:,} numbers in {n_files:,} files")
     versions = document["versions"]
     lines.append(f"  written by linkspread {versions['linkspread']}, format "
                  f"{versions['format']}")  # fmt: skip
-    return [*lines, f"  judgements: {_told(document['judgements'])}"]
+    if "judgements" in document:
+        lines.append(f"  judgements: {_told(document['judgements'])}")
+    return lines
 
 
 def _told(judgements: dict[str, Any] | None) -> str:

@@ -17,6 +17,7 @@ from linkspread.cli.absorbed_number import (
     read_absorbed,
     write_absorbed,
 )
+from linkspread.cluster import is_sharded
 from linkspread.estimators import load
 from linkspread.estimators.stored_judgements import (
     TakenPairs,
@@ -67,6 +68,12 @@ class ModelFolder:
         self.path = Path(path)
         self._place = store
         self._loaded: str | None = None
+        if is_sharded(self.path):
+            raise ModelError(
+                f"`MODEL` must be a model that is loaded whole, and {str(self.path)!r} "
+                "holds shards. Use `linkspread search` or `linkspread info`, or fit "
+                "without --shards."
+            )
         if not (self.path / MANIFEST).is_file():
             raise ModelError(
                 "`MODEL` must be the folder of a model, and there is none at "

@@ -44,6 +44,7 @@ from linkspread.storage.kinds import (
 from linkspread.storage.manifest import MANIFEST
 
 __all__ = [
+    "HEAD",
     "SHARDS",
     "VECTORS",
     "check_output",
