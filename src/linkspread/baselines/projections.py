@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from linkspread.baselines.correspondences import Covariances
+from linkspread.kernels.singular import svd
 
 __all__ = [
     "PROJECTIONS",
@@ -47,7 +48,7 @@ def canonical_projections(
         Canonical correlations; without ridge those of the pairs.
     """
     white_x, white_y = _whitening(cov.xx, reg), _whitening(cov.yy, reg)
-    U, strengths, Vt = np.linalg.svd(white_x.T @ cov.xy @ white_y, full_matrices=False)
+    U, strengths, Vt = svd(white_x.T @ cov.xy @ white_y)
     # Beyond the rank, such as that of c classes, directions are rounding.
     kept = slice(0, min(n_components, _numerical_rank(strengths)))
     return white_x @ U[:, kept], white_y @ Vt[kept].T, strengths[kept]
@@ -74,7 +75,7 @@ def factor_projections(
     covariances : ndarray of shape (r,)
         Singular values.
     """
-    U, strengths, Vt = np.linalg.svd(cov.xy, full_matrices=False)
+    U, strengths, Vt = svd(cov.xy)
     kept = slice(0, min(n_components, _numerical_rank(strengths)))
     return U[:, kept], Vt[kept].T, strengths[kept]
 
@@ -108,7 +109,7 @@ def least_squares_projections(
     found: list[tuple[Array, Array, float]] = []
     smallest = ROUNDING * np.linalg.norm(xy)
     while len(found) < min(n_components, *xy.shape):
-        U, singular, Vt = np.linalg.svd(xy, full_matrices=False)
+        U, singular, Vt = svd(xy)
         if singular[0] <= smallest:
             break
         found.append((turn_x @ U[:, 0], turn_y @ Vt[0], singular[0]))

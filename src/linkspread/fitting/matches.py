@@ -20,6 +20,7 @@ from scipy.special import log_softmax
 from linkspread.fitting.nystrom import kernel_directions, leading_features
 from linkspread.fitting.pairs import Term
 from linkspread.fitting.view_kernels import FeatureKernel, ViewKernel
+from linkspread.kernels.singular import svd
 
 __all__ = [
     "LinkedSide",
@@ -91,7 +92,7 @@ class LinkedSide:
     def _of_features(cls, items: Array, features: Array) -> "LinkedSide":
         """Factorise a kernel that is the inner product of features."""
         features = features.astype(np.float64)
-        vectors, singular, _ = np.linalg.svd(features, full_matrices=False)
+        vectors, singular, _ = svd(features)
         kept = singular > NEGLIGIBLE**0.5 * singular.max()
         return cls(items, vectors[:, kept], singular[kept] ** 2)
 

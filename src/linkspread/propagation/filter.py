@@ -18,6 +18,7 @@ from numpy.polynomial import chebyshev
 from scipy.fft import dctn
 
 from linkspread.exceptions import LinkspreadError
+from linkspread.kernels.singular import svd
 from linkspread.kernels.threads import small_algebra
 
 __all__ = ["SeparableFilter", "fitted_response", "separate", "unseen_response"]
@@ -230,11 +231,11 @@ def _basis(table: Array, threshold: float) -> Array:
 def _singular(table: Array) -> tuple[Array, Array]:
     """Return the left singular vectors of a table, and its singular values."""
     if len(table) <= SKETCH:
-        return np.linalg.svd(table, full_matrices=False)[:2]
+        return svd(table)[:2]
     # The singular values fall so fast that a small sketch holds them all.
     sketch = np.random.default_rng(0).standard_normal((table.shape[1], SKETCH))
     span = np.linalg.qr(table @ sketch)[0]
-    functions, singular, _ = np.linalg.svd(span.T @ table, full_matrices=False)
+    functions, singular, _ = svd(span.T @ table)
     return span @ functions, singular
 
 

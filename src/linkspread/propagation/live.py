@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.kernels.singular import svd
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation.chebyshev import filtered_sums
 from linkspread.propagation.exact import COARSE, spread_links, spread_responses
@@ -225,7 +226,7 @@ class _Basis:
         own, rest = self._split(block)
         with small_algebra(rest.size):
             Q, R = np.linalg.qr(rest)
-            U, singular, Vt = np.linalg.svd(R.astype(np.float64))
+            U, singular, Vt = svd(R.astype(np.float64), full_matrices=True)
         size = np.linalg.norm(block.astype(np.float64)) or 1.0
         # What rounding left of a column that the basis had reached is no direction.
         kept = singular > 10 * np.finfo(block.dtype).eps * size
@@ -303,6 +304,6 @@ def _leading(wide: Array, tol: float) -> Array:
     with small_algebra(wide.size):
         # Of the triangle: the matrix itself is much wider than high.
         triangle = np.linalg.qr(wide.T)[1]
-        U, singular, _ = np.linalg.svd(triangle.T)
+        U, singular, _ = svd(triangle.T, full_matrices=True)
     dropped = np.sqrt(np.cumsum(singular[::-1] ** 2))[::-1]
     return U[:, : int(np.sum(dropped > tol))]

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from linkspread.kernels.singular import svd
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation.spread import compress
 
@@ -94,7 +95,7 @@ def _growing_range(
             break
         # Directions below the tolerance would only carry rounding into the basis.
         with small_algebra(rest.size):
-            U, singular, _ = np.linalg.svd(rest, full_matrices=False)
+            U, singular, _ = svd(rest)
         fresh = U[:, singular > 0.01 * tol / np.sqrt(len(singular))]
         room = min(limit, n) - basis.shape[1]
         basis = np.hstack([basis, _orthonormal(_remove(basis, fresh[:, :room]))])

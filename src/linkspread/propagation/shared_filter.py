@@ -13,6 +13,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.linalg import qr
 
+from linkspread.kernels.singular import svd
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation.filter import (
     Response,
@@ -79,7 +80,7 @@ def _basis(alphas: list[float], betas: list[float], threshold: float) -> Array:
     poles = [a / (1 - b**2 * (1 - a)) for a, b in zip(alphas, betas, strict=True)]
     gaps = np.geomspace(1 - max(poles), 1 - min(alphas), N_MEMBERS)
     rows = _pole_coefficients(1 - gaps, threshold)
-    functions, singular, _ = np.linalg.svd(rows.T, full_matrices=False)
+    functions, singular, _ = svd(rows.T)
     kept = singular > threshold * singular[0] / 10
     return functions[:, kept].T
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from linkspread.kernels.singular import svd
 from linkspread.kernels.threads import count_threads, map_blocks, small_algebra
 from linkspread.propagation.factored import Factored
 
@@ -80,7 +81,7 @@ class Spread:
         if rank is None or rank >= max(self.core.shape):
             return self
         with small_algebra(self.core.size):
-            U, _, Vt = np.linalg.svd(self.core)
+            U, _, Vt = svd(self.core, full_matrices=True)
         U, V = U[:, :rank], Vt[:rank].T
 
         def shortened(core: Array | None) -> Array | None:
@@ -236,7 +237,7 @@ def _directions(
     maps = np.hstack([core @ R_right.T for core in cores])
     products = R_left @ maps
     with small_algebra(products.size):
-        U, singular, Vt = np.linalg.svd(products, full_matrices=False)
+        U, singular, Vt = svd(products)
     dropped = np.sqrt(np.cumsum(singular[::-1] ** 2))[::-1]
     n_kept = int(np.sum(dropped > tol / 4))
     if rank is not None and n_kept > rank:
