@@ -1,5 +1,6 @@
 """A server that is killed: what it acknowledged is there, once, and in its model."""
 
+import http.client
 import json
 import os
 import signal
@@ -26,6 +27,8 @@ pytestmark = [
 N_JUDGES = 4
 # Acknowledgements that are awaited before the server is killed, and after it is back.
 N_BEFORE, N_AFTER = 25, 10
+# A server may go before it answers, or in the middle of an answer.
+NOT_ANSWERED = (OSError, http.client.HTTPException)
 
 
 class Server:
@@ -50,7 +53,7 @@ class Server:
             assert self.process.poll() is None
             try:
                 return self.ask("/api/state")
-            except OSError:
+            except NOT_ANSWERED:
                 time.sleep(0.1)
         raise AssertionError("the server did not start")
 
@@ -88,7 +91,7 @@ class Judge(threading.Thread):
                     kept = ask(self.port, "/api/judgements", body)
                     self.acknowledged.append(kept["id"])
                     break
-                except OSError:
+                except NOT_ANSWERED:
                     self.n_again += 1
                     time.sleep(0.05)
             if self.stopped.is_set():
