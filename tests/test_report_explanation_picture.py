@@ -9,6 +9,8 @@ import pytest
 
 from linkspread.exceptions import LinkspreadError
 from linkspread.report import explanation_picture
+from linkspread.report.explanation_picture import COLUMNS, WIDTH
+from linkspread.report.picture_shapes import CARD_WIDTH
 from linkspread.retrieval import Contribution, Explanation, Split
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -168,3 +170,22 @@ def test_the_figure_of_the_guide_can_be_drawn(tmp_path, capsys):
     assert len(re.findall("<image", svg)) > 5
     assert "GREEK SMALL LETTER OMEGA" in svg
     assert "must-link" in capsys.readouterr().out
+
+
+def test_long_titles_stay_in_the_picture_and_off_the_cards():
+    long = "MANY WORDS " * 9
+    label_link = Contribution("label", 0.5, 1.0, "b", None, classes=(0, 0))
+    svg = explanation_picture(
+        make_explanation([label_link]),
+        titles={"text": dict.fromkeys("abc", long), "image": {10: long, 11: long}},
+        class_names=["a class of a long name, in many words"],
+    )
+    for node in shapes(svg, "text"):
+        if not node.getAttribute("text-anchor") == "middle":
+            x, size = (float(node.getAttribute(name)) for name in ("x", "font-size"))
+            # Capitals are two thirds as wide as they are high, or less.
+            assert x + len(node.firstChild.data) * size * 0.67 < WIDTH
+    pill = next(r for r in shapes(svg, "rect") if r.getAttribute("height") == "24")
+    left = float(pill.getAttribute("x"))
+    assert COLUMNS[1] + CARD_WIDTH < left
+    assert left + float(pill.getAttribute("width")) < COLUMNS[2]

@@ -12,6 +12,7 @@ from linkspread.report.picture_shapes import (
     bar,
     card,
     curve,
+    fitted,
     pill,
     svg_page,
     text,
@@ -29,6 +30,8 @@ WIDTH, TOP, ROW = 1120, 78, 58
 # Left edges of the four columns of cards, and the middle, where amounts stand.
 COLUMNS = (12, 262, 668, 918)
 MIDDLE = 560
+# Room for the name of a class there, beside its amount.
+CLASS_WIDTH = 125
 # Widths of the thinnest and of the thickest line.
 THIN, THICK = 1.2, 13.0
 PANEL_ROW, BAR_WIDTH = 32, 400
@@ -84,7 +87,9 @@ class _Look:
         if part.kind in WORDS:
             return f"{WORDS[part.kind]} {amount}"
         names = [self.class_name(c) for c in part.classes if c is not None]
-        return " ".join([*dict.fromkeys(names), amount])
+        if not names:
+            return amount
+        return f"{fitted(' '.join(dict.fromkeys(names)), CLASS_WIDTH)} {amount}"
 
     def class_name(self, c: int) -> str:
         """Return the name of a class."""

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from linkspread.report.drawing import INK, QUIET
 
-__all__ = ["bar", "card", "curve", "pill", "svg_page", "text", "tint"]
+__all__ = ["bar", "card", "curve", "fitted", "pill", "svg_page", "text", "tint"]
 
 # Colours of Okabe and Ito: what speaks for a score, and what against it.
 FOR, AGAINST = "#0072B2", "#D55E00"
@@ -93,12 +93,13 @@ def bar(
     title: str,
     picture: str | None = None,
 ) -> str:
-    """Return a bar, `share` of the width long, with a title above it."""
+    """Return a bar, `share` of the width long, and above it a title that fits it."""
     shape = ""
     if picture is not None:
         shape, x = _image(x, y - 18, 24, picture), x + 32
+        width -= 32
     length = max(share * width, 1.0)
-    shape += text(x, y - 5, title, color=QUIET, size=11.5)
+    shape += text(x, y - 5, fitted(title, width), color=QUIET, size=11.5)
     return shape + (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{length:.1f}" height="5" rx="2" '
         f'fill="{color}"/>'
@@ -127,10 +128,21 @@ def _image(x: float, y: float, side: float, picture: str) -> str:
     )
 
 
+def fitted(words: str, room: float) -> str:
+    """Return words on one line, cut where there is no more room."""
+    n_letters = _letters(words, room)
+    return words if len(words) <= n_letters else f"{words[: n_letters - 2].rstrip()} …"
+
+
+def _letters(words: str, room: float) -> int:
+    """Return how many letters like those of the words fit."""
+    width = sum(CAPITAL if c.isupper() else SMALL for c in words)
+    return max(int(room / max(width / max(len(words), 1), 1.0)), 4)
+
+
 def _two_lines(words: str, room: float) -> list[str]:
     """Return words in two lines at most, as wide as there is room."""
-    width = sum(CAPITAL if c.isupper() else SMALL for c in words)
-    n_letters = max(int(room / max(width / max(len(words), 1), 1.0)), 4)
+    n_letters = _letters(words, room)
     lines = wrap(words, n_letters) or [""]
     if len(lines) > 2:
         lines = [lines[0], f"{lines[1][: n_letters - 2]} …"]
