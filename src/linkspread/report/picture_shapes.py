@@ -94,12 +94,11 @@ def bar(
     picture: str | None = None,
 ) -> str:
     """Return a bar, `share` of the width long, and above it a title that fits it."""
-    shape = ""
+    shape, room = "", width
     if picture is not None:
-        shape, x = _image(x, y - 18, 24, picture), x + 32
-        width -= 32
+        shape, x, room = _image(x, y - 18, 24, picture), x + 32, width - 32
     length = max(share * width, 1.0)
-    shape += text(x, y - 5, fitted(title, width), color=QUIET, size=11.5)
+    shape += text(x, y - 5, fitted(title, room), color=QUIET, size=11.5)
     return shape + (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{length:.1f}" height="5" rx="2" '
         f'fill="{color}"/>'
