@@ -61,6 +61,7 @@ HOMES = {
     "numba": (
         "linkspread.kernels.cpu",
         "linkspread.kernels.prefetch",
+        "linkspread.kernels.threads",
         "linkspread.solvers",
     ),
     "llvmlite": ("linkspread.kernels.prefetch",),

@@ -1,7 +1,9 @@
 """A fit by worker processes gives the model that one machine fits."""
 
 import importlib
+from functools import partial
 
+import numba
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,9 +12,10 @@ import linkspread as ls
 from cluster_cases import largest_difference, local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
-from linkspread.cluster import products
+from linkspread.cluster import products, session
 from linkspread.exceptions import GraphError, LinkspreadError, ViewError
 from linkspread.fitting import labels, view_kernels
+from linkspread.kernels.threads import count_threads
 
 
 @pytest.fixture(scope="module")
@@ -287,3 +290,12 @@ def test_a_scheduler_that_does_not_answer_is_told(monkeypatch):
     with pytest.raises(LinkspreadError, match="`scheduler` must be the address of"):
         with cluster.connect("tcp://127.0.0.1:1"):
             pass
+
+
+def test_a_task_has_the_threads_of_its_worker_and_no_more(client, monkeypatch):
+    assert client.submit(session.worker_threads).result() == 1
+    assert session.worker_threads() is None
+    asked = numba.get_num_threads, partial(count_threads, None)
+    assert [session.alone(ask)() for ask in asked] == [ask() for ask in asked]
+    monkeypatch.setattr(session, "worker_threads", lambda: 1)
+    assert [session.alone(ask)() for ask in asked] == [1, 1]

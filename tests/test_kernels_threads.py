@@ -7,8 +7,13 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 from linkspread.kernels import small_loops
-from linkspread.kernels.cpu import SMALL_LOOP
-from linkspread.kernels.threads import SMALL_ENTRIES, small_algebra
+from linkspread.kernels.threads import (
+    SMALL_ENTRIES,
+    SMALL_LOOP,
+    count_threads,
+    few_cores,
+    small_algebra,
+)
 from linkspread.propagation import chebyshev
 
 
@@ -42,7 +47,7 @@ def problem(rng):
 
 def test_the_number_of_threads_changes_no_bit(problem, monkeypatch):
     by_one = chebyshev.filtered_sums(*problem)
-    monkeypatch.setattr("linkspread.kernels.cpu.SMALL_LOOP", 0)
+    monkeypatch.setattr("linkspread.kernels.threads.SMALL_LOOP", 0)
     by_all = chebyshev.filtered_sums(*problem)
     assert np.array_equal(by_all, by_one)
 
@@ -63,9 +68,29 @@ def test_recurrences_take_the_threads_that_their_size_is_worth(
 
     for name in ("chebyshev_step", "add_terms", "clenshaw_step"):
         monkeypatch.setattr(chebyshev, name, noting(name, getattr(chebyshev, name)))
-    monkeypatch.setattr("linkspread.kernels.cpu.SMALL_LOOP", limit)
+    monkeypatch.setattr("linkspread.kernels.threads.SMALL_LOOP", limit)
     sums = chebyshev.filtered_sums(S, block, coefficients)
     chebyshev.filtered_sum(S, sums, coefficients)
     expected = 1 if limit else numba.get_num_threads()
     assert used == dict.fromkeys(used, expected)
     assert len(used) == 3
+
+
+def test_few_cores_hold_searches_and_loops():
+    before = numba.get_num_threads()
+    with few_cores(1):
+        assert count_threads(None) == count_threads(-1) == 1
+        assert numba.get_num_threads() == 1
+        assert count_threads(3) == 3  # asked for by name
+    assert numba.get_num_threads() == before
+    n_cores = count_threads(None)
+    with few_cores(10**6):
+        assert numba.get_num_threads() == before
+        assert count_threads(None) == n_cores
+
+
+def test_few_cores_end_with_an_error():
+    before = numba.get_num_threads(), count_threads(None)
+    with pytest.raises(KeyError), few_cores(1):
+        raise KeyError
+    assert (numba.get_num_threads(), count_threads(None)) == before

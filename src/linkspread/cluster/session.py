@@ -18,9 +18,10 @@ from scipy import sparse
 from linkspread import __version__
 from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.exceptions import LinkspreadError, require
+from linkspread.kernels.threads import few_cores
 from linkspread.progress import format_bytes, track
 
-__all__ = ["Session", "Usage", "alone"]
+__all__ = ["Session", "Usage", "alone", "worker_threads"]
 
 # Compiled loops use all threads of a process and must not be entered twice at once.
 _COMPUTING = threading.RLock()
@@ -45,7 +46,7 @@ _measure_graphs()
 
 
 def alone(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a task have the processor of its worker for itself.
+    """Let a task have the threads of its worker for itself, and no more than these.
 
     Parameters
     ----------
@@ -58,10 +59,28 @@ def alone(task: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(task)
     def run(*args: Any, **kwargs: Any) -> Any:
-        with _COMPUTING:
+        with _COMPUTING, few_cores(worker_threads()):
             return task(*args, **kwargs)
 
     return run
+
+
+def worker_threads() -> int | None:
+    """Return how many threads the worker that runs this was given.
+
+    Returns
+    -------
+    n_threads : int or None
+        None where no worker runs it.
+    """
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker
+
+    try:
+        return get_worker().state.nthreads
+    except ValueError:  # this is no worker
+        return None
 
 
 @dataclass(frozen=True)

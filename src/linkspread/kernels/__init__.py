@@ -13,11 +13,11 @@ from linkspread.kernels.cpu import (
     keep_nearest,
     renumber_rows,
     sampled_products,
-    small_loops,
     sparse_difference_sums,
     sparse_products,
 )
 from linkspread.kernels.prefetch import LINE_BYTES
+from linkspread.kernels.threads import small_loops
 
 __all__ = [
     "LINE_BYTES",

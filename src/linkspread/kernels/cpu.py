@@ -4,11 +4,8 @@ Sparse matrices arrive as their CSR arrays ``data, indices, indptr``. Each kerne
 states its array equation and what it overwrites. Checks belong to the callers.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
-from numba import get_num_threads, njit, prange, set_num_threads
+from numba import njit, prange
 
 from linkspread.kernels.prefetch import AHEAD, ROWS_AHEAD, fetch, lines_to_fetch
 
@@ -22,7 +19,6 @@ __all__ = [
     "keep_nearest",
     "renumber_rows",
     "sampled_products",
-    "small_loops",
     "sparse_difference_sums",
     "sparse_products",
 ]
@@ -31,29 +27,6 @@ __all__ = [
 FAST = {"reassoc", "contract", "nsz"}
 # So many relevant items are counted against all others faster than they are sorted.
 FEW_RELEVANT = 512
-# Multiplications of a loop that one thread does in less than a millisecond.
-SMALL_LOOP = 1 << 19
-
-
-@contextmanager
-def small_loops(n_products: int) -> Iterator[None]:
-    """Hold compiled loops to one thread where each is short.
-
-    Their threads wait by spinning as well: of two processes that share two cores, each
-    takes ten times as long as alone.
-
-    Parameters
-    ----------
-    n_products : int
-        Multiplications of one loop; long ones keep all threads.
-    """
-    n_threads = get_num_threads()
-    if n_products <= SMALL_LOOP:
-        set_num_threads(1)
-    try:
-        yield
-    finally:
-        set_num_threads(n_threads)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
