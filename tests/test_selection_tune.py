@@ -45,6 +45,12 @@ def pairs_of(data, n_pairs, seed=0):
     return Links.from_pairs(pairs, between=("text", "image"))
 
 
+def trials_of_pairs(data, links):
+    """Return the trials that `tune` makes of pairs in three folds."""
+    known = links.resolve({"text": 120, "image": 120})
+    return link_trials(data.views(), known, n_splits=3, n_repeats=1, random_state=0)
+
+
 def plain_scores(trials, settings, model):
     """Fit every setting anew and measure it, without any sharing."""
 
@@ -77,13 +83,7 @@ def test_pairs_score_as_single_fits_do(data, n_pairs):
     grid = {"alpha": [0.1, 0.7], "rank": [4, 30]}
     links = pairs_of(data, n_pairs)
     tuning = tune(data.views(), links, grid, model=model, n_splits=3)
-    trials = link_trials(
-        data.views(),
-        links.resolve({"text": 120, "image": 120}),
-        n_splits=3,
-        n_repeats=1,
-        random_state=0,
-    )
+    trials = trials_of_pairs(data, links)
     expected = plain_scores(trials, expand_grid(grid), model)
     # The sketch of a small rank is not quite the truncation of a larger one.
     assert np.allclose(tuning.fold_scores, expected, atol=0.05)
@@ -119,13 +119,7 @@ def test_rivals_share_work_and_score_as_single_fits_do(data, known, model, grid)
 def test_rivals_of_pairs_share_work_and_score_as_single_fits_do(data, model, grid):
     links = pairs_of(data, 150)
     tuning = tune(data.views(), links, grid, model=model, n_splits=3)
-    trials = link_trials(
-        data.views(),
-        links.resolve({"text": 120, "image": 120}),
-        n_splits=3,
-        n_repeats=1,
-        random_state=0,
-    )
+    trials = trials_of_pairs(data, links)
     settings = expand_grid(grid)
     expected = plain_scores(trials, settings, model)
     assert np.allclose(tuning.fold_scores, expected, atol=1e-9)
