@@ -62,7 +62,8 @@ def test_a_bare_fit_is_the_tuned_one_and_runs_again(run, folder, capsys):
     out = capsys.readouterr().out
     model = ls.load(folder / "model")
     tuned = library(folder, lambda X, L, ids: ls.LinkSpreading.tuned(X, L, ids=ids))
-    np.testing.assert_allclose(scores(model), scores(tuned), atol=1e-12)
+    # Sums of several threads differ in their last digits.
+    np.testing.assert_allclose(scores(model), scores(tuned), atol=1e-8)
     assert model.choice_ in out
     assert "text and image: 14 must, 26 cannot" in out
     next_line = out.splitlines()[-1]

@@ -284,7 +284,8 @@ def test_parameters_of_every_kind_come_back(folder):
 
 def test_what_is_shared_is_stored_once_and_shared_again(folder):
     rng = np.random.default_rng(0)
-    views = {v: rng.random((n, 500)) for v, n in (("text", 40), ("image", 30))}
+    # Many more rows than a kernel has components, which are stored as well.
+    views = {v: rng.random((n, 500)) for v, n in (("text", 400), ("image", 300))}
     model = LinkSpreading(objective="auto", **BASIC).fit(views, make_links("few pairs"))
     again = saved(model, folder)
     table = again._objective.tables["text"]

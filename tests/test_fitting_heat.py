@@ -144,10 +144,15 @@ def make_pairs(n, m, n_pairs, *, seed):
     return sparse.csr_array((values, (cells // m, cells % m)), shape=(n, m))
 
 
+def centred_heat(S, time):
+    K = dense_heat(S, time)
+    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+
+
 def dense_pair_kernel(S_x, S_y, pairs):
     i, j = pairs.tocoo().coords
     return sum(
-        w * dense_heat(S_x, t)[np.ix_(i, i)] * dense_heat(S_y, t)[np.ix_(j, j)]
+        w * centred_heat(S_x, t)[np.ix_(i, i)] * centred_heat(S_y, t)[np.ix_(j, j)]
         for w, t in zip(TIME_WEIGHTS, TIMES, strict=True)
     )
 
@@ -178,7 +183,7 @@ def test_scores_are_the_sum_over_times():
     found = fit_diffused(views, pairs, pairs.data, ones, ridges=(0.3, 3.0))
     C = found.coefficients.toarray()
     wanted = sum(
-        w * dense_heat(S_x, t) @ C @ dense_heat(S_y, t)
+        w * centred_heat(S_x, t) @ C @ centred_heat(S_y, t)
         for w, t in zip(TIME_WEIGHTS, TIMES, strict=True)
     )
     scores = add_pair_fits([found], [2.0], rank=None, tol=1e-9)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linkspread.fitting import ridge as ridge_fitting
-from linkspread.fitting.ridge import SHARE_OUT, solve_most
+from linkspread.fitting import ridge_by_products as ridge_fitting
+from linkspread.fitting.ridge_by_products import SHARE_OUT, solve_most
 
 N = 400
 RIDGES = (0.3, 30.0, 0.003)  # in no order

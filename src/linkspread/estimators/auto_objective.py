@@ -18,7 +18,7 @@ from linkspread.estimators.objective import FittingObjective
 from linkspread.estimators.similar_items import SimilarItems
 from linkspread.fitting.diffused_pairs import DiffusedFit, fit_diffused
 from linkspread.fitting.embeddings import Added, WithColumn, add_column
-from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
+from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits, limit_scores
 from linkspread.fitting.heat import Diffusion
 from linkspread.fitting.labels import LabelFit, fit_labels
 from linkspread.fitting.mass import share_rows
@@ -38,9 +38,8 @@ SMOOTHINGS = (0.0, 0.2, 0.4)
 RIDGE_OF_SINGLES = 0.3
 PAIR_RIDGES = (0.1, 1.0, 10.0)
 MATCH_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-# How much fits of not too many pairs count before anything is known; others less.
-PRIOR_SHARES = {"graph": 2.0, "affinity 0.5": 1.0, "32 components": 1.0}
-RARELY = 0.25
+# How much fits of pairs count before anything is known, where not 1.
+PRIOR_SHARES = {"8 components": 0.5}
 # Share of cannot-links below which must-links are all there is to learn from.
 FEW_CANNOT = 0.05
 
@@ -119,7 +118,7 @@ class AutoObjective(FittingObjective):
     metrics: Mapping[str, Any]
     story: dict[str, str] = field(default_factory=dict)
     _memberships: dict[str, Memberships] = field(default_factory=dict)
-    _kernels: dict[tuple[str, bool], dict[str, Any]] = field(default_factory=dict)
+    _kernels: dict[tuple[str, bool, bool], dict[str, Any]] = field(default_factory=dict)
 
     def told(self) -> dict[str, Any]:
         """Return what was chosen, in sentences."""
@@ -194,23 +193,32 @@ class AutoObjective(FittingObjective):
     def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
         """Fit judged pairs by all candidates, and add the fits."""
         cannot = -pairs.data[pairs.data < 0].sum() / np.abs(pairs.data).sum()
-        is_matched = cannot < FEW_CANNOT
-        diffusing = not is_matched and pairs.nnz <= DENSE_PAIRS
-        left, right = (self._candidates(view, diffusing) for view in (source, target))
+        is_judged = cannot >= FEW_CANNOT
+        diffusing = is_judged and pairs.nnz <= DENSE_PAIRS
+        left, right = (
+            self._candidates(view, is_judged, diffusing) for view in (source, target)
+        )
         kernels = {name: (left[name], right[name]) for name in left if name in right}
-        weigh = _weigh_matches if is_matched else _weigh_judged
+        weigh = _weigh_judged if is_judged else _weigh_matches
         fits, shares, told = weigh(kernels, pairs, self.balance)
         what = f"pairs of {source!r} and {target!r}"
         self.story[what] = _tell(what, list(kernels), told, pairs.nnz)
         rank = largest_rank(pairs, self.rank)
-        return add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
+        scores = add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
+        if not is_judged:
+            return scores
+        targets, _ = pair_targets(pairs, self.balance)
+        return limit_scores(scores, pairs, float(np.sqrt(np.mean(targets**2))))
 
-    def _candidates(self, view: str, diffusing: bool) -> dict[str, Any]:
+    def _candidates(self, view: str, centred: bool, diffusing: bool) -> dict[str, Any]:
         """Return the kernels of a view for pairs, made now if not before."""
-        key = view, diffusing
+        key = view, centred, diffusing
         if key not in self._kernels:
-            made = pair_candidates(self._material(view), diffusing=diffusing)
-            self._kernels[key] = dict(made)
+            self._kernels[key] = dict(
+                pair_candidates(
+                    self._material(view), centred=centred, diffusing=diffusing
+                )
+            )
         return self._kernels[key]
 
     def _material(self, view: str) -> Material:
@@ -232,11 +240,12 @@ def _weigh_judged(
     fits: list[PairFit | DiffusedFit] = []
     for both in kernels.values():
         fit = fit_diffused if isinstance(both[0], Diffusion) else fit_pairs
-        fits.append(fit(both, pairs, targets, weights, ridges=PAIR_RIDGES))
+        fits.append(
+            fit(both, pairs, targets, weights, ridges=PAIR_RIDGES, by_items=True)
+        )
     held_out = [fit.fit.held_out[:, 0] for fit in fits]
-    prior = [PRIOR_SHARES.get(name, RARELY) for name in kernels]
-    is_few = len(targets) <= DENSE_PAIRS
-    shares = pair_weights(held_out, targets, weights, prior=prior if is_few else None)
+    prior = [PRIOR_SHARES.get(name, 1.0) for name in kernels]
+    shares = pair_weights(held_out, targets, weights, prior=prior)
     sizes = [float(np.sqrt(np.nanmean(own**2))) for own in held_out]
     return fits, shares, shares * sizes
 

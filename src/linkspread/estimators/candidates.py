@@ -8,6 +8,7 @@ from scipy import sparse
 
 from linkspread.estimators.graph_choice import GivenGraph
 from linkspread.estimators.similar_items import SimilarItems
+from linkspread.fitting.centred_kernel import CentredKernel
 from linkspread.fitting.heat import Diffusion
 from linkspread.fitting.kernel_choice import (
     affinity_kernel,
@@ -90,27 +91,35 @@ def label_candidates(made_of: Material) -> Candidates:
 
 
 def pair_candidates(
-    made_of: Material, *, diffusing: bool
+    made_of: Material, *, centred: bool, diffusing: bool
 ) -> Iterator[tuple[str, ViewKernel | Diffusion]]:
     """Yield kernels for judged pairs, in an order that all views share.
 
     Parameters
     ----------
     made_of : Material
+    centred : bool
+        Whether kernels say nothing of what is so for all items.
     diffusing : bool
         Whether the kernel of the graph is one of heat at several times, for fits of
-        not too many pairs.
+        not too many pairs; it is centred.
 
     Yields
     ------
     name : str
     kernel : ViewKernel or Diffusion
     """
-    X, graph, metric = made_of.X, made_of.graph, made_of.metric
     if diffusing:
-        similar = SimilarItems(graph, made_of.view)
+        similar = SimilarItems(made_of.graph, made_of.view)
         yield "graph", Diffusion(made_of.S, similar=similar)
-    else:
+    for name, kernel in _plain_pair_candidates(made_of, with_graph=not diffusing):
+        yield name, CentredKernel(kernel) if centred else kernel
+
+
+def _plain_pair_candidates(made_of: Material, *, with_graph: bool) -> Candidates:
+    """Yield kernels for judged pairs, that of the graph only if asked."""
+    X, graph, metric = made_of.X, made_of.graph, made_of.metric
+    if with_graph:
         yield "graph", _graph_kernel(graph, made_of.S, NEAR, made_of.view)
     if isinstance(graph, GivenGraph):
         return

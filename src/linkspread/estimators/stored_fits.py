@@ -13,7 +13,7 @@ from linkspread.estimators.ridge_objective import RidgeObjective
 from linkspread.estimators.similar_items import SimilarItems
 from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.estimators.stored_graphs import GRAPH, PAIR, TABLE, is_square, joins
-from linkspread.fitting.embeddings import Added, Changed, Joined, WithColumn
+from linkspread.fitting.embeddings import Added, Changed, Joined, Shifted, WithColumn
 from linkspread.fitting.extensions import (
     DenseExtension,
     FeatureExtension,
@@ -55,7 +55,7 @@ Array = np.ndarray
 KERNEL = instance(AffinityKernel, FeatureKernel, GraphKernel, MixedKernel)
 EMBEDDING = instance(
     Added, Changed, DenseExtension, FeatureExtension, GraphExtension, HeatExtension,
-    Joined, MemberEmbedding, WithColumn,
+    Joined, MemberEmbedding, Shifted, WithColumn,
 )  # fmt: skip
 METRIC = Kind("a metric", lambda value: isinstance(value, str) and value in METRICS)
 MASS = Kind("a mass", lambda value: isinstance(value, str) and value in CHANGES)
@@ -277,6 +277,11 @@ STORED_FITS = (
         Added,
         {"parts": sequence(EMBEDDING), "weights": sequence(NUMBER)},
         check=_check_added,
+    ),
+    Stored(
+        Shifted,
+        {"embed": EMBEDDING, "shift": array(1)},
+        check=lambda own: own.embed.width == len(own.shift),
     ),
     Stored(Joined, {"parts": sequence(EMBEDDING)}),
     Stored(

@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.fitting.heat import TIME_WEIGHTS, Diffusion
-from linkspread.fitting.pairs import Term
+from linkspread.fitting.item_folds import ItemFolds
+from linkspread.fitting.pairs import N_FOLDS, Term
 from linkspread.fitting.ridge import RidgeFit, solve_dense
 
 __all__ = ["DiffusedFit", "fit_diffused"]
@@ -48,6 +49,7 @@ def fit_diffused(
     weights: Array,
     *,
     ridges: Sequence[float],
+    by_items: bool = False,
 ) -> DiffusedFit:
     """Fit judged pairs, with the ridge that does best on pairs left out.
 
@@ -59,13 +61,17 @@ def fit_diffused(
         Whose entries tell which pairs were judged; not more than can be factorised.
     targets, weights : ndarray of shape (n_pairs,)
     ridges : sequence of float
+    by_items : bool, default=False
+        As for `fit_pairs`.
 
     Returns
     -------
     fit : DiffusedFit
     """
     i, j = pairs.tocoo().coords
-    fits = solve_dense(_among(views, i, j), targets[:, None], weights, ridges)
+    folds = ItemFolds.draw(i, j, N_FOLDS) if by_items else None
+    K, aims = _among(views, i, j), targets[:, None]
+    fits = solve_dense(K, aims, weights, ridges, folds=folds)
     best = min(fits, key=lambda fit: fit.error)
     values = best.coefficients[:, 0]
     coefficients = sparse.csr_array((values, (i, j)), shape=pairs.shape)

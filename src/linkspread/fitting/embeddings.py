@@ -11,7 +11,15 @@ import numpy as np
 
 from linkspread.fitting.mass import MassChange
 
-__all__ = ["Added", "Changed", "Embedding", "Joined", "WithColumn", "add_column"]
+__all__ = [
+    "Added",
+    "Changed",
+    "Embedding",
+    "Joined",
+    "Shifted",
+    "WithColumn",
+    "add_column",
+]
 
 Array = np.ndarray
 # Anything that makes vectors of new rows; those of this package have a `width`.
@@ -41,6 +49,29 @@ class Added:
         """Return the vectors of shape (q, width)."""
         pairs = zip(self.weights, self.parts, strict=True)
         return sum((weight * part(rows) for weight, part in pairs), np.zeros(()))
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted:
+    """Vectors to which the same vector is added.
+
+    Attributes
+    ----------
+    embed : embedding
+    shift : ndarray of shape (width,)
+    """
+
+    embed: Any
+    shift: Array
+
+    @property
+    def width(self) -> int:
+        """Length of the vectors."""
+        return len(self.shift)
+
+    def __call__(self, rows: Any) -> Array:
+        """Return the vectors of shape (q, width)."""
+        return self.embed(rows) + self.shift
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Scores of two views after fitting: vectors of their items, and of new ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,13 +9,19 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from linkspread.fitting.diffused_pairs import DiffusedFit
-from linkspread.fitting.embeddings import Added, Embedding, Joined
+from linkspread.fitting.embeddings import Added, Embedding, Joined, Shifted
 from linkspread.fitting.extensions import join_heat
 from linkspread.fitting.matches import MatchFit
 from linkspread.fitting.pairs import PairFit, Term
 from linkspread.propagation.lowrank import sketch
 
-__all__ = ["FittedPair", "PairEmbedding", "add_pair_fits", "join_scores"]
+__all__ = [
+    "FittedPair",
+    "PairEmbedding",
+    "add_pair_fits",
+    "join_scores",
+    "limit_scores",
+]
 
 Array = np.ndarray
 
@@ -129,6 +135,42 @@ def add_pair_fits(
     )
 
 
+def limit_scores(scores: FittedPair, pairs: Any, size: float) -> FittedPair:
+    """Return scores divided so that those of judged pairs are not too large.
+
+    Fits that say next to nothing of pairs left out are added with large weights, and
+    what they say of the pairs they were fitted to would be large for that alone.
+
+    Parameters
+    ----------
+    scores : FittedPair
+        A sum of fits.
+    pairs : csr_array of shape (n, m)
+        Whose entries tell which pairs were judged.
+    size : float
+        Root of the mean square that scores of judged pairs may have.
+
+    Returns
+    -------
+    scores : FittedPair
+    """
+    i, j = pairs.tocoo().coords
+    values = np.einsum("ir,ir->i", scores.queries(i), scores.right[j])
+    factor = size / max(size, float(np.sqrt(np.mean(values**2))))
+    return replace(
+        scores,
+        core=factor * scores.core,
+        embed_left=_scaled(scores.embed_left, factor),
+        embed_right=_scaled(scores.embed_right, factor),
+    )
+
+
+def _scaled(embedding: Any, factor: float) -> "PairEmbedding":
+    """Return what makes vectors of new rows, times a factor."""
+    terms = [(factor * C, x, y) for C, x, y in embedding.operator.terms]
+    return PairEmbedding(_KernelSum(terms), embedding.basis)
+
+
 @dataclass(frozen=True, eq=False)
 class PairEmbedding:
     """Vectors of new rows by fits of judged pairs, prepared when first asked for.
@@ -145,7 +187,7 @@ class PairEmbedding:
     basis: Array
 
     @cached_property
-    def prepared(self) -> Added:
+    def prepared(self) -> Added | Shifted:
         """All that new rows need: it takes a few products with each kernel."""
         return self.operator.extension(self.basis)
 
@@ -177,11 +219,15 @@ class _KernelSum:
         parts = [x @ (C @ (y @ block)) for C, x, y in self.terms]
         return [np.sum(parts, axis=0)]
 
-    def extension(self, basis: Array) -> Added:
+    def extension(self, basis: Array) -> Added | Shifted:
         """Return what new rows of the first view get, multiplied with a basis."""
-        parts = []
+        parts, shift = [], np.zeros(basis.shape[1])
         for C, x, y in self.terms:
             coefficients = C @ (y @ basis)
-            parts.append(x.extension(coefficients, x @ coefficients))
+            part = x.extension(coefficients, x @ coefficients)
+            if isinstance(part, Shifted):
+                part, shift = part.embed, shift + part.shift
+            parts.append(part)
         parts = join_heat(parts)
-        return Added(tuple(parts), (1.0,) * len(parts))
+        added = Added(tuple(parts), (1.0,) * len(parts))
+        return Shifted(added, shift) if shift.any() else added

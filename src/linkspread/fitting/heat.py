@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.fitting.centred_kernel import CentredKernel
 from linkspread.fitting.extensions import HeatExtension
 from linkspread.fitting.view_kernels import (
     COLUMN_TILE,
@@ -94,7 +95,7 @@ class HeatKernel(StoredKernel):
 
 
 class Diffusion:
-    """The heat kernels of one graph at several times.
+    """The heat kernels of one graph at several times, centred.
 
     Parameters
     ----------
@@ -104,6 +105,11 @@ class Diffusion:
         Returns the normalised similarities of new rows to all items, sparse.
     tol : float, default=1e-8
         Error of products.
+
+    Attributes
+    ----------
+    kernels : tuple of CentredKernel
+        One for each of `TIMES`.
     """
 
     def __init__(
@@ -116,7 +122,8 @@ class Diffusion:
         self.S, self.tol = S, tol
         self.n_items = S.shape[0]
         self.kernels = tuple(
-            HeatKernel(S, time, similar=similar, tol=tol) for time in TIMES
+            CentredKernel(HeatKernel(S, time, similar=similar, tol=tol))
+            for time in TIMES
         )
 
     def among(self, items: Array) -> Array:
@@ -136,6 +143,9 @@ class Diffusion:
             units = _units(self.n_items, chosen)
             heat = diffuse(self.S, units, TIMES, tol=self.tol, rows=items)
             entries[:, :, start : start + COLUMN_TILE] = heat.transpose(1, 0, 2)
+        for own, kernel in zip(entries, self.kernels, strict=True):
+            means = kernel.means[items]
+            own -= means[:, None] + (means - kernel.means.mean())
         return entries
 
 

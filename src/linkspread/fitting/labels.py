@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.fitting.ridge import RidgeFit, solve_dense, solve_products
+from linkspread.fitting.ridge import RidgeFit, solve_dense
+from linkspread.fitting.ridge_by_products import solve_products
 from linkspread.fitting.view_kernels import ViewKernel
 
 __all__ = ["LabelFit", "fit_labels"]

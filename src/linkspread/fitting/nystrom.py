@@ -4,14 +4,31 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.fitting.centred_kernel import CentredKernel
 from linkspread.fitting.view_kernels import FeatureKernel, ViewKernel
 
-__all__ = ["kernel_directions", "leading_features"]
+__all__ = ["has_features", "kernel_directions", "leading_features"]
 
 Array = np.ndarray
 
 # Directions that stand for a kernel among more items than are compared one by one.
 N_DIRECTIONS = 256
+
+
+def has_features(kernel: ViewKernel, n_most: int) -> bool:
+    """Tell whether a kernel is made of features, and of not too many.
+
+    Parameters
+    ----------
+    kernel : ViewKernel
+    n_most : int
+
+    Returns
+    -------
+    has_features : bool
+    """
+    plain = kernel.kernel if isinstance(kernel, CentredKernel) else kernel
+    return isinstance(plain, FeatureKernel) and plain.features.shape[1] <= n_most
 
 
 def kernel_directions(kernel: ViewKernel, *, seed: int) -> Array:
@@ -28,6 +45,9 @@ def kernel_directions(kernel: ViewKernel, *, seed: int) -> Array:
     features : ndarray of shape (n_items, r)
         Those of the kernel itself if it has any.
     """
+    if isinstance(kernel, CentredKernel):
+        features = kernel_directions(kernel.kernel, seed=seed)
+        return features - features.mean(axis=0)
     if isinstance(kernel, FeatureKernel):
         return kernel.features
     return leading_features(kernel, kernel.n_items, N_DIRECTIONS, seed=seed)

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from linkspread.fitting.nystrom import kernel_directions
-from linkspread.fitting.ridge import RidgeFit, solve_dense, solve_most
+from linkspread.fitting.item_folds import ItemFolds
+from linkspread.fitting.nystrom import has_features, kernel_directions
+from linkspread.fitting.ridge import RidgeFit, solve_dense
+from linkspread.fitting.ridge_by_products import solve_most
 from linkspread.fitting.view_kernels import DENSE_ITEMS, ViewKernel
-from linkspread.kernels import sampled_products
+from linkspread.kernels import pair_products, sampled_products
 from linkspread.links.balance import Balance
 
 __all__ = ["PairFit", "Term", "fit_pairs", "pair_targets"]
@@ -26,6 +28,9 @@ Term = tuple[Any, ViewKernel, ViewKernel]
 # Judged pairs up to which their kernel is formed and factorised.
 DENSE_PAIRS = 3000
 PAIR_TOL = 1e-4
+# Folds of the items that are left out, where the kernel is formed and where it is not:
+# more of them leave more to fit, and what takes long is then done more often.
+N_FOLDS, N_LARGE_FOLDS = 20, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +89,7 @@ def fit_pairs(
     weights: Array,
     *,
     ridges: Sequence[float],
+    by_items: bool = False,
 ) -> PairFit:
     """Fit judged pairs, with the ridge that does best on pairs left out.
 
@@ -95,6 +101,9 @@ def fit_pairs(
         Whose entries tell which pairs were judged.
     targets, weights : ndarray of shape (n_pairs,)
     ridges : sequence of float
+    by_items : bool, default=False
+        Leave out pairs with all others of their items, so as to measure what is said
+        of items that nobody judged.
 
     Returns
     -------
@@ -102,7 +111,7 @@ def fit_pairs(
     """
     entries = pairs.tocoo()
     i, j = entries.coords
-    fits = _solve(kernels, i, j, targets, weights, ridges)
+    fits = _solve(kernels, i, j, targets, weights, ridges, by_items)
     best = min(fits, key=lambda fit: fit.error)
     values = best.coefficients[:, 0].astype(np.float64)
     coefficients = sparse.csr_array((values, (i, j)), shape=pairs.shape)
@@ -116,18 +125,22 @@ def _solve(
     targets: Array,
     weights: Array,
     ridges: Sequence[float],
+    by_items: bool,
 ) -> list[RidgeFit]:
     """Fit for each ridge, by a factorisation where there are not many pairs."""
+    n_folds = N_FOLDS if len(i) <= DENSE_PAIRS else N_LARGE_FOLDS
+    folds = ItemFolds.draw(i, j, n_folds) if by_items else None
     rows, own_i = np.unique(i, return_inverse=True)
     columns, own_j = np.unique(j, return_inverse=True)
     if len(i) <= DENSE_PAIRS:
         left = kernels[0].block(rows, rows)[np.ix_(own_i, own_i)]
         left *= kernels[1].block(columns, columns)[np.ix_(own_j, own_j)]
-        return solve_dense(left, targets[:, None], weights, ridges)
+        return solve_dense(left, targets[:, None], weights, ridges, folds=folds)
     apply = _products(kernels, rows, own_i, columns, own_j)
     diagonal = kernels[0].diagonal()[i] * kernels[1].diagonal()[j]
+    aims = targets[:, None]
     return [
-        solve_most(apply, diagonal, targets[:, None], weights, ridges, tol=PAIR_TOL)
+        solve_most(apply, diagonal, aims, weights, ridges, tol=PAIR_TOL, folds=folds)
     ]
 
 
@@ -139,8 +152,8 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, kernel: ViewKernel, used: Array, *, seed: int) -> "_Side":
-        """Return all entries among not too many items, features among more."""
-        if len(used) <= DENSE_ITEMS:
+        """Return features if the kernel has few or items are many, else all entries."""
+        if len(used) <= DENSE_ITEMS and not has_features(kernel, len(used)):
             return cls(kernel.block(used, used).astype(np.float32), True)
         return cls(kernel_directions(kernel, seed=seed)[used].astype(np.float32), False)
 
@@ -161,28 +174,42 @@ def _products(
     """Return the product with the kernel among judged pairs, ``(K_x C K_y)_ij``."""
     left = _Side.of(kernels[0], rows, seed=0)
     right = _Side.of(kernels[1], columns, seed=1)
-    shape = (len(rows), len(columns))
     # What features leave out of a large kernel counts for each pair alone.
     seen = left.diagonal()[i] * right.diagonal()[j]
     true_left = left.diagonal() if left.is_whole else kernels[0].diagonal()[rows]
     true_right = right.diagonal() if right.is_whole else kernels[1].diagonal()[columns]
     missing = np.maximum(true_left[i] * true_right[j] - seen, 0.0)
 
+    multiply = _multiply_whole if left.is_whole and right.is_whole else _multiply
+
     def apply(block: Array) -> Array:
         product = missing[:, None] * block
         for c in range(block.shape[1]):
             values = block[:, c].astype(np.float32)
-            C = sparse.csr_array((values, (i, j)), shape=shape)
-            product[:, c] += sampled_products(*_factors(left, C, right), i, j)
+            product[:, c] += multiply(left, right, i, j, values)
         return product
 
     return apply
 
 
+def _multiply_whole(
+    left: _Side, right: _Side, i: Array, j: Array, values: Array
+) -> Array:
+    """Return the entries of K_x C K_y at the pairs, whose values are C."""
+    # Pairs come sorted by rows, as a CSR matrix has them.
+    starts = np.searchsorted(i, np.arange(len(left.matrix) + 1))
+    return pair_products(left.matrix, right.matrix, i, j, starts, values)
+
+
+def _multiply(left: _Side, right: _Side, i: Array, j: Array, values: Array) -> Array:
+    """Return the same where a side has features."""
+    shape = (len(left.matrix), len(right.matrix))
+    C = sparse.csr_array((values, (i, j)), shape=shape)
+    return sampled_products(*_factors(left, C, right), i, j)
+
+
 def _factors(left: _Side, C: sparse.csr_array, right: _Side) -> tuple[Array, Array]:
     """Return two matrices whose rows' inner products are the entries of K_x C K_y."""
-    if right.is_whole and left.is_whole:
-        return left.matrix, np.ascontiguousarray((C @ right.matrix).T)
     if right.is_whole:
         return left.matrix, right.matrix @ (C.T @ left.matrix)
     inner = C @ right.matrix

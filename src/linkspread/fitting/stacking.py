@@ -18,8 +18,9 @@ Array = np.ndarray
 # The sum of the weights of all fits before anything is known: how sharply a fitted
 # membership of 1 against 0 separates two classes.
 SHARPNESS = 10.0
-# How many judged pairs the weights that are expected are worth.
-PRIOR_PAIRS = 50.0
+# How many judged pairs the weights that are expected are worth: fits differ by little,
+# and judgements are mostly of pairs that have nothing to do with each other.
+PRIOR_PAIRS = 3000.0
 
 
 def class_weights(

@@ -17,6 +17,7 @@ __all__ = [
     "difference_sums",
     "grow_order",
     "keep_nearest",
+    "pair_products",
     "renumber_rows",
     "sampled_products",
     "sparse_difference_sums",
@@ -104,6 +105,28 @@ def sampled_products(left, right, rows, columns):
         for c in range(left.shape[1]):
             total += one[c] * other[c]
         out[k] = total
+    return out
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def pair_products(left, right, rows, columns, starts, values):
+    """Return ``(left C right)[rows[k], columns[k]]`` for C with `values` there.
+
+    Both kernels are symmetric. Pairs are sorted by rows; those of row i begin at
+    ``starts[i]``. A row of ``left C`` is kept no longer than its pairs need it.
+    """
+    out = np.empty(len(rows), left.dtype)
+    for i in prange(len(starts) - 1):
+        weights = np.zeros(len(right), left.dtype)
+        own = left[i]
+        for k in range(len(rows)):
+            weights[columns[k]] += own[rows[k]] * values[k]
+        for k in range(starts[i], starts[i + 1]):
+            other = right[columns[k]]
+            total = left.dtype.type(0)
+            for c in range(len(right)):
+                total += weights[c] * other[c]
+            out[k] = total
     return out
 
 

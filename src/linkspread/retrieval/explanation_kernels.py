@@ -6,12 +6,13 @@ steps: row i of P is ``(1 - alpha) e_i + alpha sum_n S_in P_n``, so that a fitte
 the item's own part and a share for each neighbour n.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from linkspread.fitting.centred_kernel import CentredKernel
 from linkspread.fitting.heat import HeatKernel
 from linkspread.fitting.view_kernels import (
     DenseKernel,
@@ -115,6 +116,8 @@ def kernel_row(kernel: ViewKernel, item: Asked) -> Array:
         unit = np.zeros((kernel.n_items, 1))
         unit[item.position] = 1
         return np.asarray(kernel @ unit, dtype=np.float64)[:, 0]
+    if isinstance(kernel, CentredKernel):
+        return kernel.centre_row(kernel_row(kernel.kernel, item))
     if isinstance(kernel, MixedKernel):
         parts = zip(kernel.weights, kernel.kernels, strict=True)
         return np.sum([w * kernel_row(own, item) for w, own in parts], axis=0)
@@ -149,6 +152,8 @@ def take_steps(kernel: ViewKernel, item: Asked, coefficients: Array) -> Steps:
         several = zip(kernel.weights, kernel.kernels, strict=True)
         first, *others = (w * take_steps(own, item, coefficients) for w, own in several)
         return sum(others, first)
+    if isinstance(kernel, CentredKernel):
+        return _take_centred_steps(kernel, item, coefficients)
     if isinstance(kernel, HeatKernel):
         return _take_heat_steps(kernel, item, coefficients)
     if not isinstance(kernel, GraphKernel):
@@ -162,6 +167,15 @@ def take_steps(kernel: ViewKernel, item: Asked, coefficients: Array) -> Steps:
     own = (1 - kernel.alpha) * float(coefficients[i]) / kernel.lengths[i] ** 2
     shares = kernel.alpha * near * values / kernel.lengths[i]
     return Steps(shares, near, own, 0.0)
+
+
+def _take_centred_steps(
+    kernel: CentredKernel, item: Asked, coefficients: Array
+) -> Steps:
+    """Take the steps of the plain kernel; what all items get is no neighbour's."""
+    centred = coefficients - coefficients.mean()
+    steps = take_steps(kernel.kernel, item, centred)
+    return replace(steps, direct=steps.direct - float(kernel.means @ centred))
 
 
 def _take_heat_steps(kernel: HeatKernel, item: Asked, coefficients: Array) -> Steps:
