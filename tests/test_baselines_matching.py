@@ -109,6 +109,15 @@ def test_searching_back_scores_the_same(name, data):
     assert_allclose(there, back.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", BY_LABELS)
+def test_single_pairs_score_as_in_a_block(name, data, rng):
+    model = rival(name).fit(data.views(), some_labels(data))
+    rows, cols = (rng.integers(0, n, 30) for n in SIZES.values())
+    expected = model.scores("text", "image")[rows, cols]
+    assert_allclose(model.pair_scores("text", "image", rows, cols), expected)
+    assert_allclose(model.pair_scores("image", "text", cols, rows), expected)
+
+
 @pytest.mark.parametrize("name", BY_FEATURES)
 def test_new_rows_that_equal_fitted_ones_score_like_them(name, data):
     views = data.views()

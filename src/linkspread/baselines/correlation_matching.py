@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from linkspread.baselines.correspondences import correspondences, covariances
-from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.projections import PROJECTIONS
+from linkspread.baselines.side import Side
 from linkspread.exceptions import LinkError
 from linkspread.fitting.mass import unit_rows
 from linkspread.fitting.preparation import prepare_dense, prepared_rows

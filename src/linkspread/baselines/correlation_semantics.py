@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 from linkspread.baselines.classes import labelled_rows
 from linkspread.baselines.correlation_matching import Projection, learn_projections
-from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.side import Side
 from linkspread.baselines.steps import Steps
 from linkspread.fitting.mass import centred_units
 from linkspread.fitting.posteriors import Posteriors, fit_posteriors, logistic

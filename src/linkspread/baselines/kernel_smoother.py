@@ -6,42 +6,19 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.baselines.correspondences import balanced_links
-from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.side import Side
+from linkspread.baselines.smoothed_links import (
+    AnchorLinks,
+    SharedAverages,
+    SharedSide,
+    SmoothedLinks,
+)
 from linkspread.fitting.gaussian_kernel import GaussianKernel
 from linkspread.links import LinkMatrix, Links
 from linkspread.parameter_checks import naming
 
-__all__ = ["KernelSmoother", "SmoothedLinks"]
-
-Array = np.ndarray
-
-
-class SmoothedLinks:
-    """Average what is linked to the anchors of a view, by similarity.
-
-    Parameters
-    ----------
-    kernel : GaussianKernel
-    linked : ndarray or csr_array of shape (n_anchors, n_dimensions)
-    mass : ndarray of shape (n_anchors,) or None
-        Weight of all links of each anchor; None for sums in place of averages.
-    """
-
-    def __init__(self, kernel: GaussianKernel, linked: Any, mass: Array | None) -> None:
-        self.kernel = kernel
-        self.linked = sparse.csr_array(linked)
-        self.mass = mass
-
-    def __call__(self, rows: Any) -> Array:
-        """Return vectors of shape (n_rows, n_dimensions)."""
-        if self.mass is None:
-            return self.kernel.smooth(rows, self.linked)
-        # Both in one pass over the kernel.
-        block = sparse.hstack([self.linked, sparse.csr_array(self.mass[:, None])])
-        smoothed = self.kernel.smooth(rows, block.tocsr())
-        mass = smoothed[:, -1:]
-        # A class that the other view lacks has members but no links.
-        return smoothed[:, :-1] / np.where(mass > 0, mass, 1.0)
+__all__ = ["KernelSmoother"]
 
 
 class KernelSmoother(PairMatching):
@@ -99,30 +76,44 @@ class KernelSmoother(PairMatching):
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
     ) -> tuple[Side, Side]:
-        Z = balanced_links(links, a, b, balance=self.balance)
-        U, G, V = Z.thin()
-        left, right = _link_masses(Z) if self.normalize else (None, None)
+        links_of = self._once(
+            ("links", a, b, repr(self.balance)),
+            lambda: _anchor_links(balanced_links(links, a, b, balance=self.balance)),
+        )
         return (
-            _smooth(tables[a], a, U, G, left, **chosen[a]),
-            _smooth(tables[b], b, V, np.eye(V.shape[1]), right, **chosen[b]),
+            self._smooth(tables[a], (a, b), links_of[0], **chosen[a]),
+            self._smooth(tables[b], (b, a), links_of[1], **chosen[b]),
         )
 
+    def _smooth(
+        self,
+        X: Any,
+        way: tuple[str, str],
+        links: AnchorLinks,
+        *,
+        metric: Any,
+        width: Any,
+    ) -> Side:
+        """Return the side of a view, whose anchors are the items with links."""
+        # Anchors depend on the other view, and on whether cannot-links count.
+        key = way, repr((self.balance, metric))
+        with naming(way[0]):
+            unit = self._once(
+                ("kernel", *key),
+                lambda: GaussianKernel(X, links.anchors, metric=metric, width=1.0),
+            )
+            kernel = unit.widened(width)
+        smoothed = SmoothedLinks(kernel, links, normalize=self.normalize)
+        if self._memory is None:
+            return Side.of(X, smoothed)
+        averages = SharedAverages(self._memory, key, X, links, unit, kernel)
+        return SharedSide(averages, smoothed)
 
-def _link_masses(Z: LinkMatrix) -> tuple[Array, Array]:
-    """Return the total weight of each item's links, must and cannot alike."""
+
+def _anchor_links(Z: LinkMatrix) -> tuple[AnchorLinks, AnchorLinks]:
+    """Return the links of two views, as seen from each."""
+    U, G, V = Z.thin()
     sizes = LinkMatrix(Z.left, abs(Z.core), Z.right, abs(Z.pairs))
-    return sizes @ np.ones(Z.shape[1]), sizes.T @ np.ones(Z.shape[0])
-
-
-def _smooth(
-    X: Any, view: str, U: Any, core: Array, mass: Array | None, **parameters: Any
-) -> Side:
-    """Return the side of a view, whose anchors are the items with links."""
-    memberships = sparse.csr_array(U)
-    anchors = np.flatnonzero(np.diff(memberships.indptr))
-    with naming(view):
-        kernel = GaussianKernel(X, anchors, **parameters)
-    linked = memberships[anchors] @ core
-    return Side.of(
-        X, SmoothedLinks(kernel, linked, None if mass is None else mass[anchors])
-    )
+    left, right = sizes @ np.ones(Z.shape[1]), sizes.T @ np.ones(Z.shape[0])
+    identity = sparse.eye_array(V.shape[1], format="csr")
+    return AnchorLinks.of(U, G, left), AnchorLinks.of(V, identity, right)

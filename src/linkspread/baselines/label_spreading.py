@@ -6,7 +6,8 @@ import numpy as np
 
 from linkspread.baselines.classes import class_memberships
 from linkspread.baselines.graph_fits import GRAPH_PARAMETERS, fit_graphs
-from linkspread.baselines.matching import Chosen, Side, ViewMatching
+from linkspread.baselines.matching import Chosen, ViewMatching
+from linkspread.baselines.side import Side
 from linkspread.baselines.steps import Steps
 from linkspread.estimators.parameters import check_alphas
 from linkspread.fitting.mass import SCORES, share_rows

@@ -8,9 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.baselines.memory import Memory
+from linkspread.baselines.side import Side
 from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.link_choice import check_linked, choose_links
 from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.kernels import sampled_products
 from linkspread.links import Items, Links
 from linkspread.validation import (
     as_mapping,
@@ -21,76 +24,11 @@ from linkspread.validation import (
     per_view,
 )
 
-__all__ = ["Matching", "PairMatching", "Side", "ViewMatching"]
+__all__ = ["Matching", "PairMatching", "ViewMatching"]
 
 Array = np.ndarray
 # For each view the values of its parameters.
 Chosen = dict[str, dict[str, Any]]
-
-
-class Side:
-    """What one view brings into a match.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_items, n_dimensions) or None
-        One per fitted item; None to make them when they are asked for.
-    embed : callable
-        Makes the vectors of new items from a table of their features.
-    n_features : int
-        Columns that such a table has.
-    table : ndarray or csr_array of shape (n_items, n_features), default=None
-        Where vectors are made when asked for: what they are made of.
-    """
-
-    def __init__(
-        self,
-        vectors: Array | None,
-        embed: Callable[[Any], Array],
-        n_features: int,
-        table: Any = None,
-    ) -> None:
-        self.embed = embed
-        self.n_features = n_features
-        self._vectors = vectors
-        self._table = table
-
-    @classmethod
-    def of(cls, X: Any, embed: Callable[[Any], Array]) -> "Side":
-        """Return the side of a view whose items are embedded by their features.
-
-        Parameters
-        ----------
-        X : ndarray or csr_array of shape (n_items, n_features)
-        embed : callable
-
-        Returns
-        -------
-        side : Side
-        """
-        return cls(None, embed, X.shape[1], X)
-
-    @property
-    def vectors(self) -> Array:
-        """One per fitted item, all made now if they were not; the table is let go."""
-        if self._vectors is None:
-            self._vectors, self._table = self.embed(self._table), None
-        return self._vectors
-
-    def vectors_of(self, positions: Array) -> Array:
-        """Return the vectors of some items, and make those alone if none exist.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, n_dimensions)
-        """
-        if self._vectors is None and 2 * len(positions) < self._table.shape[0]:
-            return self.embed(self._table[positions])
-        return self.vectors[positions]
 
 
 class Matching(CrossViewSearch):
@@ -110,13 +48,13 @@ class Matching(CrossViewSearch):
     PER_VIEW: ClassVar[tuple[str, ...]] = ()
 
     # What was learnt before from the same views and links; see `sharing`.
-    _memory: dict[Any, Any] | None = None
+    _memory: Memory | None = None
 
     view_names_: tuple[str, ...]
     links_: Links
     sides_: dict[Any, Any]
 
-    def sharing(self, memory: dict[Any, Any]) -> Self:
+    def sharing(self, memory: Memory) -> Self:
         """Take what was learnt from a memory where it has it, and put new things there.
 
         Settings that differ in the parameters of one view can so share what was
@@ -126,7 +64,7 @@ class Matching(CrossViewSearch):
 
         Parameters
         ----------
-        memory : dict
+        memory : Memory
 
         Returns
         -------
@@ -192,6 +130,28 @@ class Matching(CrossViewSearch):
             target = others[0]
         return self._vectors_of_new(rows, view, target)
 
+    def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
+        """Return the scores of single pairs of fitted items, and of no others.
+
+        Parameters
+        ----------
+        source, target : str
+            Views of the first and of the second item of each pair.
+        rows, cols : ndarray of int of shape (n_pairs,)
+            Positions of the items.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_pairs,)
+        """
+        queries = self._checked_side(source, target)
+        i, rows = np.unique(rows, return_inverse=True)
+        j, cols = np.unique(cols, return_inverse=True)
+        left, left_scale = queries.unscaled_of(i)
+        right, right_scale = self._side(target, source).unscaled_of(j)
+        scores = sampled_products(*map(np.ascontiguousarray, (left, right)), rows, cols)
+        return scores * left_scale[rows] * right_scale[cols]
+
     @abstractmethod
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
         """Return the sides of all views."""
@@ -206,11 +166,7 @@ class Matching(CrossViewSearch):
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what the memory has under a key, made now if it has nothing."""
-        if self._memory is None:
-            return make()
-        if key not in self._memory:
-            self._memory[key] = make()
-        return self._memory[key]
+        return make() if self._memory is None else self._memory.once(key, make)
 
     def _choose(self, tables: Mapping[str, Any]) -> Chosen:
         """Return the values that parameters have for each view."""

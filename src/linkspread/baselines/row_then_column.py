@@ -6,7 +6,8 @@ import numpy as np
 
 from linkspread.baselines.correspondences import balanced_links
 from linkspread.baselines.graph_fits import fit_graphs
-from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.side import Side
 from linkspread.estimators.graph_choice import similarities
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.parameters import check_alphas

@@ -3,7 +3,8 @@
 from typing import Any, ClassVar
 
 from linkspread.baselines.classes import labelled_rows
-from linkspread.baselines.matching import Side, ViewMatching
+from linkspread.baselines.matching import ViewMatching
+from linkspread.baselines.side import Side
 from linkspread.baselines.steps import Steps
 from linkspread.exceptions import LinkspreadError
 from linkspread.fitting.gaussian_kernel import choose_kernel

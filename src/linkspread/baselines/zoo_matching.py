@@ -7,7 +7,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from linkspread.baselines.correspondences import correspondences, sample_pairs
-from linkspread.baselines.matching import Chosen, PairMatching, Side
+from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.side import Side
 from linkspread.exceptions import LinkspreadError, require
 from linkspread.fitting.mass import unit_rows
 from linkspread.fitting.preparation import prepare_dense

@@ -77,15 +77,58 @@ class GaussianKernel:
 
     def __call__(self, rows: Any) -> Array:
         """Return the kernel of shape (n_rows, n_anchors)."""
+        return self.weigh(self.distances(rows))
+
+    def distances(self, rows: Any) -> Array:
+        """Return the distances of rows to all anchors, whatever the width.
+
+        Parameters
+        ----------
+        rows : ndarray or csr_array of shape (n_rows, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_rows, n_anchors)
+        """
         if sparse.issparse(rows) != sparse.issparse(self.anchors):
             is_sparse = sparse.issparse(self.anchors)
             rows = sparse.csr_array(rows) if is_sparse else as_dense_rows(rows)
         if self._measure is None:
             self._measure = ProductDistances(self.anchors, metric=self.metric)
-        distances = self._measure(rows)
+        return self._measure(rows)
+
+    def weigh(self, distances: Array) -> Array:
+        """Return the kernel of rows whose distances to all anchors are known.
+
+        Parameters
+        ----------
+        distances : ndarray of shape (n_rows, n_anchors)
+
+        Returns
+        -------
+        kernel : ndarray of shape (n_rows, n_anchors)
+        """
         exponent = exponents(distances, self.width, self.width)
         # A row far from all anchors keeps the ratios of its entries.
         return np.exp(-lift_exponents(exponent, np.dtype(np.float64)))
+
+    def widened(self, factor: float) -> "GaussianKernel":
+        """Return the kernel that is so many times as wide, with the same anchors.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        kernel : GaussianKernel
+        """
+        factor = check_positive(factor, name="width", remedy="1 is the mean distance.")
+        kernel = GaussianKernel.resume(
+            self.anchors, metric=self.metric, width=factor * self.width
+        )
+        kernel._measure = self._measure
+        return kernel
 
     def smooth(self, rows: Any, block: Any) -> Array:
         """Return ``K @ block`` without ever holding the whole kernel.

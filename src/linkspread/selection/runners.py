@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from linkspread.baselines.asked_pairs import AskedPairs
 from linkspread.baselines.matching import Matching
+from linkspread.baselines.memory import Memory
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import (
     build_graph,
@@ -31,7 +33,7 @@ from linkspread.propagation.settings import (
 )
 from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
-from linkspread.selection.questions import ScoreBlock, Trial
+from linkspread.selection.questions import PairQuestion, ScoreBlock, Trial
 
 __all__ = ["ModelRunner", "SpreadingRunner", "choose_runner"]
 
@@ -51,12 +53,12 @@ class ModelRunner:
     model : estimator with ``fit(views, links)`` and ``scores``
     """
 
-    # Parameters in which settings may differ and still share a fit.
-    together: tuple[str, ...] = ()
-
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._memories: list[tuple[Trial, dict[str, Any]]] = []
+        # Parameters in which settings may differ and still share a fit: all those of
+        # a rival, so that what settings share is kept for no more than one trial.
+        is_rival = isinstance(model, Matching)
+        self.together = tuple(model.get_params(deep=False)) if is_rival else ()
 
     def prepare(
         self,
@@ -89,19 +91,25 @@ class ModelRunner:
         ------
         scores : callable
         """
+        memory = Memory()
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
             if isinstance(model, Matching):
-                model.sharing(self._memory_of(trial))
-            yield model.fit(trial.views, trial.links).scores
+                model.sharing(memory)
+            model.fit(trial.views, trial.links)
+            yield _asked_pairs(model, trial) or model.scores
 
-    def _memory_of(self, trial: Trial) -> dict[str, Any]:
-        """Return what was learnt of the views of a trial, by view and parameters."""
-        for known, memory in self._memories:
-            if known is trial:
-                return memory
-        self._memories.append((trial, {}))
-        return self._memories[-1][1]
+
+def _asked_pairs(model: Any, trial: Trial) -> AskedPairs | None:
+    """Return a scorer of pairs alone, if all questions are about a few out of many."""
+    questions = [q for q in trial.questions if isinstance(q, PairQuestion)]
+    # Where all are must-links, items look for their partners among all others.
+    few = len(questions) == len(trial.questions) and all(
+        np.any(q.weights <= 0) for q in questions
+    )
+    if not few or not isinstance(model, Matching):
+        return None
+    return AskedPairs(model, [(q.source, q.target, q.rows, q.cols) for q in questions])
 
 
 class SpreadingRunner:

@@ -1,0 +1,151 @@
+"""What the settings of one trial share: made once, and no more than memory allows."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Memory", "RowsOnce", "in_tiles"]
+
+Array = np.ndarray
+Make = Callable[[Array], tuple[Array, ...]]
+
+# Rows that the memory may hold; what was not used for longest is made again.
+MAX_BYTES = 1e9
+# Rows that are made at a time, so that what they are made of stays small. Not a power
+# of 2: tiles are transposed, and columns that far apart share the lines of a cache.
+TILE_ROWS = 500
+
+
+class RowsOnce:
+    """Rows of arrays, each made when it is asked for first.
+
+    Parameters
+    ----------
+    n_rows : int
+        Positions that there are.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        # Only rows that were made take memory; this tells where each of them is.
+        self._places = np.full(n_rows, -1)
+        self._arrays: tuple[Array, ...] = ()
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all rows that were made."""
+        return sum(array.nbytes for array in self._arrays)
+
+    def of(self, positions: Array, make: Make) -> tuple[Array, ...]:
+        """Return the rows at some positions, which are not to be written to.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (n,)
+        make : callable
+            Returns arrays with a row for each of the positions that it is given. It
+            is not kept: what makes rows may hold the memory that holds the rows.
+
+        Returns
+        -------
+        arrays : tuple of ndarray with n rows
+        """
+        missing = np.unique(positions[self._places[positions] < 0])
+        if len(missing) or not self._arrays:
+            self._add(missing, make(missing))
+        places = self._places[positions]
+        if np.array_equal(places, np.arange(len(self._arrays[0]))):
+            return self._arrays  # all that there are, without a copy
+        return tuple(array[places] for array in self._arrays)
+
+    def _add(self, positions: Array, made: tuple[Array, ...]) -> None:
+        """Put new rows after those that were made before."""
+        n_before = len(self._arrays[0]) if self._arrays else 0
+        if n_before:
+            both = zip(self._arrays, made, strict=True)
+            made = tuple(np.concatenate(arrays) for arrays in both)
+        self._arrays = made
+        self._places[positions] = n_before + np.arange(len(positions))
+
+
+def in_tiles(
+    make: Callable[[slice], tuple[Array, ...]], n_rows: int
+) -> tuple[Array, ...]:
+    """Make arrays a few rows at a time.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the rows in a slice, of one array or more.
+    n_rows : int
+
+    Returns
+    -------
+    arrays : tuple of ndarray with n_rows rows
+        Contiguous.
+    """
+    first = make(slice(0, TILE_ROWS))
+    arrays = tuple(np.empty((n_rows, *part.shape[1:]), part.dtype) for part in first)
+    for start in range(0, n_rows, TILE_ROWS):
+        tile = slice(start, start + TILE_ROWS)
+        parts = make(tile) if start else first
+        for array, part in zip(arrays, parts, strict=True):
+            array[tile] = part
+    return arrays
+
+
+class Memory:
+    """Keep what was made under its key; of `RowsOnce` only the ones used last.
+
+    Parameters
+    ----------
+    max_bytes : float, default=1e9
+        Of the rows; all else is taken to be small.
+    """
+
+    def __init__(self, max_bytes: float = MAX_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._small: dict[Any, Any] = {}
+        self._rows: OrderedDict[Any, RowsOnce] = OrderedDict()
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what is kept under a key, made now if there is nothing.
+
+        Parameters
+        ----------
+        key : hashable
+        make : callable
+            Called without arguments.
+
+        Returns
+        -------
+        made : object
+        """
+        if key not in self._small:
+            self._small[key] = make()
+        return self._small[key]
+
+    def rows(self, key: Any, n_rows: int) -> RowsOnce:
+        """Return the rows that are kept under a key, or none yet.
+
+        Parameters
+        ----------
+        key : hashable
+        n_rows : int
+
+        Returns
+        -------
+        rows : RowsOnce
+        """
+        if key not in self._rows:
+            self._make_room()
+            self._rows[key] = RowsOnce(n_rows)
+        self._rows.move_to_end(key)
+        return self._rows[key]
+
+    def _make_room(self) -> None:
+        """Forget the rows that were not used for longest."""
+        # Rows are made after they are entered, so the newest show their size here.
+        while sum(rows.n_bytes for rows in self._rows.values()) > self.max_bytes:
+            self._rows.popitem(last=False)
