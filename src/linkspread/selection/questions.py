@@ -1,6 +1,6 @@
 """What is asked of a fitted model when its parameters are compared."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,12 +11,35 @@ from sklearn.metrics import average_precision_score
 from linkspread.links import Links
 from linkspread.metrics import ScoreBlock, mean_average_precision
 
-__all__ = ["ItemQuestion", "PairQuestion", "Question", "Trial"]
+__all__ = ["ItemQuestion", "PairQuestion", "Question", "SingleScores", "Trial"]
 
 Array = np.ndarray
 
 # Scores of held-out pairs are computed in blocks of so many entries.
 BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True)
+class SingleScores:
+    """Scores of blocks, and of single pairs without the blocks around them.
+
+    Where vectors are long, a block of all their products takes far longer than what
+    is asked of it.
+
+    Attributes
+    ----------
+    block : callable
+        Called with two views and the positions of rows and columns.
+    pairs : callable
+        Called with two views and the positions of the items of each pair.
+    """
+
+    block: ScoreBlock
+    pairs: Callable[[str, str, Array, Array], Array]
+
+    def __call__(self, source: str, target: str, *, rows: Any, cols: Any) -> Array:
+        """Return a block of scores."""
+        return self.block(source, target, rows=rows, cols=cols)
 
 
 class Question(Protocol):
@@ -128,7 +151,7 @@ class PairQuestion:
         return float(average_precision_score(must, self.pair_scores(scores)))
 
     def pair_scores(self, scores: ScoreBlock) -> Array:
-        """Return the score of each pair, from blocks of a few rows.
+        """Return the score of each pair, from blocks of a few rows if need be.
 
         Parameters
         ----------
@@ -138,6 +161,8 @@ class PairQuestion:
         -------
         values : ndarray of shape (n_pairs,)
         """
+        if isinstance(scores, SingleScores):
+            return scores.pairs(self.source, self.target, self.rows, self.cols)
         cols, place = np.unique(self.cols, return_inverse=True)
         rows, row_place = np.unique(self.rows, return_inverse=True)
         values = np.empty(len(self.rows))

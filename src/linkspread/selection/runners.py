@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.baselines.asked_pairs import AskedPairs
 from linkspread.baselines.matching import Matching
 from linkspread.baselines.memory import Memory
 from linkspread.estimators import LinkSpreading
@@ -33,7 +32,7 @@ from linkspread.propagation.settings import (
 )
 from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
-from linkspread.selection.questions import PairQuestion, ScoreBlock, Trial
+from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
 
 __all__ = ["ModelRunner", "SpreadingRunner", "choose_runner"]
 
@@ -94,22 +93,11 @@ class ModelRunner:
         memory = Memory()
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
-            if isinstance(model, Matching):
-                model.sharing(memory)
-            model.fit(trial.views, trial.links)
-            yield _asked_pairs(model, trial) or model.scores
-
-
-def _asked_pairs(model: Any, trial: Trial) -> AskedPairs | None:
-    """Return a scorer of pairs alone, if all questions are about a few out of many."""
-    questions = [q for q in trial.questions if isinstance(q, PairQuestion)]
-    # Where all are must-links, items look for their partners among all others.
-    few = len(questions) == len(trial.questions) and all(
-        np.any(q.weights <= 0) for q in questions
-    )
-    if not few or not isinstance(model, Matching):
-        return None
-    return AskedPairs(model, [(q.source, q.target, q.rows, q.cols) for q in questions])
+            if not isinstance(model, Matching):
+                yield model.fit(trial.views, trial.links).scores
+                continue
+            model.sharing(memory).fit(trial.views, trial.links)
+            yield SingleScores(model.scores, model.pair_scores)
 
 
 class SpreadingRunner:
