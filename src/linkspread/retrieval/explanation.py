@@ -21,9 +21,9 @@ class Contribution:
     kind : str
         "must-link" or "cannot-link" for a judged pair, "label" for a labelled item,
         "class" for two classes, "neighbor", "own" for what the item knows without its
-        neighbours, "direct" for kernels that know no neighbours, "chance" for what
-        is subtracted from all pairs alike, "influence" for a labelled item that
-        makes a class likelier.
+        neighbours, "direct" for kernels that know no neighbours and for averages over
+        all items, "chance" for what is subtracted from all pairs alike, "influence"
+        for a labelled item that makes a class likelier.
     amount : float
         What it adds to the score.
     weight : float
