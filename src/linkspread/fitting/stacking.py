@@ -21,6 +21,8 @@ SHARPNESS = 10.0
 # How many judged pairs the weights that are expected are worth: fits differ by little,
 # and judgements are mostly of pairs that have nothing to do with each other.
 PRIOR_PAIRS = 3000.0
+# A fit may know nothing but the items it has met: what it says of others is rounding.
+SILENT = 1e-9
 
 
 def class_weights(
@@ -87,19 +89,32 @@ def pair_weights(
     fits = np.column_stack(held_out)
     known = ~np.isnan(fits).any(axis=1)
     fits, targets, weights = fits[known], targets[known], weights[known]
-    scales = np.sqrt(np.average(fits**2, axis=0, weights=weights))
-    scales = np.where(scales > 0, scales, 1.0)
-    fits = fits / scales
+    size = np.sqrt(np.sum(weights * targets**2))
+    scales = np.sqrt(np.sum(weights[:, None] * fits**2, axis=0))
+    speaks = scales > SILENT * size
+    if not speaks.any():
+        return trust
+    found = np.zeros(len(trust))
+    fits = fits[:, speaks] / scales[speaks]
+    found[speaks] = _nearest_weights(fits, targets, weights, trust[speaks])
+    return _never_nothing(found / np.where(speaks, scales, 1.0))
+
+
+def _nearest_weights(
+    fits: Array, targets: Array, weights: Array, trust: Array
+) -> Array:
+    """Return weights of fits of unit size, drawn towards what trust makes expected."""
+    n = float(np.sum(weights))
     mean = fits @ trust
     slope = float((weights * mean) @ targets) / (float((weights * mean) @ mean) or 1.0)
     # A fit that says the contrary of what is so is still better than nothing: fits of
     # few pairs err that way by chance.
-    size = float(np.sqrt(np.average(targets**2, weights=weights)))
+    size = float(np.sqrt(np.sum(weights * targets**2)))
     expected = max(slope, 0.1 * size) * trust
-    roots = np.sqrt(PRIOR_PAIRS * np.mean(weights) / (len(trust) * trust))
+    roots = np.sqrt(PRIOR_PAIRS * np.mean(weights) / n / (len(trust) * trust))
     rows = np.vstack([np.sqrt(weights)[:, None] * fits, np.diag(roots)])
     aims = np.concatenate([np.sqrt(weights) * targets, roots * expected])
-    return _never_nothing(nnls(rows, aims)[0] / scales)
+    return nnls(rows, aims)[0]
 
 
 def _never_nothing(weights: Array) -> Array:
