@@ -96,7 +96,7 @@ def test_what_is_added_to_all_features_does_not_matter(shift, seed):
 
 
 def test_directions_stand_for_the_centred_kernel(rng):
-    plain = linear_kernel(rng.random((N, 5)))
+    plain = FeatureKernel(rng.random((N, 5)), embed=lambda rows: rows)
     features = kernel_directions(CentredKernel(plain), seed=0)
     whole = centre(plain @ np.eye(N))
     assert_allclose(features @ features.T, whole, atol=1e-9)
@@ -104,26 +104,32 @@ def test_directions_stand_for_the_centred_kernel(rng):
 
 def judged_fit(rng, n_pairs=30):
     """Return a fit of random pairs by centred kernels, and the pairs."""
-    kernels = tuple(CentredKernel(gauss_kernel(rng.random((n, 4)))) for n in (N, 50))
+    tables = rng.random((N, 4)), rng.random((50, 4))
+    kernels = tuple(CentredKernel(gauss_kernel(X)) for X in tables)
     places = rng.choice(N * 50, n_pairs, replace=False)
     targets = rng.choice([-1.0, 1.0], n_pairs)
     pairs = sparse.csr_array((targets, (places // 50, places % 50)), shape=(N, 50))
     targets = pairs.tocoo().data
     fit = fit_pairs(kernels, pairs, targets, np.ones(n_pairs), ridges=(0.1,))
-    return fit, pairs
+    return fit, pairs, tables
 
 
 def test_scores_are_0_on_average_for_every_item(rng):
-    fit, _ = judged_fit(rng)
+    fit, _, tables = judged_fit(rng)
     scores = add_pair_fits([fit], [1.0], rank=None, tol=1e-10)
     whole = scores.left @ scores.core @ scores.right.T
     assert np.abs(whole).max() > 0.1
     assert_allclose(whole.mean(axis=0), 0, atol=1e-9)
     assert_allclose(whole.mean(axis=1), 0, atol=1e-9)
+    # New rows that repeat items have the scores of these.
+    new = scores.embed_left(tables[0][:7]) @ scores.right.T
+    assert_allclose(new, whole[:7], atol=1e-7)
+    new = scores.embed_right(tables[1][:7]) @ scores.left.T
+    assert_allclose(new, whole[:, :7].T, atol=1e-7)
 
 
 def test_scores_of_judged_pairs_are_limited_and_those_of_new_rows_with_them(rng):
-    fit, pairs = judged_fit(rng)
+    fit, pairs, _ = judged_fit(rng)
     one = add_pair_fits([fit], [1.0], rank=None, tol=1e-10)
     large = add_pair_fits([fit], [1000.0], rank=None, tol=1e-10)
     limited = limit_scores(large, pairs, 0.5)
