@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from linkspread import Links, LinkSpreading
-from linkspread.datasets import make_views
 from linkspread.estimators.graph_choice import similarities
 from linkspread.fitting.centred_kernel import CentredKernel
 from linkspread.fitting.fitted_pair import add_pair_fits, limit_scores
@@ -143,18 +141,3 @@ def test_scores_of_judged_pairs_are_limited_and_those_of_new_rows_with_them(rng)
         assert_allclose(np.abs(getattr(limited, side)(rows)), wanted, atol=1e-7)
     small = add_pair_fits([fit], [1e-3], rank=None, tol=1e-10)
     assert_allclose(limit_scores(small, pairs, 0.5).core, small.core)
-
-
-def test_items_that_are_near_to_everything_do_not_come_first(rng):
-    """Judgements of random pairs say little else than which items are linked often."""
-    data = make_views(300, n_classes=10, random_state=0)
-    views, labels = data.views(), data.labels
-    i, j = rng.integers(300, size=(2, 1500))
-    same = labels["text"][i] == labels["image"][j]
-    pairs = [(a, b, 1.0 if s else -1.0) for a, b, s in zip(i, j, same, strict=True)]
-    links = Links.from_pairs(list({p[:2]: p for p in pairs}.values()),
-                             between=("text", "image"))  # fmt: skip
-    model = LinkSpreading(objective="auto").fit(views, links)
-    scores = model.scores("text", "image")
-    means, sizes = scores.mean(axis=0), scores.std(axis=0)
-    assert np.abs(means).max() < 1e-3 * sizes.mean()

@@ -5,8 +5,6 @@ an item is linked at all. Fits by centred kernels cannot say so: the scores of e
 item are 0 on average, and tell only with whom it belongs.
 """
 
-from typing import Any
-
 import numpy as np
 
 from linkspread.fitting.embeddings import Shifted
@@ -82,5 +80,5 @@ class CentredKernel(StoredKernel):
         -------
         row : ndarray of shape (n_items,)
         """
-        away: Any = row - self.means
+        away = row - self.means
         return away - away.mean()
