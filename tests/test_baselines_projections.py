@@ -17,7 +17,7 @@ from linkspread.baselines.projections import (
     factor_projections,
     least_squares_projections,
 )
-from linkspread.exceptions import LinkError
+from linkspread.exceptions import FewLinksError
 from linkspread.links import as_link_matrix
 
 
@@ -136,5 +136,5 @@ def test_power_weighs_components_by_their_correlation(rng):
 def test_one_pair_says_nothing_about_what_varies_together(rng):
     X, Y = paired_views(rng)
     links = Links.from_pairs([(0, 0)], between=("text", "image"))
-    with pytest.raises(LinkError, match="'text' and 'image' must vary together over"):
+    with pytest.raises(FewLinksError, match="'text' and 'image' must vary together"):
         CorrelationMatching().fit({"text": X, "image": Y}, links)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from linkspread.estimators.graph_choice import similarities
 from linkspread.fitting.centred_kernel import CentredKernel
-from linkspread.fitting.fitted_pair import add_pair_fits, limit_scores
+from linkspread.fitting.fitted_pair import add_pair_fits
 from linkspread.fitting.heat import HeatKernel
 from linkspread.fitting.kernel_choice import affinity_kernel, linear_kernel
 from linkspread.fitting.nystrom import kernel_directions
@@ -124,20 +124,3 @@ def test_scores_are_0_on_average_for_every_item(rng):
     assert_allclose(new, whole[:7], atol=1e-7)
     new = scores.embed_right(tables[1][:7]) @ scores.left.T
     assert_allclose(new, whole[:, :7].T, atol=1e-7)
-
-
-def test_scores_of_judged_pairs_are_limited_and_those_of_new_rows_with_them(rng):
-    fit, pairs, _ = judged_fit(rng)
-    one = add_pair_fits([fit], [1.0], rank=None, tol=1e-10)
-    large = add_pair_fits([fit], [1000.0], rank=None, tol=1e-10)
-    limited = limit_scores(large, pairs, 0.5)
-    i, j = pairs.tocoo().coords
-    values = (limited.left @ limited.core @ limited.right.T)[i, j]
-    assert np.sqrt(np.mean(values**2)) == pytest.approx(0.5)
-    rows = rng.random((3, 4))
-    share = np.linalg.norm(limited.core) / np.linalg.norm(one.core)
-    for side in ("embed_left", "embed_right"):
-        wanted = share * np.abs(getattr(one, side)(rows))
-        assert_allclose(np.abs(getattr(limited, side)(rows)), wanted, atol=1e-7)
-    small = add_pair_fits([fit], [1e-3], rank=None, tol=1e-10)
-    assert_allclose(limit_scores(small, pairs, 0.5).core, small.core)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks_in_small import small_collection
-from linkspread import LinkSpreading
+from linkspread import Links, LinkSpreading
 from linkspread.exceptions import LinkspreadError
 from linkspread.metrics import mean_average_precision
 from linkspread.reproduction import Split, resplit, run_budgets, run_table
@@ -276,6 +276,16 @@ def test_one_label_a_class_keeps_the_defaults(collection, split):
     links = label_links(collection.labels, np.array(known), ["text", "image"])
     method = quickly(label_methods(METRICS))[0]
     model, tuning = choose(method, collection.views, links)
+    assert tuning is None
+    assert model.get_params() == method.model.get_params()
+
+
+def test_a_fold_with_one_must_link_keeps_the_defaults(collection, split):
+    rows = split.train[:20]
+    pairs = [(int(i), int(i), 1.0 if k < 2 else -1.0) for k, i in enumerate(rows)]
+    links = Links.from_pairs(pairs, between=("text", "image"))
+    method = next(m for m in link_methods(METRICS) if m.name == "CCA")
+    model, tuning = choose(method, collection.views, links, n_splits=2)
     assert tuning is None
     assert model.get_params() == method.model.get_params()
 

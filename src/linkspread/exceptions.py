@@ -6,7 +6,7 @@
     ├── ViewError                 a view's table cannot be used
     ├── GraphError                a graph, or a parameter of one, cannot be used
     ├── LinkError                 links are malformed
-    │   ├── FewLinksError         too few links to hold any of them out
+    │   ├── FewLinksError         too few links to learn from, or to hold any out
     │   └── UnknownItemError      links or queries name items that no view has
     ├── ModelError                a model cannot be stored, or its folder not be read
     ├── StoreError                a link store cannot be opened, read or written
@@ -56,7 +56,7 @@ class LinkError(LinkspreadError):
 
 
 class FewLinksError(LinkError):
-    """There are too few links to hold any of them out."""
+    """There are too few links to learn from, or to hold any of them out."""
 
 
 class UnknownItemError(LinkError):

@@ -10,7 +10,7 @@ from linkspread.baselines.correspondences import correspondences, covariances
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.projections import PROJECTIONS
 from linkspread.baselines.side import Side
-from linkspread.exceptions import LinkError
+from linkspread.exceptions import FewLinksError
 from linkspread.fitting.mass import unit_rows
 from linkspread.fitting.preparation import prepare_dense, prepared_rows
 from linkspread.links import Links
@@ -177,7 +177,7 @@ def learn_projections(
     X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
     cov = covariances(X, Z, Y)
     if not np.any(cov.xy):
-        raise LinkError(
+        raise FewLinksError(
             f"views {a!r} and {b!r} must vary together over their must-links, and "
             f"nothing does, got {links!r}. Add must-links between other items."
         )

@@ -18,7 +18,7 @@ from linkspread.estimators.objective import FittingObjective
 from linkspread.estimators.similar_items import SimilarItems
 from linkspread.fitting.diffused_pairs import DiffusedFit, fit_diffused
 from linkspread.fitting.embeddings import Added, WithColumn, add_column
-from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits, limit_scores
+from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits, divide_by_lengths
 from linkspread.fitting.heat import Diffusion
 from linkspread.fitting.labels import LabelFit, fit_labels
 from linkspread.fitting.mass import share_rows
@@ -42,6 +42,8 @@ MATCH_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 PRIOR_SHARES = {"8 components": 0.5}
 # Share of cannot-links below which must-links are all there is to learn from.
 FEW_CANNOT = 0.05
+# Cosines forget how much is known of an item, plain scores say little else.
+JUDGED_MASS = "root length"
 
 # Two of one kind under each name.
 Kernels = Mapping[str, tuple[Any, Any]]
@@ -192,8 +194,7 @@ class AutoObjective(FittingObjective):
 
     def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
         """Fit judged pairs by all candidates, and add the fits."""
-        cannot = -pairs.data[pairs.data < 0].sum() / np.abs(pairs.data).sum()
-        is_judged = cannot >= FEW_CANNOT
+        is_judged = _is_judged(pairs)
         diffusing = is_judged and pairs.nnz <= DENSE_PAIRS
         left, right = (
             self._candidates(view, is_judged, diffusing) for view in (source, target)
@@ -205,10 +206,12 @@ class AutoObjective(FittingObjective):
         self.story[what] = _tell(what, list(kernels), told, pairs.nnz)
         rank = largest_rank(pairs, self.rank)
         scores = add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
-        if not is_judged:
-            return scores
-        targets, _ = pair_targets(pairs, self.balance)
-        return limit_scores(scores, pairs, float(np.sqrt(np.mean(targets**2))))
+        mass = self.pair_mass(pairs)
+        return scores if mass == "none" else divide_by_lengths(scores, mass)
+
+    def pair_mass(self, pairs: Any) -> str:
+        """Return by what scores of pairs are divided."""
+        return JUDGED_MASS if _is_judged(pairs) else "none"
 
     def _candidates(self, view: str, centred: bool, diffusing: bool) -> dict[str, Any]:
         """Return the kernels of a view for pairs, made now if not before."""
@@ -230,6 +233,12 @@ class AutoObjective(FittingObjective):
             S=self.normalized[view],
             metric=self.metrics[view],
         )
+
+
+def _is_judged(pairs: Any) -> bool:
+    """Tell whether there are cannot-links enough to learn from."""
+    cannot = -pairs.data[pairs.data < 0].sum() / np.abs(pairs.data).sum()
+    return bool(cannot >= FEW_CANNOT)
 
 
 def _weigh_judged(

@@ -17,8 +17,8 @@ from linkspread.estimators.queries import read_queries
 from linkspread.estimators.ridge_objective import RidgeObjective
 from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.exceptions import LinkspreadError
-from linkspread.fitting.embeddings import Joined
-from linkspread.fitting.fitted_pair import PairEmbedding
+from linkspread.fitting.embeddings import Changed, Joined
+from linkspread.fitting.fitted_pair import FittedPair, PairEmbedding
 from linkspread.links import Items
 from linkspread.parameter_checks import check_count
 from linkspread.retrieval.explanation import Explanation
@@ -141,7 +141,7 @@ def _fitted_parts(model: Any, source: str, target: str, i: Asked, j: Asked) -> P
             pairs,
             i,
             j,
-            unit_length=getattr(objective, "mass", "none") == "length",
+            mass=objective.pair_mass(pairs),
             within=source == target,
         )
         parts.append(fitted)
@@ -201,7 +201,8 @@ def _pair_terms(model: Any, source: str, target: str, pairs: Any) -> list[PairTe
         # A loaded model has no more of its fits than searches need.
         objective = replace(model._objective, story=copy(model._objective.story))
         scores = objective.pair_scores(*pair, (pairs.T if is_turned else pairs).tocsr())
-        terms = scores.embed_left.operator.terms
+        terms = _known_terms(scores)
+        assert terms is not None
     found = [PairTerm(*term) for term in terms]
     return [term.T if is_turned else term for term in found]
 
@@ -211,14 +212,16 @@ def _kept_terms(model: Any, pair: tuple[str, str]) -> list[Any] | None:
     if isinstance(model._objective, RidgeObjective):
         fit = model._objective.pairs[pair]
         return [(fit.coefficients, *fit.kernels)]
-    found = _find_pair_embedding(model.spreads_[pair].embed_left)
-    return None if found is None else found.operator.terms
+    return _known_terms(model.spreads_[pair])
 
 
-def _find_pair_embedding(embedding: Any) -> PairEmbedding | None:
+def _known_terms(scores: FittedPair) -> list[Any] | None:
     """Return what new rows get from judged pairs, beside what labels give."""
-    beside = embedding.parts if isinstance(embedding, Joined) else (embedding,)
-    return next((own for own in beside if isinstance(own, PairEmbedding)), None)
+    embed: Any = scores.embed_left
+    beside = embed.parts if isinstance(embed, Joined) else (embed,)
+    plain = [own.embed if isinstance(own, Changed) else own for own in beside]
+    found = [own for own in plain if isinstance(own, PairEmbedding)]
+    return found[0].operator.terms if found else None
 
 
 def _read_source(item: Any, items: Items) -> Asked:

@@ -109,6 +109,10 @@ class FittingObjective(Objective):
     def pair_scores(self, source: str, target: str, pairs: Any) -> FittedPair:
         """Return the scores that judged pairs give."""
 
+    @abstractmethod
+    def pair_mass(self, pairs: Any) -> str:
+        """Return by what scores of pairs are divided, see `LENGTH_POWERS`."""
+
     def scores(self, source: str, target: str) -> FittedPair:
         """Return the sum of what labels and judged pairs say.
 

@@ -9,9 +9,9 @@ import numpy as np
 from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.objective import FittingObjective
 from linkspread.fitting.embeddings import Changed
-from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits
+from linkspread.fitting.fitted_pair import FittedPair, add_pair_fits, divide_by_lengths
 from linkspread.fitting.labels import LabelFit, fit_labels
-from linkspread.fitting.mass import MassChange, unit_rows
+from linkspread.fitting.mass import MassChange
 from linkspread.fitting.pairs import PairFit, fit_pairs, pair_targets
 from linkspread.fitting.ridge import check_ridge
 from linkspread.fitting.stacking import class_weights
@@ -56,7 +56,12 @@ class RidgeObjective(FittingObjective):
         self.pairs[source, target] = fit
         rank = largest_rank(pairs, self.rank)
         scores = add_pair_fits([fit], [1.0], rank=rank, tol=self.tol)
-        return _shorten(scores) if self.mass == "length" else scores
+        mass = self.pair_mass(pairs)
+        return scores if mass == "none" else divide_by_lengths(scores, mass)
+
+    def pair_mass(self, pairs: Any) -> str:
+        """Return by what scores of pairs are divided; other masses are of labels."""
+        return self.mass if self.mass == "length" else "none"
 
     def label_scores(self, source: str, target: str) -> FittedPair:
         """Return the scores that the labels of both views give."""
@@ -87,18 +92,3 @@ class RidgeObjective(FittingObjective):
             return fit, MassChange("posterior", sharpness=float(sharpness))
         is_centred = self.balance == "auto" and self.mass != "sum"
         return fit, MassChange(self.mass, shares=fit.shares if is_centred else None)
-
-
-def _shorten(scores: FittedPair) -> FittedPair:
-    """Divide each item's vector by the length of its row of all scores."""
-    left = unit_rows(scores.left @ scores.core)
-    right = unit_rows(scores.right @ scores.core.T)
-    turn = np.linalg.pinv(scores.core)
-    return FittedPair(
-        left=left,
-        right=right,
-        core=turn,
-        embed_left=Changed(scores.embed_left, MassChange("length"), turn),
-        embed_right=Changed(scores.embed_right, MassChange("length"), turn.T),
-        error=scores.error,
-    )

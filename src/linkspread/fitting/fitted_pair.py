@@ -1,7 +1,7 @@
 """Scores of two views after fitting: vectors of their items, and of new ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,8 +9,9 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from linkspread.fitting.diffused_pairs import DiffusedFit
-from linkspread.fitting.embeddings import Added, Embedding, Joined, Shifted
+from linkspread.fitting.embeddings import Added, Changed, Embedding, Joined, Shifted
 from linkspread.fitting.extensions import join_heat
+from linkspread.fitting.mass import MassChange
 from linkspread.fitting.matches import MatchFit
 from linkspread.fitting.pairs import PairFit, Term
 from linkspread.propagation.lowrank import sketch
@@ -19,8 +20,8 @@ __all__ = [
     "FittedPair",
     "PairEmbedding",
     "add_pair_fits",
+    "divide_by_lengths",
     "join_scores",
-    "limit_scores",
 ]
 
 Array = np.ndarray
@@ -135,40 +136,34 @@ def add_pair_fits(
     )
 
 
-def limit_scores(scores: FittedPair, pairs: Any, size: float) -> FittedPair:
-    """Return scores divided so that those of judged pairs are not too large.
+def divide_by_lengths(scores: FittedPair, mass: str) -> FittedPair:
+    """Return scores divided by how long the rows of scores of both items are.
 
-    Fits that say next to nothing of pairs left out are added with large weights, and
-    what they say of the pairs they were fitted to would be large for that alone.
+    Items that are near to much that was judged have large scores with everything, and
+    would be found by everyone.
 
     Parameters
     ----------
     scores : FittedPair
-        A sum of fits.
-    pairs : csr_array of shape (n, m)
-        Whose entries tell which pairs were judged.
-    size : float
-        Root of the mean square that scores of judged pairs may have.
+        Whose vectors `left` and `right` are orthonormal columns.
+    mass : {"length", "root length"}
+        By the lengths, which leaves cosines, or by their roots, which keeps half of
+        what lengths say. No score is beyond 1 then.
 
     Returns
     -------
     scores : FittedPair
     """
-    i, j = pairs.tocoo().coords
-    values = np.einsum("ir,ir->i", scores.queries(i), scores.right[j])
-    factor = size / max(size, float(np.sqrt(np.mean(values**2))))
-    return replace(
-        scores,
-        core=factor * scores.core,
-        embed_left=_scaled(scores.embed_left, factor),
-        embed_right=_scaled(scores.embed_right, factor),
+    change, turn = MassChange(mass), np.linalg.pinv(scores.core)
+    return FittedPair(
+        left=change(scores.left @ scores.core),
+        right=change(scores.right @ scores.core.T),
+        core=turn,
+        embed_left=Changed(scores.embed_left, change, turn),
+        # In the order in which it is stored, so that a loaded model says the same.
+        embed_right=Changed(scores.embed_right, change, np.ascontiguousarray(turn.T)),
+        error=scores.error,
     )
-
-
-def _scaled(embedding: Any, factor: float) -> "PairEmbedding":
-    """Return what makes vectors of new rows, times a factor."""
-    terms = [(factor * C, x, y) for C, x, y in embedding.operator.terms]
-    return PairEmbedding(_KernelSum(terms), embedding.basis)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from scipy.special import softmax
 
 __all__ = [
     "CHANGES",
+    "LENGTH_POWERS",
     "MassChange",
     "SCORES",
     "centred_units",
@@ -69,15 +70,24 @@ def _unchanged(vectors: Array) -> Array:
     return vectors
 
 
+def _root_length_rows(vectors: Array) -> Array:
+    """Divide rows by the root of their length; rows of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.sqrt(np.where(lengths > 0, lengths, 1.0))
+
+
 def _positive_shares(vectors: Array) -> Array:
     """Scale what is above 0 in each row to sum 1."""
     return share_rows(np.maximum(vectors, 0.0))
 
 
+# By which power of its length a vector is divided.
+LENGTH_POWERS = {"length": 1.0, "none": 0.0, "root length": 0.5}
 CHANGES: dict[str, Callable[[Array], Array]] = {
     "length": unit_rows,
     "none": _unchanged,
     "posterior": lambda vectors: softmax(vectors, axis=1),
+    "root length": _root_length_rows,
     "sum": _positive_shares,
 }
 
@@ -88,7 +98,7 @@ class MassChange:
 
     Attributes
     ----------
-    mass : {"none", "length", "sum", "posterior"}
+    mass : {"none", "length", "root length", "sum", "posterior"}
         The last takes class probabilities of the vectors.
     shares : ndarray of shape (d,), default=None
         Of the sum of each row, what is taken from it first: memberships are then as

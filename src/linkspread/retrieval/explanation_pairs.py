@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from linkspread.fitting.mass import LENGTH_POWERS
 from linkspread.fitting.matches import MatchCoefficients
 from linkspread.fitting.view_kernels import ViewKernel
 from linkspread.retrieval.explanation_kernels import (
@@ -59,7 +60,7 @@ def explain_pairs(
     i: Asked,
     j: Asked,
     *,
-    unit_length: bool = False,
+    mass: str = "none",
     within: bool = False,
 ) -> Parts:
     """Return the parts of one score that judged pairs give.
@@ -71,8 +72,8 @@ def explain_pairs(
         The judged pairs with their weights.
     i, j : Asked
         The items of the source and of the target.
-    unit_length : bool, default=False
-        Whether each item's row of scores is scaled to length 1.
+    mass : {"none", "length", "root length"}, default="none"
+        By what of the lengths of both items' rows of scores a score is divided.
     within : bool, default=False
         Whether both views are the same.
 
@@ -81,7 +82,8 @@ def explain_pairs(
     parts : dict from str to list of Shares
     """
     rows = [(kernel_row(x, i), kernel_row(y, j)) for _, x, y in terms]
-    scale = _unit_scale(terms, rows) if unit_length else 1.0
+    power = LENGTH_POWERS[mass]
+    scale = _lengths(terms, rows) ** -power if power else 1.0
     amounts, chance = np.zeros(pairs.nnz), 0.0
     for term, (k_i, k_j) in zip(terms, rows, strict=True):
         if isinstance(term.coefficients, MatchCoefficients):
@@ -124,16 +126,14 @@ def _match_amounts(
     return pairs.data * g * h, float(must @ g) * float(must @ h) / float(must.sum())
 
 
-def _unit_scale(
-    terms: Sequence[PairTerm], rows: Sequence[tuple[Array, Array]]
-) -> float:
-    """Return one over the lengths of the rows of scores of both items."""
+def _lengths(terms: Sequence[PairTerm], rows: Sequence[tuple[Array, Array]]) -> float:
+    """Return the product of the lengths of the rows of scores of both items."""
     row, column = np.zeros(1), np.zeros(1)
     for (C, x, y), (k_i, k_j) in zip(terms, rows, strict=True):
         row = row + (y @ (C.T @ k_i[:, None]))
         column = column + (x @ (C @ k_j[:, None]))
     lengths = float(np.linalg.norm(row)), float(np.linalg.norm(column))
-    return 1 / ((lengths[0] or 1.0) * (lengths[1] or 1.0))
+    return (lengths[0] or 1.0) * (lengths[1] or 1.0)
 
 
 def _add_steps(terms: Sequence[PairTerm], ends: Sequence[Array], item: Asked) -> Steps:
