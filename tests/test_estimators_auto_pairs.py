@@ -7,10 +7,12 @@ from scipy import sparse
 
 from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views
+from linkspread.estimators import auto_objective
 from linkspread.estimators.auto_objective import _weigh_judged
 from linkspread.fitting.centred_kernel import CentredKernel
 from linkspread.fitting.pairs import fit_pairs, pair_targets
 from linkspread.fitting.view_kernels import FeatureKernel
+from linkspread.metrics import mean_average_precision
 
 N, N_CLASSES = 60, 4
 
@@ -77,3 +79,18 @@ def test_every_kernel_of_judged_pairs_is_centred(rng):
     # New rows are centred by the same means: what is divided is 0 on average.
     plain = changed.embed(views["text"][:5] + 0.1) @ changed.embed.basis.T
     assert_allclose(plain.mean(axis=1) / np.abs(plain).max(), 0, atol=1e-4)
+
+
+def test_half_lengths_find_more_than_plain_scores_and_than_cosines(monkeypatch):
+    data = make_views(N, n_classes=N_CLASSES, random_state=0)
+    labels = list(data.labels.values())
+    kinds = ("root length", "none", "length")
+    found = dict.fromkeys(kinds, 0.0)
+    for seed in range(4):
+        for mass in kinds:
+            monkeypatch.setattr(auto_objective, "JUDGED_MASS", mass)
+            model, _, _ = make_model(30, np.random.default_rng(seed))
+            found[mass] += mean_average_precision(
+                model.scores("text", "image"), *labels
+            )
+    assert max(found, key=found.__getitem__) == "root length", found
