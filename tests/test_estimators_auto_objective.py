@@ -1,10 +1,17 @@
-"""How far memberships spread: the likeliest of a few choices, by a plain loop."""
+"""How sharp memberships are, and how far they spread."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from linkspread.estimators.auto_objective import SMOOTHINGS, _choose_smoothing
+from linkspread import LinkSpreading
+from linkspread.datasets import make_views
+from linkspread.estimators.auto_objective import (
+    SMOOTHING_OF_SINGLES,
+    SMOOTHINGS,
+    _choose_smoothing,
+    _equal_weights,
+)
 from linkspread.graphs import knn_graph, normalize
 
 N, N_CLASSES = 60, 3
@@ -75,3 +82,25 @@ def test_a_class_that_was_ruled_out_is_no_end_of_the_world():
     wrong[row] = known[row]
     blind[:, int(known[row].argmax())] = 0
     assert _choose_smoothing(S, blind, sparse.csr_array(wrong)) in SMOOTHINGS
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_equal_weights_make_logits_that_differ_by_1(scale, rng):
+    values = [scale * rng.random((40, 5)) for _ in range(3)]
+    weights = _equal_weights(values)
+    logits = sum(w * own for w, own in zip(weights, values, strict=True))
+    assert np.std(logits - logits.mean(axis=1, keepdims=True)) == pytest.approx(1)
+    assert len(set(weights)) == 1
+    assert np.isfinite(_equal_weights([np.ones((4, 1))])).all()
+
+
+def test_fits_count_alike_and_spread_far_with_one_label_a_class():
+    data = make_views(60, n_classes=N_CLASSES, random_state=0)
+    known = {view: np.full(60, -1) for view in data.views()}
+    for view, labels in known.items():
+        for c in range(N_CLASSES):
+            labels[np.flatnonzero(data.labels[view] == c)[0]] = c
+    model = LinkSpreading(objective="auto").fit(data.views(), known)
+    embed = model._objective._memberships["text"].embed
+    assert len(set(embed.logits.weights)) == 1
+    assert embed.alpha == SMOOTHING_OF_SINGLES

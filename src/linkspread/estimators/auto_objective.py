@@ -25,17 +25,19 @@ from linkspread.fitting.mass import share_rows
 from linkspread.fitting.matches import MatchFit, fit_matches, partner_targets
 from linkspread.fitting.pairs import DENSE_PAIRS, PairFit, fit_pairs, pair_targets
 from linkspread.fitting.ridge import RIDGES
-from linkspread.fitting.stacking import SHARPNESS, class_weights, pair_weights
+from linkspread.fitting.stacking import class_weights, pair_weights
 from linkspread.propagation.smoothing import smooth_over_graph
 
 __all__ = ["AutoObjective", "MemberEmbedding", "Memberships"]
 
 Array = np.ndarray
 
-# How far memberships may spread at the end; the last where nothing can be left out.
+# How far memberships may spread at the end.
 SMOOTHINGS = (0.0, 0.2, 0.4)
-# Where no label can be left out, because it is the only one of its class.
+# Where no label can be left out, because it is the only one of its class: the graph has
+# more to say then.
 RIDGE_OF_SINGLES = 0.3
+SMOOTHING_OF_SINGLES = 0.8
 PAIR_RIDGES = (0.1, 1.0, 10.0)
 MATCH_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 # How much fits of pairs count before anything is known, where not 1.
@@ -158,11 +160,12 @@ class AutoObjective(FittingObjective):
             fits.append(fit_labels(kernel, known, ridges=ridges))
             kernel.release()
         first = fits[0]
-        weights = np.full(len(fits), SHARPNESS / len(fits))
         if can_miss.any():
             held_out = [fit.fit.held_out for fit in fits]
             known_weights = first.weights * can_miss[first.rows]
             weights = class_weights(held_out, first.targets, known_weights)
+        else:
+            weights = _equal_weights([fit.values for fit in fits])
         what = f"labels of {view!r}"
         self.story[what] = _tell(what, names, weights, len(first.rows))
         return self._spread_members(view, fits, weights, known, can_miss)
@@ -178,7 +181,7 @@ class AutoObjective(FittingObjective):
         """Turn fits into probabilities, and spread these over the graph."""
         used = [(w, fit) for w, fit in zip(weights, fits, strict=True) if w > 0]
         soft = softmax(sum(w * fit.values for w, fit in used), axis=1)
-        S, alpha = self.normalized[view], SMOOTHINGS[-1]
+        S, alpha = self.normalized[view], SMOOTHING_OF_SINGLES
         if can_miss.any():
             blind = soft.copy()
             held_out = sum(w * fit.fit.held_out for w, fit in used)
@@ -269,6 +272,17 @@ def _weigh_matches(
     held_out = [np.vstack([fit.held_out, fit.held_out.T]) for fit in fits]
     shares = class_weights(held_out, both_ways, np.ones(len(both_ways)))
     return fits, shares / [fit.scale for fit in fits], shares
+
+
+def _equal_weights(values: list[Array]) -> Array:
+    """Return the weights of fits whose sum is neither flat nor sharp, equal ones.
+
+    How much fitted memberships differ depends on the number of classes; as logits they
+    should differ by about 1.
+    """
+    total = np.sum(values, axis=0)
+    deviation = float(np.std(total - total.mean(axis=1, keepdims=True)))
+    return np.full(len(values), 1 / (deviation or 1.0))
 
 
 def _choose_smoothing(
