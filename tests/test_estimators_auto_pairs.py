@@ -81,7 +81,7 @@ def test_every_kernel_of_judged_pairs_is_centred(rng):
     assert_allclose(plain.mean(axis=1) / np.abs(plain).max(), 0, atol=1e-4)
 
 
-def test_half_lengths_find_more_than_plain_scores_and_than_cosines(monkeypatch):
+def test_half_lengths_find_more_than_plain_scores_and_whole_lengths(monkeypatch):
     data = make_views(N, n_classes=N_CLASSES, random_state=0)
     labels = list(data.labels.values())
     kinds = ("root length", "none", "length")

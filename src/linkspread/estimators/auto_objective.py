@@ -44,7 +44,7 @@ MATCH_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 PRIOR_SHARES = {"8 components": 0.5}
 # Share of cannot-links below which must-links are all there is to learn from.
 FEW_CANNOT = 0.05
-# Cosines forget how much is known of an item, plain scores say little else.
+# Whole lengths would forget how much is known of an item, plain scores say it loudest.
 JUDGED_MASS = "root length"
 
 # Two of one kind under each name.
@@ -209,8 +209,7 @@ class AutoObjective(FittingObjective):
         self.story[what] = _tell(what, list(kernels), told, pairs.nnz)
         rank = largest_rank(pairs, self.rank)
         scores = add_pair_fits(fits, shares.tolist(), rank=rank, tol=self.tol)
-        mass = self.pair_mass(pairs)
-        return scores if mass == "none" else divide_by_lengths(scores, mass)
+        return divide_by_lengths(scores, self.pair_mass(pairs))
 
     def pair_mass(self, pairs: Any) -> str:
         """Return by what scores of pairs are divided."""

@@ -56,8 +56,7 @@ class RidgeObjective(FittingObjective):
         self.pairs[source, target] = fit
         rank = largest_rank(pairs, self.rank)
         scores = add_pair_fits([fit], [1.0], rank=rank, tol=self.tol)
-        mass = self.pair_mass(pairs)
-        return scores if mass == "none" else divide_by_lengths(scores, mass)
+        return divide_by_lengths(scores, self.pair_mass(pairs))
 
     def pair_mass(self, pairs: Any) -> str:
         """Return by what scores of pairs are divided; other masses are of labels."""

@@ -146,14 +146,16 @@ def divide_by_lengths(scores: FittedPair, mass: str) -> FittedPair:
     ----------
     scores : FittedPair
         Whose vectors `left` and `right` are orthonormal columns.
-    mass : {"length", "root length"}
-        By the lengths, which leaves cosines, or by their roots, which keeps half of
-        what lengths say. No score is beyond 1 then.
+    mass : {"none", "length", "root length"}
+        By nothing, by the lengths, or by their roots: no score of two fitted items is
+        beyond 1 then, since none is longer than its row or its column.
 
     Returns
     -------
     scores : FittedPair
     """
+    if mass == "none":
+        return scores
     change, turn = MassChange(mass), np.linalg.pinv(scores.core)
     return FittedPair(
         left=change(scores.left @ scores.core),
