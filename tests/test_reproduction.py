@@ -171,6 +171,25 @@ def test_permuted_test_labels_change_no_choice_of_the_budgets(
         assert honest.scores != blind.scores
 
 
+def test_a_method_that_learns_nothing_from_so_few_scores_as_chance_does(
+    collection, split, monkeypatch
+):
+    ours, cca = (m for m in link_methods(METRICS) if m.name in ("LinkSpreading", "CCA"))
+    monkeypatch.setattr(
+        "linkspread.reproduction.budgets.link_methods",
+        lambda metrics: [replace(ours, grid=[]), cca],
+    )
+    words = {**WORDS, "metrics": METRICS, "labels": (), "matched": False}
+    study = run_budgets(collection, [split], links=(1, 2, 300), n_splits=2, **words)
+    none, few, many = (c.scores[0] for c in study.cells if c.method == "CCA")
+    y = collection.labels[split.test]
+    alike = mean_average_precision(np.zeros((len(y), len(y))), y, y)
+    assert none == few == alike
+    drawn = np.random.default_rng(0).random((len(y), len(y)))
+    assert alike == pytest.approx(mean_average_precision(drawn, y, y), abs=0.05)
+    assert many > alike + 0.1
+
+
 def test_budgets_that_were_cut_short_go_on_where_they_stopped(
     collection, split, quick_budgets
 ):

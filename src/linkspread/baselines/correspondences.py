@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkError
+from linkspread.exceptions import FewLinksError
 from linkspread.links import LinkMatrix, Links, as_link_matrix
 
 __all__ = [
@@ -38,7 +38,7 @@ def balanced_links(links: Links, a: str, b: str, *, balance: str | float) -> Lin
     """
     Z = as_link_matrix(links.between(a, b, balance=balance))
     if not Z.norm():
-        raise LinkError(
+        raise FewLinksError(
             f"views {a!r} and {b!r} must be joined by a link that counts, and none is "
             f"there, got {links!r} and balance={balance!r}. Label items of both views, "
             "or judge pairs of them."
@@ -68,7 +68,7 @@ def correspondences(links: Links, a: str, b: str) -> LinkMatrix:
     if must.pairs.nnz:
         return as_link_matrix(must.pairs)
     if not must.norm():
-        raise LinkError(
+        raise FewLinksError(
             f"views {a!r} and {b!r} must be joined by a must-link or share a class, "
             f"and none is there, got {links!r}. Add must-links between them."
         )

@@ -126,7 +126,7 @@ def reproduce_budgets(
     before = _read_before(output, collection) if resume else None
     benchmark = load_benchmark(collection, data, verbose=True)
     smaller: dict[str, Any] = {"labels": (3, 30), "links": (1_000,)} if quick else {}
-    n_columns = 3 * 6 if quick else 5 * 6 + 5 * 6 + 7
+    n_columns = 3 * 6 if quick else 5 * 6 + 6 * 6 + 7
     with step_bar(n_steps=n_columns * repetitions, lines=True) as step:
         study = run_budgets(
             benchmark.collection,
