@@ -19,12 +19,8 @@ from linkspread.report import (
 ROOT = Path(__file__).parent.parent
 STUDIES = ROOT / "docs" / "studies"
 FIGURES = ROOT / "docs" / "figures"
-DOCUMENTS = (
-    ROOT / "README.md",
-    ROOT / "docs" / "judging.md",
-    ROOT / "docs" / "results.md",
-    ROOT / "docs" / "supervision.md",
-)
+DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+WITH_PARAMETERS = ("budgets.md", "results.md")
 
 
 def study_markdown(path, *, with_parameters):
@@ -43,7 +39,9 @@ def rewrite(document):
     for path in sorted(STUDIES.glob("*.json")):
         name = f"study {path.stem}"
         if f"<!-- {name}" in text:
-            shown = study_markdown(path, with_parameters=document.name == "results.md")
+            shown = study_markdown(
+                path, with_parameters=document.name in WITH_PARAMETERS
+            )
             text = replace_between(text, name, shown)
     return text
 

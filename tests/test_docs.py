@@ -101,7 +101,7 @@ def test_links_between_pages_lead_somewhere(page):
     assert missing == []
 
 
-@pytest.mark.parametrize("page", [README, ROOT / "docs" / "results.md"])
+@pytest.mark.parametrize("page", [README, *sorted(ROOT.glob("docs/*.md"))])
 def test_tables_of_studies_are_those_of_the_stored_results(page, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     rewrite = importlib.import_module("write_studies").rewrite
