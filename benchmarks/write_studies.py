@@ -2,18 +2,22 @@
 
 ``linkspread reproduce ... --output DIR`` writes ``DIR/study.json``; a copy of it in
 ``docs/studies/NAME.json`` is shown wherever a document has the marks
-``<!-- study NAME -->`` and ``<!-- end of study NAME -->``.
+``<!-- study NAME -->`` and ``<!-- end of study NAME -->``. Its examples are left out:
+they hold pictures and texts, which belong to the collections.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from linkspread.report import (
     BudgetStudy,
+    TableStudy,
     budget_figures,
     parameters_markdown,
     read_study,
     replace_between,
     results_markdown,
+    write_study,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -46,6 +50,14 @@ def rewrite(document):
     return text
 
 
+def leave_out_examples():
+    """Rewrite stored tables without their examples."""
+    for path in sorted(STUDIES.glob("*.json")):
+        study = read_study(path)
+        if isinstance(study, TableStudy) and study.examples:
+            write_study(path, replace(study, examples=()))
+
+
 def draw_budgets():
     """Draw the curves of stored budget studies."""
     for path in sorted(STUDIES.glob("*.json")):
@@ -57,6 +69,7 @@ def draw_budgets():
 
 
 if __name__ == "__main__":
+    leave_out_examples()
     draw_budgets()
     for document in DOCUMENTS:
         document.write_text(rewrite(document), encoding="utf-8")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import linkspread
+from linkspread.report import read_study
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -99,6 +100,12 @@ def test_links_between_pages_lead_somewhere(page):
     targets = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text)
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert missing == []
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/studies/*.json")))
+def test_stored_studies_hold_nothing_of_their_collections(path):
+    assert not getattr(read_study(path), "examples", ())
+    assert "data:image" not in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", [README, *sorted(ROOT.glob("docs/*.md"))])
