@@ -13,6 +13,11 @@ from linkspread.report import read_study
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PAGES_OF_STUDIES = [
+    page
+    for page in [README, *sorted(ROOT.glob("docs/*.md"))]
+    if "<!-- study " in page.read_text(encoding="utf-8")
+]
 MAX_LINES = 400
 # Put together here, so that this file does not contain what it forbids.
 PRIVATE_FOLDERS = tuple(f"/{name}/" for name in ("home", "root", "work"))
@@ -108,7 +113,14 @@ def test_stored_studies_hold_nothing_of_their_collections(path):
     assert "data:image" not in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", [README, *sorted(ROOT.glob("docs/*.md"))])
+def test_every_stored_study_is_shown():
+    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES_OF_STUDIES)
+    studies = [path.stem for path in ROOT.glob("docs/studies/*.json")]
+    assert studies
+    assert [name for name in studies if f"<!-- study {name} -->" not in shown] == []
+
+
+@pytest.mark.parametrize("page", PAGES_OF_STUDIES, ids=lambda page: page.name)
 def test_tables_of_studies_are_those_of_the_stored_results(page, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     rewrite = importlib.import_module("write_studies").rewrite

@@ -21,7 +21,7 @@ from linkspread.report import (
     write_study,
 )
 from linkspread.reproduction import run_budgets, run_table
-from linkspread.reproduction.budgets import check_continued
+from linkspread.reproduction.budgets import check_continued, plan_budgets
 from linkspread.reproduction.collections import Benchmark, load_benchmark
 from linkspread.reproduction.environment import describe_environment
 from linkspread.reproduction.judging import (
@@ -125,9 +125,11 @@ def reproduce_budgets(
     check_folder(output)
     before = _read_before(output, collection) if resume else None
     benchmark = load_benchmark(collection, data, verbose=True)
-    smaller: dict[str, Any] = {"labels": (3, 30), "links": (1_000,)} if quick else {}
-    n_columns = 3 * 6 if quick else 5 * 6 + 6 * 6 + 7
-    with step_bar(n_steps=n_columns * repetitions, lines=True) as step:
+    amounts: dict[str, Any] = {}
+    if quick:
+        amounts = {"labels": (3, 30), "links": (1_000,), "matched": False}
+    n_cells = len(plan_budgets(benchmark.metrics, **amounts))
+    with step_bar(n_steps=n_cells * repetitions, lines=True) as step:
         study = run_budgets(
             benchmark.collection,
             benchmark.splits(repetitions)[1:],
@@ -143,11 +145,10 @@ def reproduce_budgets(
             name=collection,
             environment=describe_environment(),
             n_splits=3,
-            matched=not quick,
             before=before,
             keep=partial(write_study, output / "study.json"),
             step=step,
-            **smaller,
+            **amounts,
         )
     _write(study, output)
 

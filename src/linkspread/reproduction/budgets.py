@@ -26,11 +26,15 @@ from linkspread.reproduction.splits import (
     random_links,
 )
 
-__all__ = ["check_continued", "run_budgets"]
+__all__ = ["check_continued", "plan_budgets", "run_budgets"]
 
 Array = np.ndarray
 Budget = tuple[str, int | None]
 Key = tuple[str, int | None, str]
+
+# Labels a class, None for all of them, and random links.
+LABELS = (1, 3, 10, 30, None)
+LINKS = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 # Few labels make noisy folds: they are drawn several times.
 N_REPEATS_FOR_FEW = 3
@@ -47,8 +51,8 @@ def run_budgets(
     command: str,
     name: str,
     environment: Mapping[str, str],
-    labels: Sequence[int | None] = (1, 3, 10, 30, None),
-    links: Sequence[int] = (300, 1_000, 3_000, 10_000, 30_000, 100_000),
+    labels: Sequence[int | None] = LABELS,
+    links: Sequence[int] = LINKS,
     matched: bool = True,
     n_splits: int = 5,
     before: BudgetStudy | None = None,
@@ -89,11 +93,7 @@ def run_budgets(
     -------
     study : BudgetStudy
     """
-    budgets: list[tuple[Budget, list[Method]]] = []
-    budgets += [(("labels per class", k), label_methods(metrics)) for k in labels]
-    budgets += [(("links", k), link_methods(metrics)) for k in links]
-    if matched:
-        budgets.append((("matched pairs", None), matched_methods(metrics)))
+    plan = plan_budgets(metrics, labels=labels, links=links, matched=matched)
     study = BudgetStudy(
         title=title,
         introduction=introduction,
@@ -103,7 +103,6 @@ def run_budgets(
         cells=(),
         environment=dict(environment),
     )
-    plan = [(budget, method) for budget, methods in budgets for method in methods]
     cells = _known_cells(before, name)
     for seed, split in enumerate(splits):
         for budget, method in plan:
@@ -117,6 +116,34 @@ def run_budgets(
             if keep is not None:
                 keep(study)
     return replace(study, cells=_in_order(cells, plan))
+
+
+def plan_budgets(
+    metrics: Mapping[str, Sequence[str]],
+    *,
+    labels: Sequence[int | None] = LABELS,
+    links: Sequence[int] = LINKS,
+    matched: bool = True,
+) -> list[tuple[Budget, Method]]:
+    """Return what is measured on each split, in this order.
+
+    Parameters
+    ----------
+    metrics : mapping from str to sequence of str
+    labels : sequence of int or None, default=(1, 3, 10, 30, None)
+    links : sequence of int, default=(300, 1000, 3000, 10000, 30000, 100000)
+    matched : bool, default=True
+
+    Returns
+    -------
+    plan : list of (budget, Method)
+    """
+    budgets: list[tuple[Budget, list[Method]]] = []
+    budgets += [(("labels per class", k), label_methods(metrics)) for k in labels]
+    budgets += [(("links", k), link_methods(metrics)) for k in links]
+    if matched:
+        budgets.append((("matched pairs", None), matched_methods(metrics)))
+    return [(budget, method) for budget, methods in budgets for method in methods]
 
 
 def check_continued(before: BudgetStudy, name: str) -> None:
