@@ -110,6 +110,11 @@ def peak_memory(setup, run, size, *, warmup_size=None):
         return pool.submit(_peak_memory, setup, run, size, warmup_size).result()
 
 
+def extra_memory(run):
+    """Return the bytes that ``run()`` needs beyond what this process holds now."""
+    return _peak_memory(lambda _: None, lambda _: run(), None, None)["extra"]
+
+
 def bandwidth_floor(n_bytes):
     """Return how fast memory copies, and the least time to move so many bytes.
 

@@ -67,3 +67,17 @@ def extended_scores(S_x, s, Z, S_y, alpha, beta, n_rounds=3000):
 def relative_error(got, wanted):
     """Return the difference in Frobenius norm, relative to the wanted result."""
     return np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
+
+
+def exact_scores(model, source="text", target="image"):
+    """Return all scores of spread links, whatever rank the model was cut to."""
+    rows = model._objective.rows(source, target)
+    return rows.rows(np.arange(rows.shape[0]))
+
+
+def filtered_links(model, source="text", target="image"):
+    """Return F* of a model of spread links, by dense eigenvectors."""
+    of = model._objective
+    S_x, S_y = of.normalized[source], of.normalized[target]
+    Z = of.links.between(source, target, balance=of.balance).toarray()
+    return dense_filter(S_x, Z, S_y, (of.alphas[source], of.alphas[target]), of.beta)

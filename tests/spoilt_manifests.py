@@ -25,7 +25,7 @@ TEXTS = {
     "large": b" " * (9 << 20) + b"{}",
     "long number": b'{"format": ' + b"1" * 10_000 + b"}",
     "another program's": b'{"name": "app", "start_url": "/"}',
-    "nothing more": b'{"format": "linkspread model", "format_version": 1}',
+    "nothing more": b'{"format": "linkspread model", "format_version": 2}',
 }
 
 
@@ -131,7 +131,7 @@ def tree(folder, which):
 
 @case("version", "text", "newer and odd")
 def newer_format(folder, which):
-    folder.manifest["format_version"] = "2" if which == "text" else 2
+    folder.manifest["format_version"] = "3" if which == "text" else 3
     folder.manifest["library_version"] = "9.8.7"
     if which == "newer and odd":
         folder.manifest = {k: v for k, v in folder.manifest.items() if k != "content"}

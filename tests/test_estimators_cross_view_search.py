@@ -118,20 +118,22 @@ def test_a_wrong_number_of_results_is_one_sentence(n_results):
 
 @pytest.mark.parametrize("block_entries", [400, 1 << 21])
 @pytest.mark.parametrize("kind", ["labels", "many pairs", "mixture"])
-def test_exact_scores_do_not_depend_on_the_rank(monkeypatch, kind, block_entries):
-    name = "linkspread.estimators.score_blocks.EXACT_ENTRIES"
-    monkeypatch.setattr(name, block_entries)
+def test_scores_without_a_rank_are_exact(monkeypatch, kind, block_entries):
+    monkeypatch.setattr("linkspread.propagation.rows.BLOCK_ENTRIES", block_entries)
     views, links = make_views(), make_links(kind)
-    parameters = PARAMETERS | {"alpha": {"text": 0.2, "image": 0.5}, "rank": 1}
+    parameters = PARAMETERS | {"alpha": {"text": 0.2, "image": 0.5}}
     model = LinkSpreading(**parameters).fit(views, links)
+    cut = LinkSpreading(**parameters, rank=1).fit(views, links)
     S = [normalize(knn_graph(views[v], n_neighbors=4)) for v in ("text", "image")]
     Z = as_dense(links.resolve(SIZES).between("text", "image"))
     wanted = fixed_point(S[0], Z, S[1], (0.2, 0.5), 0.9)
-    assert relative_error(model.scores("text", "image"), wanted) > 0.1
-    assert relative_error(model.scores("text", "image", exact=True), wanted) <= 1e-8
+    assert relative_error(cut.scores("text", "image"), wanted) > 0.1
+    assert relative_error(model.scores("text", "image"), wanted) <= 1e-8
+    searching, found = model.embeddings("text", "image")
+    assert relative_error(searching @ found.T, wanted) <= 1e-8
     rows, cols = [3, 1, 3], [2, 8, 20, 5]
     for i, j in [(rows, cols), (cols, rows), ([], cols), (rows, [])]:
-        got = model.scores("text", "image", rows=i, cols=j, exact=True)
+        got = model.scores("text", "image", rows=i, cols=j)
         i, j = np.array(i, dtype=int), np.array(j, dtype=int)
         np.testing.assert_allclose(got, wanted[np.ix_(i, j)], atol=1e-8)
 
@@ -141,8 +143,6 @@ def test_a_block_that_is_too_large_is_refused_with_its_size():
     message = "at most 9.6 kB, and 40 x 30 takes 9.6 kB.*`rows` or `cols`"
     with pytest.raises(BlockTooLargeError, match=message):
         model.scores("text", "image", max_bytes=N * M * 8 - 1)
-    with pytest.raises(BlockTooLargeError):
-        model.scores("text", "image", exact=True, max_bytes=100)
     assert model.scores("text", "image", max_bytes=N * M * 8).shape == (N, M)
 
 

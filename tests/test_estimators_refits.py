@@ -5,7 +5,7 @@ from itertools import count, product
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from linkspread import Links, LinkSpreading
 from linkspread.estimators.objective import FittingObjective
@@ -123,18 +123,3 @@ def test_another_objective_tells_nothing_of_the_earlier_one(before, after):
     # A search within a view is fitted when it is asked for, and told of then.
     model.search(0, source="text", target="text")
     assert every & vars(model).keys() == TOLD[after]
-
-
-@pytest.mark.parametrize("objective", ["ridge", "auto"])
-def test_exact_scores_are_of_spread_links_only(objective):
-    views, links = make_views(), make_links("many pairs")
-    model = LinkSpreading(n_neighbors=4, alpha=0.5, objective=objective)
-    sentence = "`exact` must be False unless objective='spread', got True.*`report_`"
-    with pytest.raises(LinkspreadError, match=sentence):
-        model.fit(views, links).scores("text", "image", exact=True)
-    # What counts is the fit, not a parameter that was changed since.
-    model.set_params(objective="spread")
-    with pytest.raises(LinkspreadError, match=sentence):
-        model.scores("text", "image", exact=True)
-    exact = model.fit(views, links).scores("text", "image", exact=True)
-    assert_allclose(exact, model.scores("text", "image"), atol=1e-5)

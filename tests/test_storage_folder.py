@@ -200,11 +200,11 @@ def test_a_tree_that_readers_would_refuse_is_not_written(path, monkeypatch):
 
 
 def test_a_folder_of_a_newer_version_says_which(path, monkeypatch):
-    monkeypatch.setattr(manifest, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(manifest, "FORMAT_VERSION", 3)
     monkeypatch.setattr("linkspread.__version__", "9.8.7")
     write_folder(path, content(2))
     monkeypatch.undo()
-    message = "`format_version` 1, got 2, written by linkspread '9.8.7'. Install that"
+    message = "`format_version` 2, got 3, written by linkspread '9.8.7'. Install that"
     with pytest.raises(ModelError, match=message):
         read_folder(path)
     # It is a model nevertheless, and may be replaced.

@@ -60,6 +60,7 @@ def run_evaluate(
         found: Qualities = _by_labels(loaded, labels, every, notes)
     else:
         found = _by_pairs(loaded, links or [], every, notes)
+    notes.extend(loaded.report_.inexact(loaded.tol))
     precision = _precision(found)
     if as_json:
         write_json(_document(found, precision, every))

@@ -53,7 +53,7 @@ from linkspread.cli.sharded import (
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.plan import FitPlan, plan_fit
 from linkspread.links.counts import count_links
-from linkspread.progress import format_bytes, format_seconds
+from linkspread.progress import format_seconds
 
 __all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit"]
 
@@ -142,7 +142,7 @@ def run_fit(
         step("Saving")
         notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
     if not quiet:
-        _tell_notes([*inputs.notes, *notes])
+        _tell_notes([*inputs.notes, *notes, *model.report_.inexact(model.tol)])
         _tell_fit(model, folder, seconds)
 
 
@@ -213,10 +213,7 @@ def _expected(plan: FitPlan, model: LinkSpreading) -> str:
         f" (graphs and spreading only: the fits of objective {model.objective} are not "
         "counted)"
     )  # fmt: skip
-    return (
-        f"about {format_seconds(plan.seconds)} and {format_bytes(plan.n_bytes)} beyond "
-        f"the tables{rest}"
-    )
+    return f"{plan.cost}{rest}"
 
 
 def _tell_notes(notes: list[str]) -> None:

@@ -79,6 +79,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
         "dimensions": {
             " and ".join(p): s.rank for p, s in model.report_.spreads.items()
         },
+        "scores": {" and ".join(p): str(s) for p, s in model.report_.spreads.items()},
         "versions": _versions(folder),
         "bytes": _size(folder),
         "judgements": _judgements(opened),
@@ -220,6 +221,8 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
         lines.append(f"  objective: {document['objective']}")
     if document.get("choice"):
         lines.append(f"  choice: {document['choice']}")
+    for pair, told in document.get("scores", {}).items():
+        lines.append(f"  scores of {pair}: {told}")
     for pair, n_files in document.get("files", {}).items():
         width = document["dimensions"][pair]
         lines.append(f"  {pair}: vectors of {width:,} numbers in {n_files:,} files")

@@ -124,8 +124,7 @@ class _ClusterFit:
             start = time.perf_counter()
             spreads[pair] = scores = self._scores(objective, blocks, pair)
             seconds = time.perf_counter() - start
-            told = SpreadReport(max(scores.core.shape), scores.error, seconds)
-            self.report.spreads[pair] = told
+            self.report.spreads[pair] = SpreadReport.of(scores, seconds)
         model = self.model
         model.view_names_ = tuple(self.opened.chunked)
         model.items_, model.links_, model.graphs_ = dict(items), self.links, graphs

@@ -13,7 +13,6 @@ from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.spreading import spread_over_blocks
 from linkspread.cluster.view_graphs import BuiltGraph, Neighborhoods, build_knn
 from linkspread.estimators.graph_kinds import AdjustedGraph, GraphContext
-from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.objective import Objective
 from linkspread.estimators.ridge_objective import RidgeObjective
 from linkspread.estimators.similar_items import SimilarItems
@@ -60,9 +59,8 @@ def build_view_graph(
     built = build_knn(near)
     if name == "cwa":
         Z = context.links.within(view, balance=context.balance)
-        rank = largest_rank(Z, context.rank)
         spreading = {"alpha": context.alpha, "beta": context.beta, "tol": context.tol}
-        built = adjust_blocks(built, Z, rank=rank, **spreading)
+        built = adjust_blocks(built, Z, rank=context.rank, **spreading)
     return built, None
 
 
@@ -108,8 +106,10 @@ def fit_spread(
 
     Returns
     -------
-    spread : Spread
+    spread : Spread or SpreadRows
     """
+    if not objective.keeps_vectors(*pair):
+        return objective.rows(*pair)
     Z = objective.links.between(*pair, balance=objective.balance)
     return spread_over_blocks(
         graphs[pair[0]],
@@ -118,7 +118,7 @@ def fit_spread(
         alpha=(objective.alphas[pair[0]], objective.alphas[pair[1]]),
         beta=objective.beta,
         tol=objective.tol,
-        rank=largest_rank(Z, objective.rank),
+        rank=objective.rank,
     )
 
 

@@ -14,15 +14,16 @@ from linkspread.cluster.products import SLAB_BYTES
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.views import ChunkedView, open_view
 from linkspread.estimators.graph_choice import choose_graphs
-from linkspread.estimators.link_choice import choose_links, largest_rank, linked_pairs
+from linkspread.estimators.link_choice import choose_links, linked_pairs
 from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.estimators.plan import EDGES_PER_NEIGHBOR, working_width
 from linkspread.links import Items, Links, as_link_matrix
 from linkspread.parameter_checks import check_count
 from linkspread.progress import format_bytes
 from linkspread.propagation.chebyshev import N_TERMS
-from linkspread.propagation.exact import spread_responses
+from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import SeparableFilter, separate
+from linkspread.propagation.lowrank import widest_basis
 from linkspread.validation import as_mapping
 
 __all__ = ["ClusterPlan", "plan", "plan_of"]
@@ -141,9 +142,13 @@ def plan_of(
     held += CELL_SEARCH_BYTES * any(own.has_cells for own in views.values())
     for a, b in linked_pairs(links, tables) if model.objective == "spread" else ():
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
-        width, n_passes = working_width(Z, largest_rank(Z, model.rank))
         responses = spread_responses((alphas[a], alphas[b]), model.beta)
         separable = separate(responses, tol=model.tol / 2)
+        rank = model.rank
+        if rank is None and not has_thin_factors(Z, separable, rank):
+            # At most: a model that keeps its graphs computes rows on demand instead.
+            rank = widest_basis(Z.shape, views[a].itemsize)
+        width, n_passes = working_width(Z, rank)
         for own, f, n_rounds in zip(
             (views[a], views[b]), _functions(separable), separable.degrees, strict=True
         ):

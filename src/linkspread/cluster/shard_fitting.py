@@ -26,7 +26,6 @@ from linkspread.cluster.vector_shards import VectorShards, write_shard
 from linkspread.cluster.view_graphs import BuiltGraph
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.link_choice import (
-    largest_rank,
     linked_pairs,
 )
 from linkspread.estimators.parameters import check_alphas, check_parameters
@@ -35,7 +34,7 @@ from linkspread.graphs.distances import METRICS
 from linkspread.graphs.normalize import row_sums
 from linkspread.parameter_checks import naming
 from linkspread.progress import announce
-from linkspread.propagation.exact import spread_responses
+from linkspread.propagation.exact import spread_responses, warn_of_error
 
 __all__ = ["fit_shards"]
 
@@ -168,9 +167,12 @@ def _spread_pair(
         y,
         spread_responses((alphas[pair[0]], alphas[pair[1]]), model.beta),
         tol=model.tol,
-        rank=largest_rank(Z, model.rank),
+        rank=model.rank,
     )
     core, unseen_left, unseen_right = found.cores
+    if model.rank is None:
+        # Shards are vectors and nothing else: exact rows cannot be had from them.
+        warn_of_error(found.error, model.tol, core)
     left = _write_vectors(x, found.left, folder, core.shape[0])
     right = _write_vectors(y, found.right, folder, core.shape[1])
     return ShardedPair(left, right, core, unseen_left, unseen_right, found.error)

@@ -70,8 +70,8 @@ def spread_over_blocks(
     responses = spread_responses(alpha, beta)
     found = spread_blocks(x, Z, y, responses, tol=tol, rank=rank)
     left, right = (np.concatenate(_fetch(x, own)) for own in (found.left, found.right))
-    if rank is None and found.error > max(2 * tol, 100 * np.finfo(left.dtype).eps):
-        warn_of_error(found.error, tol, left.shape[1])
+    if rank is None:
+        warn_of_error(found.error, tol, left)
     core, unseen_left, unseen_right = found.cores
     return Spread(left, right, core, unseen_left, unseen_right, found.error)
 

@@ -15,10 +15,13 @@ from linkspread.estimators.queries import (
     is_table,
     read_queries,
 )
-from linkspread.estimators.score_blocks import check_block
+from linkspread.exceptions import BlockTooLargeError
 from linkspread.links import Items
-from linkspread.parameter_checks import check_count
+from linkspread.parameter_checks import check_count, check_name
+from linkspread.progress import format_bytes
 from linkspread.retrieval import ItemIndex, choose_method
+from linkspread.retrieval.index import METHODS
+from linkspread.retrieval.rank import rank_rows
 
 __all__ = ["CrossViewSearch"]
 
@@ -27,6 +30,7 @@ Array = np.ndarray
 # Fitted items whose queries an approximate search is set up by.
 N_SAMPLED = 512
 SEED = 0
+_FIRST = np.zeros(1, np.intp)
 # Two searches at the same time must not both build what one of them can use.
 _BUILDING = threading.Lock()
 
@@ -57,6 +61,14 @@ class CrossViewSearch(BaseEstimator, ABC):
     @abstractmethod
     def _vectors_found(self, source: str, target: str) -> Array:
         """Return the vectors with which items of `target` are found from `source`."""
+
+    def _exact_rows(self, source: str, target: str) -> Any:
+        """Return the SpreadRows that make the scores where no short vectors do."""
+        return None
+
+    def _similarities(self, rows: Any, view: str) -> Any:
+        """Return the similarities of new items to fitted ones, for exact rows."""
+        raise NotImplementedError
 
     def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
         """Return the vectors with which some items of `target` are found."""
@@ -109,16 +121,24 @@ class CrossViewSearch(BaseEstimator, ABC):
         """
         check_is_fitted(self)
         check_count(n_results, name="n_results", remedy="The default is 10.")
-        index = self.index(source, target, method=method)
+        check_name(method, METHODS, name="method")
+        exact = None
+        if method != "approximate":
+            exact = self._exact_rows(source, target)
+        index = None if exact else self.index(source, target, method=method)
         wanted = read_queries(queries)
         own = self._own_positions(wanted, source)
-        found, scores = index.search(
-            self._query_vectors(wanted, own, source, target),
-            n_results=n_results,
-            only=choose_open(only, exclude, self.items_[target]),
-            barred=bar_pairs(self, own, source, target, judged=judged),
-            backend=getattr(self, "backend", "auto"),
-        )
+        limits: dict[str, Any] = {
+            "n_results": n_results,
+            "only": choose_open(only, exclude, self.items_[target]),
+            "barred": bar_pairs(self, own, source, target, judged=judged),
+        }
+        if index is None:
+            found, scores = self._rank_exactly(exact, wanted, own, source, limits)
+        else:
+            vectors = self._query_vectors(wanted, own, source, target)
+            backend = getattr(self, "backend", "auto")
+            found, scores = index.search(vectors, **limits, backend=backend)
         ids = self.items_[target].ids[found]
         return (ids[0], scores[0]) if wanted.single else (ids, scores)
 
@@ -183,16 +203,15 @@ class CrossViewSearch(BaseEstimator, ABC):
         block : ndarray of shape (n_rows, n_cols)
         """
         check_is_fitted(self)
-        dtype = self._vectors_found_at(np.zeros(1, np.intp), source, target).dtype
+        exact = self._exact_rows(source, target)
+        like = exact or self._vectors_found_at(_FIRST, source, target)
         j = choose_positions(cols, self.items_[target], name="cols")
         if is_table(rows):
-            check_block(rows.shape[0], len(j), dtype, max_bytes)
-            vectors = self._vectors_of_new(rows, source, target)
-        else:
-            i = choose_positions(rows, self.items_[source], name="rows")
-            check_block(len(i), len(j), dtype, max_bytes)
-            vectors = self._vectors_of_fitted(i, source, target)
-        return vectors @ self._vectors_found_at(j, source, target).T
+            _check_block(rows.shape[0], len(j), like.dtype, max_bytes)
+            return self._block_of_new(rows, j, source, target)
+        i = choose_positions(rows, self.items_[source], name="rows")
+        _check_block(len(i), len(j), like.dtype, max_bytes)
+        return self._block(i, j, source, target)
 
     def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
         """Return the vectors of all items of two views.
@@ -238,6 +257,45 @@ class CrossViewSearch(BaseEstimator, ABC):
         vectors = self._query_vectors(wanted, own, source, target)
         return vectors[0] if wanted.single else vectors
 
+    def _block(self, i: Array, j: Array, source: str, target: str) -> Array:
+        """Return the scores of fitted items at positions."""
+        exact = self._exact_rows(source, target)
+        if exact is not None:
+            return exact.block(i, j)
+        vectors = self._vectors_of_fitted(i, source, target)
+        return vectors @ self._vectors_found_at(j, source, target).T
+
+    def _block_of_new(self, rows: Any, j: Array, source: str, target: str) -> Array:
+        """Return the scores of new items with fitted ones at positions."""
+        exact = self._exact_rows(source, target)
+        if exact is not None:
+            return exact.unseen_rows(self._similarities(rows, source))[:, j]
+        vectors = self._vectors_of_new(rows, source, target)
+        return vectors @ self._vectors_found_at(j, source, target).T
+
+    def _rank_exactly(
+        self,
+        exact: Any,
+        wanted: Queries,
+        own: Array | None,
+        source: str,
+        limits: dict[str, Any],
+    ) -> tuple[Array, Array]:
+        """Return the best items by rows of scores that are computed now."""
+        if own is None:
+            near = self._similarities(wanted.rows, source)
+            shape = near.shape[0], exact.shape[1]
+        else:
+            shape = len(own), exact.shape[1]
+
+        def score(some: slice) -> Array:
+            if own is None:
+                return exact.unseen_rows(near[some])
+            return exact.rows(own[some])
+
+        step = exact.rows_at_a_time
+        return rank_rows(score, shape, exact.dtype, step=step, **limits)
+
     def _own_positions(self, wanted: Queries, source: str) -> Array | None:
         """Return the positions of queries that are fitted items; None for new ones."""
         if wanted.ids is None:
@@ -262,5 +320,17 @@ class CrossViewSearch(BaseEstimator, ABC):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         # What can be built again is not stored, nor carried to other processes.
-        state.pop("_indexes", None)
+        for made in ("_indexes", "_chains"):
+            state.pop(made, None)
         return state
+
+
+def _check_block(n_rows: int, n_cols: int, dtype: Any, max_bytes: float) -> None:
+    """Refuse a block of scores that is larger than allowed."""
+    n_bytes = float(n_rows) * n_cols * dtype.itemsize
+    if n_bytes > max_bytes:
+        raise BlockTooLargeError(
+            f"a block of scores must be at most {format_bytes(max_bytes)}, and "
+            f"{n_rows:,} x {n_cols:,} takes {format_bytes(n_bytes)}. Ask for "
+            "fewer `rows` or `cols`, use `search`, or raise `max_bytes`."
+        )

@@ -90,11 +90,12 @@ class Explaining:
             n_links = check_count(n_links, name="n_links", remedy=remedy)
         i = _read_source(source_item, self.items_[source])
         j = _read_target(target_item, self.items_[target])
+        found = np.array([j])
         if i.position is None:
-            vectors = self._vectors_of_new(i.rows, source, target)
+            search_score = self._block_of_new(i.rows, found, source, target)
         else:
-            vectors = self._vectors_of_fitted(np.array([i.position]), source, target)
-        search_score = vectors @ self._vectors_found(source, target)[[j]].T
+            own = np.array([i.position])
+            search_score = self._block(own, found, source, target)
         explain = _EXPLAINERS[type(self._objective)]
         parts = explain(self, source, target, i, Asked(j))
         ids = self.items_[source].ids, self.items_[target].ids

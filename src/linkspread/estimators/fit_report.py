@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 
 from linkspread.progress import format_seconds
+from linkspread.propagation.rows import SpreadRows
+
+# Errors that single precision alone explains.
+ROUNDING = 1e-5
 
 __all__ = ["FitReport", "GraphReport", "SpreadReport"]
 
@@ -48,16 +52,28 @@ class SpreadReport:
 
     Attributes
     ----------
-    rank : int
-        Length of the vectors.
+    rank : int or None
+        Length of the vectors; None where scores are computed when they are asked for,
+        because exact vectors would be too long.
     error : float
         Estimated relative error of all scores in Frobenius norm.
     seconds : float
     """
 
-    rank: int
+    rank: int | None
     error: float
     seconds: float
+
+    @classmethod
+    def of(cls, scores: Any, seconds: float) -> "SpreadReport":
+        """Report on the scores of two views, a Spread, SpreadRows or FittedPair."""
+        by_row = isinstance(scores, SpreadRows)
+        rank = None if by_row else max(scores.core.shape)
+        return cls(rank, scores.error, seconds)
+
+    def __str__(self) -> str:
+        size = "exact rows" if self.rank is None else f"{self.rank:,} dimensions"
+        return f"{size}, error {self.error:.1e}"
 
 
 @dataclass
@@ -73,6 +89,15 @@ class FitReport:
     graphs: dict[str, GraphReport] = field(default_factory=dict)
     spreads: dict[tuple[str, str], SpreadReport] = field(default_factory=dict)
 
+    def inexact(self, tol: float) -> list[str]:
+        """Say which scores are less exact than `tol`, and how much so."""
+        return [
+            f"scores of {a} and {b} are cut to {s.rank:,} dimensions: their relative "
+            f"error is {s.error:.2g}, more than tol={tol:g}."
+            for (a, b), s in self.spreads.items()
+            if s.rank is not None and s.error > max(2 * tol, ROUNDING)
+        ]
+
     def __str__(self) -> str:
         lines = [
             f"{view}: {g.n_items:,} items, {g.n_edges:,} edges, "
@@ -81,8 +106,7 @@ class FitReport:
             for view, g in self.graphs.items()
         ]
         lines += [
-            f"{a} and {b}: {s.rank} dimensions, error {s.error:.1e}, "
-            f"{format_seconds(s.seconds)}"
+            f"{a} and {b}: {s}, {format_seconds(s.seconds)}"
             for (a, b), s in self.spreads.items()
         ]
         return "\n".join(lines)

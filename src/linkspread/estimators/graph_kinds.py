@@ -6,7 +6,6 @@ from typing import Any
 
 from scipy import sparse
 
-from linkspread.estimators.link_choice import largest_rank
 from linkspread.graphs import L1Graph, NeighborGraph, adjust_weights
 from linkspread.links import Links
 
@@ -89,7 +88,7 @@ def _build_cwa(X: Any, context: GraphContext, **parameters: Any) -> AdjustedGrap
         alpha=context.alpha,
         beta=context.beta,
         tol=context.tol,
-        rank=largest_rank(Z, context.rank),
+        rank=context.rank,
     )
     return AdjustedGraph(neighbors, adjusted)
 

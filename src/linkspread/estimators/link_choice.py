@@ -1,5 +1,6 @@
 """The links of a fit, and the views that they join."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
@@ -9,9 +10,10 @@ from linkspread.links import Links, as_link_matrix
 
 __all__ = [
     "check_linked",
+    "check_reachable",
     "choose_links",
+    "find_chain",
     "largest_rank",
-    "largest_rank_of_pairs",
     "linked_pairs",
 ]
 
@@ -49,7 +51,7 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
 
 
 def largest_rank(Z: Any, rank: int | None) -> int | None:
-    """Return the length that vectors may have.
+    """Return how long vectors of links fitted by kernels may be.
 
     Parameters
     ----------
@@ -63,28 +65,8 @@ def largest_rank(Z: Any, rank: int | None) -> int | None:
     rank : int or None
         None, for no limit, where all links are labels or a view is small.
     """
-    has_pairs = as_link_matrix(Z).pairs.nnz > 0
-    return largest_rank_of_pairs(Z.shape, rank) if has_pairs else rank
-
-
-def largest_rank_of_pairs(shape: tuple[int, int], rank: int | None) -> int | None:
-    """Return the length that vectors may have where single pairs are linked.
-
-    Parameters
-    ----------
-    shape : tuple of two int
-        Numbers of items of both views.
-    rank : int or None
-        What the user chose.
-
-    Returns
-    -------
-    rank : int or None
-        None, for no limit, where a view is small.
-    """
-    if rank is not None or min(shape) <= MAX_RANK:
-        return rank
-    return MAX_RANK
+    is_wide = as_link_matrix(Z).pairs.nnz > 0 and min(Z.shape) > MAX_RANK
+    return MAX_RANK if rank is None and is_wide else rank
 
 
 def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:
@@ -105,8 +87,61 @@ def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:
     return pairs or [(view, view) for view in views if links.connects(view, view)]
 
 
+def find_chain(
+    links: Links, views: Iterable[str], source: str, target: str
+) -> tuple[str, ...] | None:
+    """Return the fewest views that lead from one to another, each linked to the next.
+
+    Of several such chains the first in the order of the views; None where there is
+    none. A view without links of its own leads to itself through another.
+    """
+    views = list(views)
+    chains: deque[tuple[str, ...]] = deque([(source,)])
+    seen: set[str] = set()
+    while chains:
+        chain = chains.popleft()
+        for view in views:
+            if view in seen or not links.connects(chain[-1], view):
+                continue
+            if view == target:
+                return (*chain, view)
+            seen.add(view)
+            chains.append((*chain, view))
+    return None
+
+
+def check_reachable(
+    links: Links, views: Iterable[str], source: str, target: str
+) -> tuple[str, ...]:
+    """Return the chain of views from one to another, or say what links would help.
+
+    Parameters
+    ----------
+    links : Links
+    views : iterable of str
+        The views of the fit.
+    source, target : str
+
+    Returns
+    -------
+    chain : tuple of str
+    """
+    _check_views(views, source, target)
+    chain = find_chain(links, views, source, target)
+    if chain is None:
+        where = f"{source!r} and {target!r}"
+        if source == target:
+            where = f"items of {source!r}, nor that view and another"
+        raise LinkError(
+            f"views must be joined by links to be searched, directly or through other "
+            f"views, and none join {where}. Add links between them, or between each "
+            "and a third view."
+        )
+    return chain
+
+
 def check_linked(links: Links, views: Iterable[str], *pair: str) -> None:
-    """Refuse a search between views that are unknown or not joined by links.
+    """Refuse views that are unknown or not joined by links of their own.
 
     Parameters
     ----------
@@ -114,18 +149,21 @@ def check_linked(links: Links, views: Iterable[str], *pair: str) -> None:
     views : iterable of str
         The views of the fit.
     *pair : str
-        Names of the two views of the search.
+        Names of the two views.
     """
-    for view in pair:
+    _check_views(views, *pair)
+    if not links.connects(*pair):
+        where = f"join {pair[0]!r} and {pair[1]!r}. Add links between them."
+        if pair[0] == pair[1]:
+            where = f"join items within {pair[0]!r}. Add links within it."
+        raise LinkError(f"views must be joined by links of their own, and none {where}")
+
+
+def _check_views(views: Iterable[str], *wanted: str) -> None:
+    """Refuse names that are no views."""
+    for view in wanted:
         if view not in views:
             raise LinkspreadError(
                 f"`source` and `target` must be views of the fit, {list(views)}, got "
                 f"{view!r}. Correct the name."
             )
-    if not links.connects(*pair):
-        where = f"join {pair[0]!r} and {pair[1]!r}. Add links between them."
-        if pair[0] == pair[1]:
-            where = f"join items within {pair[0]!r}. Add links within it."
-        raise LinkError(
-            f"views must be joined by links to be searched, and none {where}"
-        )

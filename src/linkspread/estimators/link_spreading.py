@@ -3,11 +3,13 @@
 import os
 import time
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.estimators.chains import chain_scores
 from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.explaining import Explaining
 from linkspread.estimators.fit_report import FitReport, SpreadReport
@@ -17,7 +19,7 @@ from linkspread.estimators.graph_choice import (
     fitting_neighbors,
 )
 from linkspread.estimators.link_choice import (
-    check_linked,
+    check_reachable,
     choose_links,
     linked_pairs,
 )
@@ -31,14 +33,12 @@ from linkspread.estimators.parameters import (
     check_parameters,
 )
 from linkspread.estimators.plan import announce_plan
-from linkspread.estimators.queries import choose_positions
 from linkspread.estimators.saving import save_model
-from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.estimators.suggesting import Suggesting
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.links import Items
+from linkspread.propagation.rows import ScoreRows
 from linkspread.validation import (
     as_mapping,
     check_columns,
@@ -103,9 +103,9 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
     balance : {"auto", "literal"} or float, default="auto"
         Weight of cannot-links against must-links.
     rank : int, default=None
-        Largest length of the vectors. None keeps what `tol` needs, but at most 256
-        for links that are not labels: thousands of single pairs have no short exact
-        vectors. `report_` tells the error, and ``scores(..., exact=True)`` has none.
+        Largest length of the vectors. None is exact to `tol`: short vectors where
+        there are such, else scores are computed when they are asked for. A number
+        makes searches faster and scores approximate; `report_` tells the error.
     tol : float, default=1e-6
         Relative error allowed for the scores.
     n_jobs : int, default=None
@@ -124,8 +124,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         Each with `affinity_`.
     links_ : Links
         The links by position.
-    spreads_ : dict from pairs of str to Spread
-        The vectors of the items and what joins them.
+    spreads_ : dict from pairs of str to Spread, SpreadRows or FittedPair
+        What makes the scores of two views.
     report_ : FitReport
         Sizes, degrees, ranks, errors and times.
     choice_ : str
@@ -276,55 +276,6 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         n_neighbors = fitting_neighbors(tables)
         return cls(objective="auto", n_neighbors=n_neighbors).fit(views, links, ids=ids)
 
-    def scores(
-        self,
-        source: str,
-        target: str,
-        *,
-        rows: Any = None,
-        cols: Any = None,
-        max_bytes: float = 2e9,
-        exact: bool = False,
-    ) -> Array:
-        """Return a block of the scores between two views.
-
-        Parameters
-        ----------
-        source : str
-            View of the rows.
-        target : str
-            View of the columns.
-        rows : array-like of ids, boolean mask, slice or table, default=None
-            None takes all. Integers are positions where ids are strings. A table
-            holds the features of new items.
-        cols : array-like of ids, boolean mask or slice, default=None
-            The same for fitted items of the columns.
-        max_bytes : float, default=2e9
-            Refuse a block that would be larger.
-        exact : bool, default=False
-            Compute the block without truncation of rank, at the cost of a
-            propagation for every few rows, or columns if those are fewer. Only for
-            objective="spread".
-
-        Returns
-        -------
-        block : ndarray of shape (n_rows, n_cols)
-        """
-        if not exact:
-            return super().scores(
-                source, target, rows=rows, cols=cols, max_bytes=max_bytes
-            )
-        check_is_fitted(self)
-        if not isinstance(self._objective, SpreadObjective):
-            raise LinkspreadError(
-                "`exact` must be False unless objective='spread', got True. The error "
-                "of fitted scores stands in `report_`."
-            )
-        check_linked(self.links_, self.view_names_, source, target)
-        i = choose_positions(rows, self.items_[source], name="rows")
-        j = choose_positions(cols, self.items_[target], name="cols")
-        return self._objective.exact_scores(source, target, i, j, max_bytes)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
 
@@ -352,15 +303,28 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         return tags
 
     def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
-        return self._spread(source, target).queries(positions)
+        return self._vectors(source, target).queries(positions)
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
-        found = self._spread(source, target)
+        found = self._vectors(source, target)
         check_columns(rows, self._columns[source], view=source)
         return self._objective.embed(found, rows, source)
 
     def _vectors_found(self, source: str, target: str) -> Array:
-        return self._spread(source, target).right
+        return self._vectors(source, target).right
+
+    def _vectors(self, source: str, target: str) -> Any:
+        """Return the vectors of two views, made now where scores need none."""
+        spread = self._spread(source, target)
+        return spread.vectors() if isinstance(spread, ScoreRows) else spread
+
+    def _exact_rows(self, source: str, target: str) -> ScoreRows | None:
+        spread = self._spread(source, target)
+        return spread if isinstance(spread, ScoreRows) else None
+
+    def _similarities(self, rows: Any, view: str) -> Any:
+        check_columns(rows, self._columns[view], view=view)
+        return self._objective.similarities(rows, view)
 
     @on_own_backend
     def _spread(self, source: str, target: str) -> Any:
@@ -369,12 +333,24 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
             return self.spreads_[target, source].T
-        check_linked(self.links_, self.view_names_, source, target)
+        chain = check_reachable(self.links_, self.view_names_, source, target)
+        if len(chain) > 2:
+            return self._chained(chain)
         spread, report = _make_scores(self._objective, source, target)
         self.spreads_[source, target] = spread
         self.report_.spreads[source, target] = report
         self._tell()
         return spread
+
+    def _chained(self, chain: tuple[str, ...]) -> Any:
+        """Return the scores of two views through others, made once for these steps."""
+        steps = [self._spread(*pair) for pair in pairwise(chain)]
+        kept = self.__dict__.setdefault("_chains", {})
+        made_of, scores = kept.get(chain, ((), None))
+        if [id(step) for step in made_of] != [id(step) for step in steps]:
+            scores = chain_scores(steps)
+            kept[chain] = steps, scores
+        return scores
 
     def _tell(self) -> None:
         """Keep what the objective tells about itself, and nothing of an earlier one."""
@@ -389,5 +365,4 @@ def _make_scores(
     """Return the scores of two views, and a report about them."""
     start = time.perf_counter()
     scores = objective.scores(source, target)
-    seconds = time.perf_counter() - start
-    return scores, SpreadReport(max(scores.core.shape), scores.error, seconds)
+    return scores, SpreadReport.of(scores, time.perf_counter() - start)

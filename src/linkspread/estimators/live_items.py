@@ -178,8 +178,7 @@ class LiveItems:
         self.spreads_ = {**self.spreads_, **scores}
         self.report_.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
         for pair, own in scores.items():
-            report = SpreadReport(max(own.core.shape), own.error, seconds)
-            self.report_.spreads[pair] = report
+            self.report_.spreads[pair] = SpreadReport.of(own, seconds)
         self._tell()  # type: ignore[attr-defined]
         return self
 

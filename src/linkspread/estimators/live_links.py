@@ -2,11 +2,13 @@
 
 import copy
 import time
+import warnings
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.fit_report import FitReport, SpreadReport
+from linkspread.estimators.link_choice import find_chain
 from linkspread.exceptions import LinkError
 from linkspread.links import Links
 
@@ -20,14 +22,16 @@ class LiveLinks:
     links_: Links
     spreads_: dict[tuple[str, str], Any]
     report_: Any
+    view_names_: tuple[str, ...]
     _objective: Any
 
     def add_links(self, links: Any) -> Any:
         """Take up further judged pairs, without another fit.
 
         The graphs stay as they are, also those that the links of the fit shaped. With
-        objective="spread" a change costs the same however many links there are; the
-        others fit all pairs anew, by the kernels they have.
+        objective="spread" scores are computed exactly from then on, when they are
+        asked for, also where the fit had a `rank`; the others fit all pairs anew, by
+        the kernels they have.
 
         Parameters
         ----------
@@ -96,16 +100,32 @@ class LiveLinks:
 
     def _relink(self, links: Links) -> Any:
         """Replace the links, and all scores that change with them."""
+        self._warn_of_shortcuts(links)
         start = time.perf_counter()
         changed = self._objective.relink(links, self.spreads_)
         seconds = time.perf_counter() - start
         self.links_ = links
         for pair, scores in changed.items():
             self.spreads_[pair] = scores
-            size = max(scores.core.shape)
-            self.report_.spreads[pair] = SpreadReport(size, scores.error, seconds)
+            self.report_.spreads[pair] = SpreadReport.of(scores, seconds)
         self._tell()
         return self
+
+    def _warn_of_shortcuts(self, links: Links) -> None:
+        """Warn where first links of two views replace what others say of them."""
+        for between, _ in links.pair_tables:
+            if self.links_.connects(*between):
+                continue
+            chain = find_chain(self.links_, self.view_names_, *between)
+            if chain is not None:
+                through = " and ".join(map(repr, chain[1:-1]))
+                warnings.warn(
+                    f"{between[0]!r} and {between[1]!r} are searched by their own "
+                    f"links from now on, and no longer through {through}. Remove "
+                    "these links while they are few.",
+                    UserWarning,
+                    stacklevel=4,
+                )
 
     def _tell(self) -> None:
         """Keep what the objective tells about itself."""
@@ -116,6 +136,5 @@ def _aside(objective: Any) -> Any:
     kept = copy.copy(objective)
     for name, value in vars(objective).items():
         if type(value) is dict:
-            # Spread links that follow changes in place stay with who changes them.
-            setattr(kept, name, {} if name == "live" else dict(value))
+            setattr(kept, name, dict(value))
     return kept

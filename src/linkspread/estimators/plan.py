@@ -11,7 +11,6 @@ from linkspread.estimators.graph_choice import choose_graphs
 from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.estimators.link_choice import (
     choose_links,
-    largest_rank,
     linked_pairs,
 )
 from linkspread.estimators.parameters import check_alphas, check_parameters
@@ -20,6 +19,7 @@ from linkspread.links import Items, LinkMatrix, Links, as_link_matrix
 from linkspread.progress import announce, format_bytes, format_seconds
 from linkspread.propagation.cost import propagation_cost
 from linkspread.propagation.lowrank import OVERSAMPLING
+from linkspread.propagation.rows import has_short_vectors
 from linkspread.validation import check_views
 
 __all__ = ["FitPlan", "announce_plan", "plan_fit", "working_width"]
@@ -44,6 +44,8 @@ class FitPlan:
         Of the graphs, and of spreading the links over them.
     n_bytes : int
         Beyond the tables.
+    query_seconds : float
+        Of one query, where scores are exact rows that are computed on demand; else 0.
     whole : bool
         Whether that is all: kernels that are fitted by objectives other than
         "spread" are not counted.
@@ -53,13 +55,20 @@ class FitPlan:
     links: Links
     seconds: float
     n_bytes: int
+    query_seconds: float
     whole: bool
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{v} {n:,} x {d:,}" for v, (n, d) in self.sizes.items())
+        return f"fit of {sizes}: {self.cost}"
+
+    @property
+    def cost(self) -> str:
+        """Time and memory in words."""
+        exact = f", then about {format_seconds(self.query_seconds)} a query, exactly"
         return (
-            f"fit of {sizes}: about {format_seconds(self.seconds)} and "
-            f"{format_bytes(self.n_bytes)} beyond the tables"
+            f"about {format_seconds(self.seconds)} and {format_bytes(self.n_bytes)} "
+            f"beyond the tables{exact if self.query_seconds else ''}"
         )
 
 
@@ -145,13 +154,15 @@ def _plan(
         for view, X in tables.items()
         if _is_coded(graph := choices[view]["graph"])
     ]
-    costs += _spread_costs(model, tables, choices, links, alphas)
+    spreading = _spread_costs(model, tables, choices, links, alphas)
+    costs += [(fit, n_bytes) for fit, n_bytes, _ in spreading]
     seconds = sum(cost[0] for cost in costs)
     # Graphs are built one after another; what each leaves behind is small beside it.
     n_bytes = max((cost[1] for cost in costs), default=0)
     sizes = {view: (X.shape[0], X.shape[1]) for view, X in tables.items()}
     whole = model.objective == "spread"
-    return FitPlan(sizes, links, seconds, int(n_bytes), whole)
+    query = max((query for _, _, query in spreading), default=0.0)
+    return FitPlan(sizes, links, seconds, int(n_bytes), query, whole)
 
 
 def _spread_costs(
@@ -160,24 +171,29 @@ def _spread_costs(
     choices: Mapping[str, Any],
     links: Links,
     alphas: Mapping[str, float],
-) -> list[tuple[float, int]]:
-    """Return the cost of the propagation between each two views with links."""
+) -> list[tuple[float, int, float]]:
+    """Return seconds and bytes of each propagation, and seconds of an exact query."""
     edges = {v: _edges_per_item(choices[v], X) for v, X in tables.items()}
     costs = []
     for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
-        width, n_rounds = working_width(Z, largest_rank(Z, model.rank))
         single = tables[a].dtype == tables[b].dtype == np.float32
+        settings: dict[str, Any] = {
+            "alpha": (alphas[a], alphas[b]),
+            "beta": model.beta,
+            "tol": model.tol,
+        }
+        by_row = model.rank is None and not has_short_vectors(Z, **settings)
+        width, n_rounds = (1, 1) if by_row else working_width(Z, model.rank)
         seconds, n_bytes = propagation_cost(
             Z.shape,
             (edges[a], edges[b]),
             width,
-            alpha=(alphas[a], alphas[b]),
-            beta=model.beta,
-            tol=model.tol,
+            **settings,
             itemsize=4 if single and n_rounds == 1 else 8,
         )
-        costs.append((n_rounds * seconds, n_bytes))
+        fitting = (0.0, 0) if by_row else (n_rounds * seconds, n_bytes)
+        costs.append((*fitting, seconds if by_row else 0.0))
     return costs
 
 

@@ -16,6 +16,7 @@ from linkspread.exceptions import ModelError
 from linkspread.fitting.fitted_pair import FittedPair
 from linkspread.links import Items, Links
 from linkspread.propagation import Spread
+from linkspread.propagation.rows import SpreadRows
 from linkspread.storage import Registry, write_folder
 from linkspread.storage.kinds import (
     ANYTHING,
@@ -58,6 +59,12 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     # Parameters first: a function among them is what cannot be stored of most models.
     state = {"parameters": model.get_params(deep=False)}
     state |= {name: getattr(model, name) for name in FITTED}
+    # Rows on demand are made of graphs and links, which are stored anyway.
+    state["spreads_"] = {
+        pair: scores
+        for pair, scores in model.spreads_.items()
+        if not isinstance(scores, SpreadRows)
+    }
     views = {v: {"n_items": model.items_[v].n_items} for v in model.view_names_}
     about = {"model": type(model).__name__, "views": views, "links": str(model.links_)}
     write_folder(path, REGISTRY.encode(state, about=about))
@@ -88,6 +95,9 @@ def restore_model(make: Any, state: Mapping[str, Any]) -> Any:
             f"{what} must be of the views of the model and of all their items, and "
             "are not. Save the model again."
         )
+    for pair, report in model.report_.spreads.items():
+        if report.rank is None:
+            model.spreads_[pair] = model._objective.rows(*pair)
     model._tell()
     return model
 
@@ -128,6 +138,11 @@ def _misfits(model: Any) -> Iterator[str]:
     if not _columns_fit(model):
         yield "names of columns"
     if set(model.report_.graphs) != set(sizes):
+        yield "reports"
+    by_row = {p for p, own in model.report_.spreads.items() if own.rank is None}
+    if any(view not in sizes for pair in by_row for view in pair) or (
+        by_row and model.objective != "spread"
+    ):
         yield "reports"
     yield from _misfits_of_objective(model, sizes)
 

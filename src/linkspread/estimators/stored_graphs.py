@@ -318,7 +318,7 @@ STORED_GRAPHS = (
             "seconds": NUMBER,
         },
     ),
-    Stored(SpreadReport, {"rank": COUNT, "error": NUMBER, "seconds": NUMBER}),
+    Stored(SpreadReport, {"rank": COUNT | NOTHING, "error": NUMBER, "seconds": NUMBER}),
     Stored(
         FitReport,
         {

@@ -1,12 +1,11 @@
 """What to judge next: the pairs that teach a fitted model most."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.link_choice import check_linked
+from linkspread.estimators.link_choice import check_reachable
 from linkspread.estimators.queries import choose_positions
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
@@ -36,6 +35,7 @@ class Suggesting:
     links_: Links
     graphs_: dict[str, Any]
     view_names_: tuple[str, ...]
+    _block: Any
 
     def suggest_pairs(
         self,
@@ -90,12 +90,12 @@ class Suggesting:
         check_count(
             random_state, name="random_state", remedy="The default is 0.", at_least=0
         )
-        check_linked(self.links_, self.view_names_, source, target)
+        check_reachable(self.links_, self.view_names_, source, target)
         i, j = suggest(
             self._open_pairs(source, target, queries, exclude),
             n,
             features=self._telling_features(source, target, random_state),
-            score=self._block_score(source, target),
+            score=lambda i, j: self._block(i, j, source, target),
             seed=random_state,
         )
         return self.items_[source].ids[i], self.items_[target].ids[j]
@@ -130,7 +130,7 @@ class Suggesting:
             What was judged before is counted as known, labels are not.
         """
         check_is_fitted(self)
-        check_linked(self.links_, self.view_names_, source, target)
+        check_reachable(self.links_, self.view_names_, source, target)
         positions = (
             self.items_[source].positions(source_ids, what="`source_ids`"),
             self.items_[target].positions(target_ids, what="`target_ids`"),
@@ -176,13 +176,6 @@ class Suggesting:
         # Seeds differ, as what is random must not be alike in both views.
         second = diffusion_features(self.graphs_[target].affinity_, seed=2 * seed + 1)
         return first, second
-
-    def _block_score(
-        self: Any, source: str, target: str
-    ) -> Callable[[Array, Array], Array]:
-        """Return the function that scores a block of pairs."""
-        found = self._vectors_found(source, target)
-        return lambda i, j: self._vectors_of_fitted(i, source, target) @ found[j].T
 
 
 def _judged_positions(links: Links, source: str, target: str) -> tuple[Array, Array]:

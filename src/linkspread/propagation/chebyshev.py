@@ -13,6 +13,7 @@ from linkspread.kernels import (
     clenshaw_step,
     small_loops,
 )
+from linkspread.kernels.threads import small_algebra
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
@@ -23,6 +24,11 @@ Array = np.ndarray
 
 # Terms of a recurrence that are kept; a step reads two and writes one.
 N_TERMS = 4
+# Columns up to which SciPy's products are faster than the loops for wide blocks, by far
+# so where other processes have the cores: they are of one thread, and wait for nobody.
+NARROW = 4
+# Terms of narrow blocks that are summed at a time.
+N_NARROW_TERMS = 16
 
 
 def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
@@ -73,6 +79,8 @@ def filtered_sums(
     sums : ndarray of shape (n_rows, n_functions, c)
     """
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
+    if block.shape[1] <= NARROW:
+        return _narrow_sums(S, block, steps, rows)
     n_rows = block.shape[0] if rows is None else len(rows)
     sums = np.zeros((n_rows, steps.shape[1], block.shape[1]), dtype=S.dtype)
     # Sums take several times the memory of a term, and are updated for a few at once.
@@ -114,6 +122,8 @@ def filtered_sum(S: sparse.csr_array, blocks: Array, coefficients: Array) -> Arr
     """
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
     blocks = np.ascontiguousarray(blocks, dtype=S.dtype)
+    if blocks.shape[2] <= NARROW:
+        return _narrow_sum(S, blocks, steps)
     current = np.zeros((blocks.shape[0], blocks.shape[2]), dtype=S.dtype)
     previous = np.zeros_like(current)
     with small_loops(S.nnz * blocks.shape[2]):
@@ -123,6 +133,43 @@ def filtered_sum(S: sparse.csr_array, blocks: Array, coefficients: Array) -> Arr
                 S.data, S.indices, S.indptr, scale, current, previous, steps[i], blocks
             )
             current, previous = previous, current
+    return current
+
+
+def _narrow_sums(
+    S: sparse.csr_array, block: Any, steps: Array, rows: Array | None
+) -> Array:
+    """Do as `filtered_sums` for a few columns."""
+    current = np.empty(block.shape, dtype=S.dtype)
+    _write_dense(block, current)
+    previous = np.zeros_like(current)
+    kept = current.shape if rows is None else (len(rows), current.shape[1])
+    totals = np.zeros((kept[0] * kept[1], steps.shape[1]), dtype=S.dtype)
+    terms = np.empty((N_NARROW_TERMS, kept[0] * kept[1]), dtype=S.dtype)
+    for i in range(len(steps)):
+        here = i % N_NARROW_TERMS
+        terms[here] = (current if rows is None else current[rows]).ravel()
+        if here == N_NARROW_TERMS - 1 or i == len(steps) - 1:
+            with small_algebra(0):
+                totals += terms[: here + 1].T @ steps[i - here : i + 1]
+        if i < len(steps) - 1:
+            product = S @ current
+            current, previous = (2 * product if i else product) - previous, current
+    return totals.reshape(*kept, steps.shape[1]).transpose(0, 2, 1)
+
+
+def _narrow_sum(S: sparse.csr_array, blocks: Array, steps: Array) -> Array:
+    """Do as `filtered_sum` for a few columns."""
+    n_items, n_functions, width = blocks.shape
+    flat = blocks.transpose(1, 0, 2).reshape(n_functions, -1)
+    current = np.zeros((n_items, width), dtype=S.dtype)
+    previous = np.zeros_like(current)
+    for i in range(len(steps) - 1, -1, -1):
+        with small_algebra(0):
+            source = (steps[i] @ flat).reshape(n_items, width)
+        product = S @ current
+        following = (2 * product if i else product) - previous + source
+        current, previous = following, current
     return current
 
 

@@ -39,7 +39,6 @@ from linkspread.propagation.spread import Spread, compress
 __all__ = [
     "has_thin_factors",
     "propagate",
-    "propagate_rows",
     "sketch_links",
     "spread_links",
     "spread_responses",
@@ -171,44 +170,6 @@ def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response,
     return fitted_response(alpha, beta), new_left, lambda l, m: new_right(m, l)
 
 
-def propagate_rows(
-    S_x: Any,
-    Z: Any,
-    S_y: Any,
-    rows: Any,
-    *,
-    alpha: Alpha = 0.1,
-    beta: float = 0.95,
-    tol: float = 1e-6,
-) -> Array:
-    """Propagate links to single rows of F, without any truncation of rank.
-
-    Parameters
-    ----------
-    S_x : sparse or ndarray of shape (n, n)
-    Z : sparse, ndarray or LinkMatrix of shape (n, m)
-    S_y : sparse or ndarray of shape (m, m)
-    rows : array-like of shape (q,)
-        Positions in the row view.
-    alpha : float or tuple of two floats, default=0.1
-    beta : float, default=0.95
-    tol : float, default=1e-6
-        All others as in :func:`propagate`.
-
-    Returns
-    -------
-    F_rows : ndarray of shape (q, m)
-    """
-    response = fitted_response(check_alpha_pair(alpha), check_beta(beta))
-    separable = separate((response,), tol=check_tol(tol))
-    S_x, S_y = working_graphs(S_x, Z, S_y)
-    rows = np.asarray(rows)
-    units = np.zeros((S_x.shape[0], len(rows)), dtype=S_x.dtype)
-    units[rows, np.arange(len(rows))] = 1
-    operator = FilterOperator(S_x, as_link_matrix(Z), S_y, separable, width=len(rows))
-    return operator.T.apply(units)[0].T
-
-
 def _spread(
     S_x: Any,
     Z: Any,
@@ -246,24 +207,28 @@ def _spread(
             operate, S_x.dtype, responses, separable, tol=tol, rank=rank
         )
     error += separable.error
-    if rank is None and error > max(2 * tol, _rounding(S_x)):
-        warn_of_error(error, tol, left.shape[1])
+    if rank is None:
+        warn_of_error(error, tol, left)
     unseen = cores[1:] if len(cores) > 1 else [None, None]
     return Spread(left, right, cores[0], unseen[0], unseen[1], error)
 
 
-def warn_of_error(error: float, tol: float, n_dimensions: int) -> None:
-    """Warn of scores that are less exact than was asked for.
+def warn_of_error(error: float, tol: float, vectors: Any) -> None:
+    """Warn of vectors that are less exact than was asked for.
 
     Parameters
     ----------
     error, tol : float
-    n_dimensions : int
+    vectors : ndarray or Tensor of shape (n, r)
     """
+    is_single = str(vectors.dtype).endswith("float32")
+    rounding = 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
+    if error <= max(2 * tol, rounding):
+        return
     message = (
-        f"scores have a relative error of about {error:.1e}, more than "
-        f"tol={tol:.1e}, with {n_dimensions} dimensions. Give a `rank` to choose "
-        "how many dimensions to keep, or a larger `tol`."
+        f"vectors of {vectors.shape[1]:,} dimensions have a relative error of about "
+        f"{error:.1e}, more than tol={tol:.1e}, and exact ones would be longer. "
+        "Give a `rank` to choose how many dimensions to keep, or a larger `tol`."
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
@@ -285,9 +250,9 @@ def has_thin_factors(
     """
     n_functions = max(len(separable.left), len(separable.right))
     limit = min(links.shape)
-    if rank is not None and links.pairs.nnz:
+    if links.pairs.nnz:
         # Shortening takes the cube of the width; a sketch of the rank is soon cheaper.
-        limit = min(limit, max(2 * rank, THIN_WIDTH))
+        limit = min(limit, max(2 * (rank or 0), THIN_WIDTH))
     return links.thin_width() * n_functions <= limit
 
 
@@ -377,12 +342,6 @@ def _filtered(
     x = reorder(S, order)
     sums = filtered_sums(x.S, x.inwards(block), functions, workspace=workspace)
     return sums.reshape(S.shape[0], -1)
-
-
-def _rounding(S: Any) -> float:
-    """Return an error that the working precision alone explains."""
-    is_single = str(S.dtype).endswith("float32")
-    return 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
 
 
 def _check_rank(rank: Any) -> int | None:

@@ -12,14 +12,15 @@ from linkspread.kernels.singular import svd
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation.spread import compress
 
-__all__ = ["ThinOperator", "sketch"]
+__all__ = ["ThinOperator", "sketch", "widest_basis"]
 
 Array = np.ndarray
 
 BLOCK = 64
 OVERSAMPLING = 16
-# Bytes that the basis of both views may take together.
-BASIS_BYTES = 2e9
+# Bytes that the bases of both views may take together. Time grows with them too, to
+# about a minute; a larger rank is there for who asks for it.
+BASIS_BYTES = 2.56e8
 
 
 class ThinOperator(Protocol):
@@ -63,13 +64,22 @@ def sketch(
     error : float
         Relative error of the first response, estimated on fresh random vectors.
     """
+    n, m = operator.shape
+    if n > m:
+        right, left, cores, error = sketch(operator.T, tol=tol, rank=rank, seed=seed)
+        return left, right, [core.T for core in cores], error
     rng = np.random.default_rng(seed)
-    # Where a rank does not bind, all responses must be reached, not only the first.
-    if rank is None or rank >= min(operator.shape):
-        basis = _growing_range(operator, tol, rng)
-    else:
+    limit = n if rank is not None else widest_basis((n, m), operator.dtype.itemsize)
+    if rank is not None and rank < n:
         basis = _fixed_range(operator, rank, rng)
-    images = operator.T.apply(basis)
+    elif limit == n:
+        # All of a small view takes less time than to look for directions in it.
+        basis = np.eye(n, dtype=operator.dtype)
+    else:
+        # All responses must be reached, not only the first.
+        basis = _growing_range(operator, limit, tol, rng)
+        rank = limit if basis.shape[1] == limit else None
+    images = _apply_in_blocks(operator.T, basis)
     k = basis.shape[1]
     selectors = [np.eye(k, k * len(images), k * i) for i in range(len(images))]
     left, right, cores, _ = compress(
@@ -78,14 +88,25 @@ def sketch(
     return left, right, cores, _estimate_error(operator, left, cores[0], right, rng)
 
 
+def widest_basis(shape: tuple[int, int], itemsize: int) -> int:
+    """Return how many directions are kept where no rank is given."""
+    fitting = int(BASIS_BYTES / sum(shape) / itemsize)
+    return min(*shape, max(BLOCK, fitting))
+
+
+def _apply_in_blocks(operator: ThinOperator, basis: Array) -> list[Array]:
+    """Return the products of all responses, a block of columns at a time."""
+    starts = range(0, basis.shape[1], 4 * BLOCK)
+    parts = [operator.apply(basis[:, start : start + 4 * BLOCK]) for start in starts]
+    return [np.hstack(own) for own in zip(*parts, strict=True)]
+
+
 def _growing_range(
-    operator: ThinOperator, tol: float, rng: np.random.Generator
+    operator: ThinOperator, limit: int, tol: float, rng: np.random.Generator
 ) -> Array:
     """Add random samples to an orthonormal basis until they bring nothing new."""
     n, m = operator.shape
-    dtype = operator.dtype
-    limit = min(n, max(BLOCK, int(BASIS_BYTES / (n + m) / dtype.itemsize)))
-    basis = np.zeros((n, 0), dtype=dtype)
+    basis = np.zeros((n, 0), dtype=operator.dtype)
     while basis.shape[1] < limit:
         samples = operator.apply(rng.standard_normal((m, BLOCK)))
         scaled = np.hstack([sample / _size(sample) for sample in samples])
@@ -97,16 +118,23 @@ def _growing_range(
         with small_algebra(rest.size):
             U, singular, _ = svd(rest)
         fresh = U[:, singular > 0.01 * tol / np.sqrt(len(singular))]
-        room = min(limit, n) - basis.shape[1]
+        room = limit - basis.shape[1]
         basis = np.hstack([basis, _orthonormal(_remove(basis, fresh[:, :room]))])
+    if basis.shape[1] == limit:
+        return _sharpened(operator, basis)
     return basis
 
 
 def _fixed_range(operator: ThinOperator, rank: int, rng: np.random.Generator) -> Array:
-    """Return a basis a little larger than `rank`, sharpened by one power step."""
+    """Return a basis a little larger than `rank`."""
     n, m = operator.shape
     width = min(n, m, rank + max(OVERSAMPLING, rank // 2))
     basis = _orthonormal(operator.apply(rng.standard_normal((m, width)), 1)[0])
+    return _sharpened(operator, basis)
+
+
+def _sharpened(operator: ThinOperator, basis: Array) -> Array:
+    """Turn a basis that misses something towards what matters most: a power step."""
     image = _orthonormal(operator.T.apply(basis, 1)[0])
     return _orthonormal(operator.apply(image, 1)[0])
 

@@ -16,6 +16,7 @@ __all__ = [
     "check_shapes",
     "check_tol",
     "refuse_stretching",
+    "same_precision",
     "working_graphs",
 ]
 
@@ -107,7 +108,13 @@ def working_graphs(
     check_shapes(S_x, Z, S_y)
     check_normalized(S_x, name="S_x")
     check_normalized(S_y, name="S_y")
-    S_x, S_y = sparse.csr_array(S_x), sparse.csr_array(S_y)
+    return same_precision(sparse.csr_array(S_x), sparse.csr_array(S_y))
+
+
+def same_precision(
+    S_x: sparse.csr_array, S_y: sparse.csr_array
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return both graphs in float32 if both are, else in float64."""
     single = S_x.dtype == np.float32 and S_y.dtype == np.float32
     dtype = np.float32 if single else np.float64
     return S_x.astype(dtype, copy=False), S_y.astype(dtype, copy=False)

@@ -49,6 +49,16 @@ class Spread:
     error: float
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of row items and of column items."""
+        return len(self.left), len(self.right)
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the scores."""
+        return self.left.dtype
+
+    @property
     def T(self) -> "Spread":
         """The same scores with the views exchanged."""
         return Spread(
@@ -98,6 +108,72 @@ class Spread:
             unseen_right=shortened(self.unseen_right),
             error=self.error + share,
         )
+
+    def times(self, other: "Spread") -> "Spread":
+        """Return the product of these scores with those of the second view's items.
+
+        Parameters
+        ----------
+        other : Spread of shape (m, k)
+
+        Returns
+        -------
+        product : Spread of shape (n, k)
+        """
+        joint = self.right.T @ other.left
+        onwards, so_far = joint @ other.core, self.core @ joint
+        new_left, new_right = self.unseen_left, other.unseen_right
+        return Spread(
+            left=self.left,
+            right=other.right,
+            core=self.core @ onwards,
+            unseen_left=None if new_left is None else new_left @ onwards,
+            unseen_right=None if new_right is None else so_far @ new_right,
+            error=self.error + other.error,
+        )
+
+    def rows(self, positions: Any) -> Array:
+        """Return the scores of fitted items, shape (q, m).
+
+        Parameters
+        ----------
+        positions : array-like of shape (q,)
+
+        Returns
+        -------
+        rows : ndarray of shape (q, m)
+        """
+        return self.queries(positions) @ self.right.T
+
+    def unseen_rows(self, similarities: Any) -> Array:
+        """Return the scores of new items, shape (q, m).
+
+        Parameters
+        ----------
+        similarities : sparse or ndarray of shape (q, n)
+
+        Returns
+        -------
+        rows : ndarray of shape (q, m)
+        """
+        return self.unseen_queries(similarities) @ self.right.T
+
+    def mixed_rows(self, weights: Array) -> Array:
+        """Return weighted sums of rows of scores, weights of shape (q, n).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (q, n)
+
+        Returns
+        -------
+        rows : ndarray of shape (q, m)
+        """
+        return weights @ self.left @ self.core @ self.right.T
+
+    def vectors(self) -> "Spread":
+        """Return itself, as there are vectors."""
+        return self
 
     def fitted(self) -> Factored:
         """Return the scores of fitted items as two thin factors."""

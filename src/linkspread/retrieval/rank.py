@@ -1,5 +1,6 @@
 """Best-matching items by inner product, exactly, a block of queries at a time."""
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from linkspread.kernels.backends import choose_device
 from linkspread.kernels.threads import count_threads, map_blocks
 from linkspread.retrieval.best import best_entries
 
-__all__ = ["count_open", "rank"]
+__all__ = ["count_open", "rank", "rank_rows"]
 
 Array = np.ndarray
 
@@ -68,25 +69,73 @@ def rank(
             backend=backend,
         )
         return only[found], scores
-    n_results = min(n_results, count_open(len(items), only, barred))
-    if len(vectors) == 0:
-        dtype = np.result_type(vectors, items)
-        return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
-    closed = None if only is None else np.delete(np.arange(len(items)), only)
     device = choose_device(
         backend, work=float(len(vectors)) * items.size, least=LEAST_PRODUCTS
     )
-    if device is not None and n_results:
+    if device is not None and n_results and len(vectors):
         from linkspread.kernels.gpu.ranking import best_items
 
+        n_results = min(n_results, count_open(len(items), only, barred))
+        closed = None if only is None else np.delete(np.arange(len(items)), only)
         parts = best_items(
             device, vectors, items, n_results, closed=closed, barred=barred
         )
-    else:
-        step = max(1, BLOCK_ENTRIES // max(len(items), 1))
-        blocks = [slice(start, start + step) for start in range(0, len(vectors), step)]
-        work = partial(_rank_block, vectors, items, n_results, closed, barred)
+        positions, values = zip(*parts, strict=True)
+        return np.concatenate(positions), np.concatenate(values)
+    return rank_rows(
+        lambda rows: vectors[rows] @ items.T,
+        (len(vectors), len(items)),
+        np.result_type(vectors, items),
+        n_results=n_results,
+        only=only,
+        barred=barred,
+    )
+
+
+def rank_rows(
+    score: Callable[[slice], Array],
+    shape: tuple[int, int],
+    dtype: Any,
+    *,
+    n_results: int,
+    only: Array | None = None,
+    barred: Any = None,
+    step: int | None = None,
+) -> tuple[Array, Array]:
+    """Return the items with the largest scores for each query.
+
+    Parameters
+    ----------
+    score : callable
+        Returns the scores of a slice of the queries with all items, which it may see
+        overwritten; called by several threads at once unless `step` is given.
+    shape : tuple of two int
+        Numbers of queries and of items.
+    dtype : dtype
+        Of the scores.
+    n_results : int
+    only, barred : optional
+        All as in :func:`rank`.
+    step : int, default=None
+        Queries at a time; None for as many as a thread may hold.
+
+    Returns
+    -------
+    positions, scores : ndarray of shape (n_queries, n_found)
+    """
+    n_queries, n_items = shape
+    n_results = min(n_results, count_open(n_items, only, barred))
+    if n_queries == 0:
+        return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
+    closed = None if only is None else np.delete(np.arange(n_items), only)
+    size = step or max(1, BLOCK_ENTRIES // max(n_items, 1))
+    blocks = [slice(start, start + size) for start in range(0, n_queries, size)]
+    work = partial(_rank_block, score, n_results, closed, barred)
+    parts: Iterator[Any]
+    if step is None:
         parts = map_blocks(work, blocks, n_threads=count_threads(None))
+    else:
+        parts = map(work, blocks)
     positions, values = zip(*parts, strict=True)
     return np.concatenate(positions), np.concatenate(values)
 
@@ -114,15 +163,14 @@ def count_open(n_items: int, only: Array | None, barred: Any) -> int:
 
 
 def _rank_block(
-    vectors: Array,
-    items: Array,
+    score: Callable[[slice], Array],
     n_results: int,
     closed: Array | None,
     barred: Any,
     rows: slice,
 ) -> tuple[Array, Array]:
     """Return the best items of some queries."""
-    block = vectors[rows] @ items.T
+    block = score(rows)
     if closed is not None:
         block[:, closed] = -np.inf
     if barred is not None:

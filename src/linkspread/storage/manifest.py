@@ -25,7 +25,7 @@ MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 22
 # What a folder may hold; they are stored alike, and never one over the other.
 MODEL, FEATURES = "linkspread model", "linkspread features"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # Whatever the rest is, so that any version can tell which one wrote a folder.
 KEYS = {
     "format", "format_version", "library_version", "about", "arrays", "ids",

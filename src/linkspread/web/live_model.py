@@ -120,7 +120,8 @@ class LiveModel:
         if (source, target) not in known and (target, source) not in known:
             with self._writing:
                 # From now on these views follow the links, too.
-                self._model.index(source, target, method="exact")
+                one = slice(0, 1)
+                self._model.scores(source, target, rows=one, cols=one)
                 self._show(Shown(self.shown.number, self._model.snapshot()))
         return self.shown.model
 

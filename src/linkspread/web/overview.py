@@ -46,6 +46,7 @@ class Overview(NamedTuple):
     verdicts: dict[str, int]
     n_unknown: int
     number: int
+    inexact: list[str]
 
 
 def look(site: Site) -> Overview:
@@ -61,6 +62,7 @@ def look(site: Site) -> Overview:
         verdicts={name: n for name, n in ledger.verdicts.items() if n},
         n_unknown=site.live.n_unknown,
         number=site.live.shown.number,
+        inexact=model.report_.inexact(model.tol),
     )
 
 
