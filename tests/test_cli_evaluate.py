@@ -94,6 +94,29 @@ def test_pairs_are_told_apart_by_their_scores(run, folder, capsys):
     assert "0 pairs that the model was told are not counted." in capsys.readouterr().out
 
 
+def test_ratings_and_unknown_items_are_measured_when_told_how(run, folder, capsys):
+    assert run("evaluate model --links held-out.csv --json") == 0
+    expected = json.loads(capsys.readouterr().out)
+    text = (folder / "held-out.csv").read_text()
+    text = text.replace("must", ".9").replace("cannot", ".1") + "t999,i0,.9\n"
+    (folder / "rated.csv").write_text(text)
+    assert run("evaluate model --links rated.csv") == 2
+    assert "--must-above 0.5" in capsys.readouterr().err
+    typed = "evaluate model --links rated.csv --must-above .5 --skip-unknown --json"
+    assert run(typed) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out) == expected
+    assert "1 of 31 pairs name items that no view has" in told.err
+    (folder / "l.csv").write_text((folder / "text-labels.csv").read_text() + "t999,a\n")
+    labels = LABELS.replace("text-labels", "l")
+    assert run(f"evaluate model {labels}") == 2
+    assert "--skip-unknown" in capsys.readouterr().err
+    assert run(f"evaluate model {labels} --skip-unknown") == 0
+    assert "1 of 61 labels are of items that view 'text' has not" in (
+        capsys.readouterr().err
+    )
+
+
 def test_pairs_that_were_told_do_not_count(run, capsys):
     assert run("evaluate model --links pairs.csv") == 2
     assert "got 0 must and 0 cannot between" in capsys.readouterr().err

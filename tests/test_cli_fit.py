@@ -125,6 +125,33 @@ def test_mistakes_are_one_line_and_write_nothing(run, folder, capsys, typed, mes
     assert sorted(folder.rglob("*")) == before
 
 
+def test_ratings_and_stale_ids_are_fitted_when_told_how(run, folder, capsys):
+    """Stars gave must-links only, and one stale id stopped the fit."""
+    assert run(f"{QUICK} --output model --quiet") == 0
+    text = (folder / "pairs.csv").read_text()
+    text = text.replace("must", "5").replace("cannot", "1") + "t999,i0,5\nt0,i0,3\n"
+    (folder / "pairs.csv").write_text(text)
+    typed = f"{QUICK} --output stars --quiet"
+    for option, remedy in (
+        ("", "--must-above 3"),
+        ("--must-above 3", "--skip-unknown"),
+    ):
+        assert run(f"{typed} {option}") == 2
+        assert remedy in capsys.readouterr().err
+    typed = typed.replace("--quiet", "--must-above 3 --skip-unknown")
+    assert run(typed) == 0
+    told = capsys.readouterr().err
+    assert (
+        "1 of 41 pairs name items that no view has and were skipped: text 't999'"
+        in (told)
+    )
+    assert "1 row is unsure and not counted." in told
+    expected = scores(ls.load(folder / "model"))
+    np.testing.assert_array_equal(scores(ls.load(folder / "stars")), expected)
+    assert run("fit --config stars/run.toml --output again --quiet") == 0
+    np.testing.assert_array_equal(scores(ls.load(folder / "again")), expected)
+
+
 def test_an_older_model_is_replaced_only_when_asked(run, folder, capsys):
     assert run(f"{QUICK} --output model --quiet") == 0
     (folder / "model" / "mine.txt").write_text("mine")

@@ -7,7 +7,6 @@ from scipy import sparse
 
 from example_files import made_data, write_pairs, write_views
 from linkspread import Links
-from linkspread.cli.input_labels import number_classes
 from linkspread.cli.input_links import read_judged
 from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
 from linkspread.cli.inputs import read_inputs
@@ -224,17 +223,19 @@ def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
-        ("text,image\nt9,i1\nt0,i1\nt8,i1\n", {}, "'text' must hold ids of view 'text'"
-         ", which has none called 't9', 't8', the first in row 1, 2 of 3 rows in all"),
-        ("text,image,v\nt0,i1,maybe\n", {}, "column 'v' must hold must, cannot or "
-         "unsure, yes or no, or a weight, got 'maybe' in row 1"),
-        ("text,image,w\nt0,i1,-1\nt1,i1,0\n", {}, "weights in column 'w' must be "
-         "finite and not 0, got '0' in row 2"),
-        ("text,image,v\nt0,i1,unsure\n", {}, "must be at least one judged pair, got 1"),
+        ("text,image\nt9,i1\nt0,i1\nt8,i1\n", {}, "must name items of view 'text', "
+         "which has none called 't8', 't9', 2 of 3 in all.*--skip-unknown"),
+        ("text,image,v\nt0,i1,maybe\n", {}, "must, cannot or unsure, .* got 'maybe' in "
+         "row 1 of column 'v'"),
+        ("text,image,w\nt0,i1,-1\nt1,i1,0\n", {}, "from -1 to 0 in column 'w'.*unsure "
+         "for neither"),
+        ("text,image,w\nt0,i1,5\nt1,i1,1\n", {}, "from 1 to 5 in column 'w'.*"
+         "--must-above 3"),
+        ("text,image,v\nt0,i1,unsure\n", {}, "at least one pair .*, got 1 that are"),
         ("text,image\nt0,i1\n", {"columns": ("text", "pic")}, "must have the column "
          "'pic' for the pairs, and has 'text', 'image'"),
         ("text,image\nt0,i1\n", {"columns": ("text",)}, "must be two of ids and "
-         "perhaps one of verdicts, got 'text'"),
+         "perhaps one of verdicts and one of weights, got 'text'"),
         ("pic,text\ni1,t0\n", {}, "must have a column named 'text' and one named "
          "'image', or these ids"),
         ("a,b\nt0,i1\n", {"views": ("text", "sound")}, "must be about views at hand, "
@@ -281,21 +282,71 @@ def test_labels_come_from_tables_and_from_columns(folder):
     ]
 
 
-def test_classes_are_numbered_over_all_views():
-    labels = {"a": np.array(["x", "", "z"]), "b": np.array(["y", "z"])}
-    numbers = number_classes(labels)
-    assert {view: own.tolist() for view, own in numbers.items()} == {
-        "a": [0, -1, 2],
-        "b": [1, 2],
-    }
+def test_pairs_and_labels_may_be_parted_by_semicolons_or_tabs(folder):
+    """A semicolon file was read as one column, and the remedy was to name columns."""
+    for name, sign in (("pairs", ";"), ("text-labels", "\t"), ("image-labels", ";")):
+        path = folder / f"{name}.csv"
+        (folder / f"other-{name}.csv").write_text(path.read_text().replace(",", sign))
+    assert read(links=["other-pairs.csv"]).judged == read().judged
+    usual, other = (
+        read(links=[], labels=[f"{v}={start}{v}-labels.csv" for v in ("text", "image")])
+        for start in ("", "other-")
+    )
+    assert repr(usual.links) == repr(other.links)
+
+
+def test_ratings_are_read_with_the_line_between_them(folder):
+    (folder / "q.csv").write_text("text,image,stars\nt0,i1,5\nt1,i1,1\nt2,i2,3\n")
+    inputs = read(links=["q.csv"], must_above=3)
+    assert inputs.judged[0].pairs == [("t0", "i1", 1.0), ("t1", "i1", -1.0)]
+    assert "1 row is unsure and not counted." in inputs.notes
+
+
+def test_pairs_and_labels_of_unknown_items_are_skipped_if_asked(folder):
+    (folder / "q.csv").write_text("text,image\nt0,i1\nt99,i1\nt1,x\n")
+    (folder / "l.csv").write_text("id,label\nt0,a\nt98,b\nt99,a\n")
+    given = {"links": ["q.csv"], "labels": ["text=l.csv"]}
+    with pytest.raises(LinkspreadError, match="--skip-unknown"):
+        read(**given)
+    with pytest.raises(LinkspreadError, match="--skip-unknown"):
+        read(**given | {"links": []})
+    inputs = read(**given, skip_unknown=True)
+    assert inputs.judged[0].pairs == [("t0", "i1", 1.0)]
+    assert (
+        "q.csv: 2 of 3 pairs name items that no view has and were skipped: "
+        "text 't99', image 'x'." in inputs.notes
+    )
+    assert (
+        "l.csv: 2 of 3 labels are of items that view 'text' has not and were skipped: "
+        "'t98', 't99'." in inputs.notes
+    )
+    assert inputs.known[0].memberships("text").sum() == 1
+    (folder / "q.csv").write_text("text,image\nt98,i1\nt99,i1\n")
+    with pytest.raises(LinkspreadError, match="q.csv: .*all 2 name items that no view"):
+        read(links=["q.csv"], skip_unknown=True)
+    (folder / "l.csv").write_text("id,label\nt98,b\nt99,a\n")
+    with pytest.raises(LinkspreadError, match="l.csv: labels must name items of view"):
+        read(links=[], labels=["text=l.csv"], skip_unknown=True)
+
+
+def test_labels_of_tables_are_unknown_as_in_python(folder):
+    """The unknown items of both views, -1, were taken for one class."""
+    for view in ("text", "image"):
+        (folder / f"{view}.csv").write_text(
+            f"id,label\n{view[0]}0,-1\n{view[0]}1,3.0\n{view[0]}2,\n{view[0]}3,b\n"
+        )
+    places = ["text=text.csv", "image=image.csv"]
+    links = read(links=[], labels=places).links
+    block = links.between("text", "image", balance="literal").toarray()[:4, :4]
+    assert block.tolist() == [[0] * 4, [0, 1, 0, -1], [0] * 4, [0, -1, 0, 1]]
 
 
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("id,label\nt0,a\nt0,b\n", "text=l.csv", "'t0' of view 'text' is 'a' and 'b' "
-         "in row 2"),
-        ("id,label\nzz,a\n", "text=l.csv", "l.csv: column 'id' must hold ids of view"),
+        ("id,label\nt0,a\nt0,b\n", "text=l.csv", "'t0' of view 'text' is 'a' and 'b'"),
+        ("id,label\nzz,a\n", "text=l.csv", "l.csv: labels must name items of view "
+         "'text', which has none called 'zz', 1 of 1"),
         ("id,label\nt0,a\n", "text=l.csv:id,kind", "must have the column 'kind' for "
          "the labels, and has 'id', 'label'"),
         ("id\nt0\n", "text=l.csv", "must have a column of ids and one of labels"),

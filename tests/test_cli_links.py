@@ -127,6 +127,41 @@ def test_a_file_is_imported_once(path, tmp_path, capsys):
     assert "t300" in capsys.readouterr().err
 
 
+def test_ratings_and_unknown_items_are_imported_when_told_how(path, tmp_path, capsys):
+    file = tmp_path / "stars.csv"
+    file.write_text("text;image;stars\nt30;i4;5\nt31;i5;1\nt32;i5;3\nt300;i5;4\n")
+    assert run("links", "import", path, file) == 2
+    assert "--must-above 3" in capsys.readouterr().err
+    assert run("links", "import", path, file, "--must-above", "3") == 2
+    assert "--skip-unknown" in capsys.readouterr().err
+    given = ["--must-above", "3", "--skip-unknown"]
+    assert run("links", "import", path, file, *given) == 0
+    told = capsys.readouterr().err
+    assert "1 row is unsure and not counted." in told
+    assert "1 of 3 pairs name items that no view has and were skipped: text 't300'" in (
+        told
+    )
+    assert "2 of 2 pairs are new" in told
+    wanted = [*PAIRS, ("t30", "i4", 1.0), ("t31", "i5", -1.0)]
+    assert_scores_as_fitted_to(path, wanted)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_must_links_of_different_weights_come_back(path, tmp_path, form):
+    """Their weights alone would look like ratings."""
+    with ModelFolder(path).store() as store:
+        for judgement in store.judgements():
+            store.undo(judgement.id, who="ann")
+    for left, right, weight in (("t1", "i2", 2), ("t3", "i4", 0.5)):
+        assert run("links", "add", path, left, right, "--must", "--weight", weight) == 0
+    file = tmp_path / f"judged.{form}"
+    assert run("links", "export", path, file, "--source", "text") == 0
+    links = ls.Links.from_pairs(file, between=BETWEEN)
+    assert links.pair_tables[0][1].weights.tolist() == [2.0, 0.5]
+    assert run("links", "import", path, file, "--who", "cem") == 0
+    assert newest(path).weight == 0.5
+
+
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
 def test_what_is_exported_is_what_counts(path, tmp_path, capsys, form):
     run("links", "undo", path, "1")
@@ -151,7 +186,9 @@ def test_the_views_of_an_export_must_be_told_where_there_are_several(path, capsy
     assert "has those of image and text; text and text" in capsys.readouterr().err
     views = ["--source", "text", "--target", "text"]
     assert run("links", "export", path, path.parent / "a.csv", *views) == 0
-    assert (path.parent / "a.csv").read_text() == "text,text 2,weight\nt1,t2,1.0\n"
+    assert (path.parent / "a.csv").read_text() == (
+        "text,text 2,verdict,weight\nt1,t2,must,1.0\n"
+    )
 
 
 def test_conflicts_name_the_people(path, capsys):

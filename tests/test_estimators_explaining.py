@@ -389,7 +389,9 @@ def test_links_that_were_taken_up_later_are_explained(name):
 
 def test_a_few_cannot_links_among_must_links_are_explained():
     """They count as links, but not in what chance would give."""
-    few = Links.from_pairs([(30, 2, -0.5), (31, 4, -0.25)], between=("text", "image"))
+    few = Links.from_pairs(
+        [(30, 2, "no", 0.5), (31, 4, "no", 0.25)], between=("text", "image")
+    )
     model = LinkSpreading(**PARAMETERS, objective="auto")
     model.fit(make_views(), make_links("matched") + few)
     scores = model.scores(*ASK.values())

@@ -29,6 +29,15 @@ def make_links(rng, kind="both"):
     return single if kind == "pairs" else Links.from_labels(labels) + single
 
 
+def name_links(links):
+    """Return links by position as links of named items."""
+    ((_, table),) = links.pair_tables
+    rows = zip(table.left, table.right, table.weights, strict=True)
+    pairs = [(f"text{i}", f"image{j}", weight) for i, j, weight in rows]
+    labels = Links(labels=links._labels, items=links._items)
+    return labels + Links.from_pairs(pairs, between=BETWEEN)
+
+
 def make_model(**parameters):
     return LinkSpreading(**{"n_neighbors": K, "tol": 1e-9, "alpha": 0.3} | parameters)
 
@@ -175,6 +184,141 @@ def test_sparse_tables_stay_sparse(rng, as_table):
     assert sparse.issparse(model.graphs_["image"]._index.items) == (
         as_table is sparse.csr_array
     )
+
+
+NAMES = {view: [f"{view}{i}" for i in range(n)] for view, n in SIZES.items()}
+
+
+@pytest.mark.parametrize("as_table", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("bandwidth", ["local", 0.8])
+@pytest.mark.parametrize("n_removed", [1, 5, 20])
+def test_a_graph_without_items_is_one_fitted_without_them(
+    rng, as_table, bandwidth, n_removed
+):
+    X = np.vstack([rng.standard_normal((50, 3)), np.ones((4, 3))])
+    removed = rng.choice(54, n_removed, replace=False)
+    graph = NeighborGraph(n_neighbors=9, bandwidth=bandwidth).fit(as_table(X))
+    before = graph.affinity_.copy(), np.copy(graph.bandwidths_)
+    left = graph.without(removed)
+    expected = NeighborGraph(n_neighbors=9, bandwidth=bandwidth).fit(
+        as_table(np.delete(X, removed, axis=0))
+    )
+    assert np.allclose(left.bandwidths_, expected.bandwidths_)
+    assert np.allclose(left.affinity_.toarray(), expected.affinity_.toarray())
+    assert left.staleness() == 0
+    assert (graph.affinity_ != before[0]).nnz == 0
+    assert np.array_equal(graph.bandwidths_, before[1])
+
+
+def test_items_far_from_all_that_go_keep_their_edges(rng):
+    X = np.vstack([rng.standard_normal((20, 2)), rng.standard_normal((20, 2)) + 1e3])
+    graph = NeighborGraph(n_neighbors=3, bandwidth=0.5).fit(X)
+    left = graph.without(np.arange(20))
+    assert (left.affinity_ != graph.affinity_[20:][:, 20:]).nnz == 0
+
+
+@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
+def test_without_items_a_model_is_one_fitted_without_them(rng, objective):
+    views, links = make_views(rng), name_links(make_links(rng)).resolve(NAMES)
+    model = make_model(objective=objective).fit(views, links, ids=NAMES)
+    removed = {"image": [2, 11, 30], "text": [0, 49]}
+    gone = [np.array(NAMES[view])[where] for view, where in removed.items()]
+    for view, ids in zip(removed, gone, strict=True):
+        assert model.remove_items(view, ids) is model
+    kept = {v: np.delete(np.arange(n), removed[v]) for v, n in SIZES.items()}
+    fitted = make_model(objective=objective).fit(
+        {view: X[kept[view]] for view, X in views.items()},
+        links.select(kept),
+        ids={view: np.array(NAMES[view])[own] for view, own in kept.items()},
+    )
+    assert relative_error(model.scores(*BETWEEN), fitted.scores(*BETWEEN)) < 1e-6
+    assert np.array_equal(model.items_["image"].ids, fitted.items_["image"].ids)
+    assert model.report_.graphs["image"].n_items == 37
+    before = model.scores(*BETWEEN)
+    assert relative_error(before, model.rebuild().scores(*BETWEEN)) < 1e-6
+    with pytest.raises(LinkspreadError, match="none called 'image11'"):
+        model.search("image11", source="image", target="text")
+
+
+def test_a_given_graph_loses_the_items_too(rng):
+    views, links = make_views(rng), name_links(make_links(rng)).resolve(NAMES)
+    W = {
+        view: NeighborGraph(n_neighbors=K).fit(X).affinity_ for view, X in views.items()
+    }
+    model = make_model(graph="precomputed").fit(W, links, ids=NAMES)
+    model.remove_items("text", ["text7", "text8"])
+    kept = np.delete(np.arange(50), [7, 8])
+    expected = make_model(graph="precomputed").fit(
+        {**W, "text": W["text"][kept][:, kept]}, links.select({"text": kept})
+    )
+    assert relative_error(model.scores(*BETWEEN), expected.scores(*BETWEEN)) < 1e-7
+
+
+def test_links_of_removed_items_go_and_others_keep_their_names(rng, tmp_path):
+    pairs = [("text1", "image2", 1), ("text5", "image3", -1), ("text6", "image2", 1)]
+    links = Links.from_pairs(pairs, between=BETWEEN)
+    views = make_views(rng)
+    model = make_model().fit(views, links, ids=NAMES)
+    model.remove_items("text", ["text5", "text0"])
+    ((_, table),) = model.links_.pair_tables
+    assert table.left.tolist() == ["text1", "text6"]
+    assert table.right.tolist() == ["image2", "image2"]
+    # The rest goes on as before: links by name come and go, also after a save.
+    more = Links.from_pairs([("text49", "image9", 1), ("text6", "image3", -1)],
+                            between=BETWEEN)  # fmt: skip
+    model.add_links(more)
+    model.save(tmp_path / "model")
+    loaded = ls.load(tmp_path / "model")
+    loaded.remove_links(more).remove_items("image", ["image0"])
+    twin = make_model().fit(views, links, ids=NAMES)
+    twin.remove_items("image", ["image0"]).remove_items("text", ["text5", "text0"])
+    assert relative_error(loaded.scores(*BETWEEN), twin.scores(*BETWEEN)) < 1e-7
+    model.remove_links(Links.from_pairs([("text1", "image2", 1)], between=BETWEEN))
+    assert model.links_.judged(*BETWEEN).nnz == 3
+    found = model.search("text49", source="text", target="image", n_results=1)[0]
+    assert found[0] == "image9"
+
+
+def test_new_items_may_follow_those_removed(rng):
+    views = make_views(rng)
+    links = Links.from_matched(BETWEEN, 40)
+    model = make_model().fit(views, links, ids=NAMES)
+    model.remove_items("image", ["image39"])
+    model.add_items("image", views["image"][39:], ids=["image39"])
+    links = Links.from_pairs([("text39", "image39")], between=BETWEEN)
+    model.add_links(links).rebuild()
+    expected = make_model().fit(views, Links.from_matched(BETWEEN, 40), ids=NAMES)
+    assert relative_error(model.scores(*BETWEEN), expected.scores(*BETWEEN)) < 1e-7
+
+
+def test_what_cannot_be_removed_changes_nothing(rng):
+    views = make_views(rng)
+    links = Links.from_pairs([("text1", "image2"), ("text1", "image3", -1)],
+                             between=BETWEEN)  # fmt: skip
+    model = make_model().fit(views, links, ids=NAMES)
+    unnamed = make_model(graph={"text": "sr", "image": "knn"}).fit(
+        views, Links.from_matched(BETWEEN, 40), ids={"text": NAMES["text"]}
+    )
+    scores = model.scores(*BETWEEN)
+    wrong = [
+        (model, "smell", ["a"], "`view` must be one of"),
+        (model, "text", ["text50"], "'text50', 1 of 1"),
+        (model, "text", "text5", "one flat list"),
+        (model, "text", ["text1"], "some links between 'text' and 'image' must stay"),
+        (model, "image", NAMES["image"][4:], "`n_neighbors` must be smaller than"),
+        (unnamed, "image", [3], "view 'image' are known by position.* `ids`"),
+        (
+            unnamed,
+            "text",
+            ["text3"],
+            "graph='knn' or a graph that was given, and 'text'",
+        ),
+    ]
+    for own, view, ids, message in wrong:
+        with pytest.raises(LinkspreadError, match=message):
+            own.remove_items(view, ids)
+    assert np.array_equal(model.scores(*BETWEEN), scores)
+    assert model.items_["text"].n_items == 50
 
 
 def test_mistakes_change_nothing(rng):

@@ -32,7 +32,9 @@ def draw(rng, n_pairs, between=("text", "image")):
 
 
 def as_links(pairs, between=("text", "image")):
-    return Links.from_pairs(pairs, between=between)
+    """Return pairs with signed weights, which may all be of one sign."""
+    said = [(i, j, "must" if w > 0 else "cannot", abs(w)) for i, j, w in pairs]
+    return Links.from_pairs(said, between=between)
 
 
 def label_links(rng):
@@ -146,7 +148,7 @@ def test_mistakes_change_nothing(rng, change):
         (label_links(rng), "only single pairs can be"),
         ([(1, 2)], "only single pairs can be"),
         (as_links([(49, 39, 7.0), (99, 0, 1.0)]), "99"),
-        (as_links([(0, 1)], ("text", "smell")), "'smell'"),
+        (as_links([(0, 1, 1.0)], ("text", "smell")), "'smell'"),
     ]
     for given, message in wrong:
         with pytest.raises(LinkspreadError, match=message):

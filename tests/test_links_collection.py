@@ -5,7 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linkspread.exceptions import LinkError, UnknownItemError, ViewError
+from linkspread.exceptions import (
+    LinkError,
+    UnknownItemError,
+    UnknownItemWarning,
+    ViewError,
+)
 from linkspread.links import LinkMatrix, Links
 
 TEXTS, IMAGES = ["t0", "t1", "t2"], ["i0", "i1"]
@@ -265,9 +270,43 @@ def test_unknown_ids_are_listed_and_counted():
     with pytest.raises(
         UnknownItemError,
         match="links must name items of view 'text', which has none called 'x0', 'x1', "
-        "'x2' and 5 more. Its ids are 't0', 't1', 't2'; correct the names",
+        "'x2' and 5 more, 8 of 11 in all. Its 3 ids are 't0', 't1', 't2'; correct .* "
+        "`unknown='skip'`",
     ):
         from_pairs(pairs).resolve(ITEMS)
+
+
+def test_links_of_unknown_items_can_be_skipped():
+    """One stale id in a file of pairs stopped a fit."""
+    pairs = [*PAIRS, ("x0", "i0"), ("t1", "y"), ("x0", "y"), *(("t0", i) for i in "zw")]
+    with pytest.warns(UnknownItemWarning) as caught:
+        links = from_pairs(pairs).resolve(ITEMS, unknown="skip")
+    assert [str(own.message) for own in caught] == [
+        "5 of 8 pairs name items that no view has and were skipped: text 'x0', "
+        "image 'y', image 'z' and 1 more."
+    ]
+    assert_array_equal(literal(links), Z)
+    # Without any, nothing is said.
+    assert_array_equal(literal(from_pairs(PAIRS).resolve(ITEMS, unknown="skip")), Z)
+
+
+def test_a_table_of_which_all_pairs_are_skipped_goes():
+    links = from_pairs(PAIRS) + from_pairs([("x", "y")], between=("text", "text"))
+    with pytest.warns(UnknownItemWarning, match="1 of 4 pairs .*: text 'x', text 'y'"):
+        links = links.resolve(ITEMS, unknown="skip")
+    assert not links.connects("text", "text")
+    with pytest.warns(UnknownItemWarning, match="1 of 3 pairs .*: image 2"):
+        links = Links.from_matched(("text", "image"), 3).resolve(ITEMS, unknown="skip")
+    assert_array_equal(literal(links), [[1, 0], [0, 1], [0, 0]])
+
+
+def test_some_links_must_be_left():
+    with pytest.raises(
+        UnknownItemError, match="all 1 name items that no view has .*'y"
+    ):
+        from_pairs([("t0", "y")]).resolve(ITEMS, unknown="skip")
+    with pytest.raises(LinkError, match="`unknown` must be 'raise' or 'skip', got 'no"):
+        from_pairs(PAIRS).resolve(ITEMS, unknown="no")
 
 
 def test_repeated_ids_of_a_view():

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from linkspread.exceptions import LinkError, MissingDependencyError
-from linkspread.links.files import read_columns
+from linkspread.links.files import find_delimiter, read_columns
 
 COLUMNS = {"text": ["t1", "t2"], "image": ["i1", "i2"], "weight": ["1", "-0.5"]}
 
@@ -26,8 +26,11 @@ def write(path, text, encoding="utf-8"):
         ("p.csv", 'text, "image" ,weight\n"t1", i1, 1\nt2, i2, -0.5'),
         ("p.tsv", "text\timage\tweight\nt1\ti1\t1\nt2\ti2\t-0.5\n"),
         ("P.CSV", "text,image,weight\nt1,i1,1\nt2,i2,-0.5\n"),
+        ("p.csv", "text;image;weight\nt1;i1;1\nt2;i2;-0.5\n"),
+        ("p.csv", "\ufeff\r\ntext\timage\tweight\nt1\ti1\t1\nt2\ti2\t-0.5\n"),
+        ("p.tsv", "text,image,weight\nt1,i1,1\nt2,i2,-0.5\n"),
     ],
-    ids=["csv", "excel", "spaces", "tsv", "capitals"],
+    ids=["csv", "excel", "spaces", "tsv", "capitals", "semicolons", "tabs", "commas"],
 )
 def test_delimited_files(tmp_path, name, text):
     assert read_columns(write(tmp_path / name, text)) == COLUMNS
@@ -40,6 +43,28 @@ def test_an_id_may_hold_a_line_break(tmp_path, separator):
     with open(tmp_path / "p.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["text", "image"], [name, "i1"]])
     assert read_columns(tmp_path / "p.csv") == {"text": [name], "image": ["i1"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "delimiter"),
+    [
+        ("text,image", ","),
+        ("text;image;name, in full", ";"),
+        ('text,"a;b;c;d",image', ","),
+        ("text\timage", "\t"),
+        ("\ttext\timage; or none", "\t"),
+        ("text;image, or none", ";"),
+        ("text", ","),
+        ("", ","),
+    ],
+)
+def test_the_header_tells_the_separator(line, delimiter):
+    assert find_delimiter(line) == delimiter
+
+
+def test_a_column_may_be_called_like_a_verdict(tmp_path):
+    path = write(tmp_path / "p.csv", "text,image,same\nt1,i1,1\nt2,i2,0\n")
+    assert list(read_columns(path)) == ["text", "image", "same"]
 
 
 def test_parquet(tmp_path):
@@ -93,6 +118,8 @@ def test_no_such_file(tmp_path, name):
         ("\n\n", "an empty file"),
         ("t1,i1,-1\nt2,i2,1\n", "'t1,i1,-1'"),
         ("t1,i1,must\n", "'t1,i1,must'"),
+        ("t1,i1,same\nt2,i2,different\n", "'t1,i1,same'"),
+        ("t1;i1;yes\nt2;i2;no\n", "'t1;i1;yes'"),
         ("0,5\n1,6\n", "'0,5'"),
     ],
 )

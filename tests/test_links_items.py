@@ -66,7 +66,7 @@ def test_a_number_of_items_has_positions_as_ids():
 
 @pytest.mark.parametrize("wanted", [[-1], [4], ["x"], ["-1"], ["4"], ["1.0"], [""]])
 def test_positions_outside_are_unknown(wanted):
-    with pytest.raises(UnknownItemError, match="Its ids are 0, 1, 2 and 1 more"):
+    with pytest.raises(UnknownItemError, match="Its 4 ids are 0, 1, 2 and 1 more"):
         Items(4, view="text").positions(wanted)
 
 
@@ -94,7 +94,7 @@ def test_no_wanted_ids():
 
 def test_a_view_without_items_has_none():
     for ids in (0, []):
-        with pytest.raises(UnknownItemError, match="Its ids are none; correct"):
+        with pytest.raises(UnknownItemError, match="Its 0 ids are none; correct"):
             Items(ids, view="text").positions([0])
 
 
@@ -102,7 +102,7 @@ def test_unknown_ids_are_listed_and_counted():
     with pytest.raises(
         UnknownItemError,
         match=r"queries must name items of view 'text', which has none called 'x1', "
-        r"'x2', 'x3' and 1,997 more\. Its ids are 't1', 't2'; correct the names",
+        r"'x2', 'x3' and 1,997 more, 2,001 of 2,002 in all\. Its 2 ids are 't1', 't2'",
     ):
         wanted = ["t1", "x3", "x2", "x1", "x1", *(f"y{i}" for i in range(1997))]
         Items(["t1", "t2"], view="text").positions(wanted, what="queries")

@@ -1,5 +1,7 @@
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from scipy import sparse
 
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import LinkMatrix, Links
-from linkspread.links.labels import label_factors, memberships_of
+from linkspread.links.labels import label_factors, memberships_of, number_classes
 
 # Class numbers have gaps, and -1 is unknown.
 LABELS = st.lists(st.sampled_from([-1, 0, 3, 4, 17, 1000]), min_size=1, max_size=9)
@@ -97,6 +99,90 @@ def test_whole_numbers_of_any_type_are_labels(labels):
 
 def test_booleans_are_two_classes():
     assert_array_equal(literal({"a": [True, False], "b": [1]}), [[1], [-1]])
+    assert_array_equal(literal({"a": [True, False], "b": ["True"]}), [[1], [-1]])
+    assert_array_equal(
+        literal({"a": [True, False, None], "b": [True]}), [[1], [-1], [0]]
+    )
+
+
+TEXTS = ["boat", None, "cat"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        TEXTS,
+        [" boat ", "", "cat"],
+        ["boat", float("nan"), "cat"],
+        ["boat", -1, "cat"],
+        np.array(["boat", "", "cat"]),
+        np.array([b"boat", b"", b"cat"]),
+        np.array(["boat", np.nan, "cat"]),
+        np.array(TEXTS, dtype=object),
+        pd.Series(TEXTS),
+        pd.Series(TEXTS, dtype="string"),
+        pd.Series(TEXTS, dtype="category"),
+        pl.Series(TEXTS),
+        pl.Series(TEXTS, dtype=pl.Categorical),
+        pa.chunked_array([TEXTS]),
+    ],
+    ids=lambda labels: type(labels).__name__,
+)
+def test_texts_of_any_type_are_labels(labels):
+    expected = [[1, -1, -1], [0, 0, 0], [-1, -1, 1]]
+    for other in (["boat", "dog", "cat"], pd.Series(["boat", "dog", "cat"])):
+        assert_array_equal(literal({"a": labels, "b": other}), expected)
+
+
+def test_classes_are_numbered_over_all_views():
+    """Numbered view by view, a boat became a cat where one view has no ant."""
+    labels = {"a": ["boat", "cat"], "b": ["ant", "boat", "cat", None]}
+    numbers = number_classes(labels)
+    assert {view: own.tolist() for view, own in numbers.items()} == {
+        "a": [1, 2],
+        "b": [0, 1, 2, -1],
+    }
+    assert_array_equal(literal(labels), [[-1, 1, -1, 0], [-1, -1, 1, 0]])
+
+
+@given(
+    st.lists(st.sampled_from(["x", "y", "zz", "10", "9", None]), min_size=1, max_size=9)
+)
+def test_named_links_are_those_of_the_definition(right):
+    left = ["y", None, "10", "zz", "9"]
+    expected = [[0 if None in (a, b) else 1 if a == b else -1 for b in right]
+                for a in left]  # fmt: skip
+    assert_array_equal(literal({"a": left, "b": right}), expected)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["3", "10", ""],
+        ["3.0", "10.0", "-1.0"],
+        [3.0, 10.0, np.nan],
+        [3, 10, None],
+        pd.Series([3, 10, None], dtype="Int64"),
+        pl.Series([3, 10, None]),
+        pd.Series([3, 10, None]).astype(str),
+    ],
+)
+def test_a_number_and_its_text_are_one_class(labels):
+    """A table that lacks some labels is read as 3.0 where another has 3."""
+    for other in ([10, 3, -1], ["10", "3", "-1"], [10.0, 3.0, np.nan]):
+        expected = [[-1, 1, 0], [1, -1, 0], [0, 0, 0]]
+        assert_array_equal(literal({"a": labels, "b": other}), expected)
+
+
+def test_long_class_numbers_keep_apart():
+    """As floats these two are one."""
+    long = 2**60
+    labels = {"a": [long, long + 1, None], "b": [long + 1]}
+    assert_array_equal(literal(labels), [[-1], [1], [0]])
+
+
+def test_missing_labels_beside_memberships():
+    assert_array_equal(literal({"a": np.eye(2), "b": ["1", None]}), [[-1, 0], [1, 0]])
 
 
 def test_labels_are_kept_as_thin_factors():
@@ -131,17 +217,23 @@ def test_no_factors_where_no_set_has_both_views():
     [
         ([0, 1], "`labels` must map each view's name", r"\[0, 1\]", 'Write {"text"'),
         ({}, "`labels` must map each view's name", r"\{\}", 'Write {"text"'),
+        ({"a": [0, -2, -7]}, "view 'a' must be texts", "got -7", "-1 for unknown"),
+        ({"a": [0, np.inf]}, "view 'a' must be texts", "got inf", "-1 for unknown"),
+        ({"a": [0, 0.5]}, "view 'a' must be texts", "got 0.5", "name of its class"),
+        ({"a": [None, 0.5]}, "view 'a' must be texts", "got 0.5", "name of its class"),
         (
-            {"a": [0, -2, -7]},
-            "view 'a' must be at least -1",
-            "got -7",
-            "-1 for unknown",
+            {"a": np.array([("x",), None], dtype=object)},
+            "view 'a' must be texts",
+            r"got \('x',\)",
+            "name of its class",
         ),
-        ({"a": [0, np.nan]}, "view 'a' must be integers", "got nan", "-1 for unknown"),
-        ({"a": [0, np.inf]}, "view 'a' must be integers", "got inf", "-1 for unknown"),
-        ({"a": [0, 0.5]}, "view 'a' must be integers", "got 0.5", "Number the classes"),
-        ({"a": ["x", "y"]}, "view 'a' must be integers", "'x'", r"`np\.unique"),
-        ({"a": [None, 1]}, "view 'a' must be integers", "None", "-1 for unknown"),
+        ({"a": [[7], [0]]}, "view 'a' must be a flat list", "up to 7", "ravel"),
+        (
+            {"a": np.eye(2), "b": ["cat"]},
+            "beside memberships of 2 classes must be below 2",
+            "got 'cat' in view 'b'",
+            "Add columns",
+        ),
         (
             {"a": np.zeros((2, 2, 2))},
             "must be a flat list",
@@ -173,7 +265,7 @@ def test_no_factors_where_no_set_has_both_views():
         (
             {"a": np.ones((2, 2)), "b": [0, 2]},
             "beside memberships of 2 classes must be below 2",
-            "got 2",
+            "got '2'",
             "Add columns to the memberships",
         ),
         ({"a": [-1], "b": [-1]}, "at least one item", r"\['a', 'b'\]", "Label a few"),

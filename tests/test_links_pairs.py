@@ -22,6 +22,12 @@ ROWS = st.lists(
 )
 
 
+def placed(table, between, items=ITEMS):
+    """Return one table of pairs with positions."""
+    [(_, found)], _ = with_positions([(between, table)], items)
+    return found
+
+
 def table(rows, **options):
     """Return judged pairs."""
     left, right, weights = zip(*rows, strict=True)
@@ -33,7 +39,7 @@ def test_repeated_pairs_add_up(rows):
     expected = np.zeros((3, 4))
     for i, j, weight in rows:
         expected[i, j] += weight
-    pairs = [(("a", "b"), with_positions(table(rows, by_row=True), ("a", "b"), ITEMS))]
+    pairs = [(("a", "b"), placed(table(rows, by_row=True), ("a", "b")))]
     Z = pair_matrix(pairs, ("a", "b"), (3, 4))
     assert_array_equal(Z.toarray(), expected)
     assert Z.nnz == np.count_nonzero(expected)
@@ -47,12 +53,12 @@ def test_links_within_a_view_are_symmetric(rows):
     for i, j, weight in rows:
         expected[i, j] += weight
         expected[j, i] += weight
-    pairs = [(("b", "b"), with_positions(table(rows), ("b", "b"), ITEMS))]
+    pairs = [(("b", "b"), placed(table(rows), ("b", "b")))]
     assert_array_equal(pair_matrix(pairs, ("b", "b"), (4, 4)).toarray(), expected)
 
 
 def test_ids_become_positions():
-    resolved = with_positions(table([("z", 3, 1), ("x", 0, -1)]), ("a", "b"), ITEMS)
+    resolved = placed(table([("z", 3, 1), ("x", 0, -1)]), ("a", "b"))
     assert_array_equal(resolved.positions, [[2, 0], [3, 0]])
     assert resolved.left.tolist() == ["z", "x"]
     assert resolved.weights.tolist() == [1, -1]
@@ -72,7 +78,7 @@ def test_an_item_is_not_linked_to_itself(rows, itself):
         match=f"within view 'b' must join two different items, but {itself} is linked "
         "to itself. Remove that pair",
     ):
-        with_positions(table(rows), ("b", "b"), ITEMS)
+        placed(table(rows), ("b", "b"))
 
 
 def test_pairs_known_by_ids_only():
@@ -90,9 +96,7 @@ def test_matched_rows_disregard_ids():
     items = {"a": Items([2, 1, 0], view="a"), "b": Items(["p", "q"], view="b")}
     [(between, matched)] = matched_pairs(["a", "b"], 2)
     assert between == ("a", "b")
-    assert_array_equal(
-        with_positions(matched, between, items).positions, [[0, 1], [0, 1]]
-    )
+    assert_array_equal(placed(matched, between, items).positions, [[0, 1], [0, 1]])
 
 
 def test_every_two_views_are_matched():
@@ -107,7 +111,7 @@ def test_more_rows_are_matched_than_there_are():
         match="must have every matched row, but 4 rows are matched and view 'a' has 3. "
         "Lower `n_items`",
     ):
-        with_positions(matched, between, ITEMS)
+        placed(matched, between)
 
 
 @pytest.mark.parametrize("views", [(), ("a",), ("a", "a"), ("a", "b", "a"), "ab", None])
@@ -134,4 +138,6 @@ def test_descriptions():
     assert describe_pairs(between, table(rows)) == (
         "2 must and 1 cannot between text and image"
     )
-    assert describe_pairs(within, table(rows)) == "2 must and 1 cannot within text"
+    assert describe_pairs(within, table(rows, n_unsure=3)) == (
+        "2 must and 1 cannot within text, 3 unsure left out"
+    )

@@ -7,6 +7,7 @@ from numpy.testing import assert_array_equal
 
 from linkspread.exceptions import LinkError, ViewError
 from linkspread.links.tables import PairTable, read_pairs
+from linkspread.storage import PairColumns
 
 BETWEEN = ("text", "image")
 PAIRS = [("t1", "i1", 1.0), ("t2", "i1", -0.5), ("t1", "i2", 3.0)]
@@ -108,10 +109,51 @@ def test_the_weight_is_found_by_name_before_place():
     assert read(pd.DataFrame(unnamed)) == PAIRS
 
 
-def test_the_weight_is_the_first_other_column():
+def test_the_verdict_is_the_first_other_column():
     columns = {"image": ["i1"], "votes": [4], "text": ["t1"], "note": ["fine"]}
     assert read(pd.DataFrame(columns)) == [("t1", "i1", 4.0)]
     assert read(pd.DataFrame({"text": ["t1"], "image": ["i1"]})) == [("t1", "i1", 1.0)]
+
+
+@pytest.mark.parametrize("names", [("verdict", "weight"), ("Judgement", "Weight")])
+def test_weights_beside_verdicts_say_how_much_they_count(names):
+    columns = {name: COLUMNS[name] for name in ("text", "image")}
+    said = {names[1]: [2, 0.5, 3], names[0]: ["yes", "no", "unsure"]}
+    expected = [("t1", "i1", 2.0), ("t2", "i1", -0.5)]
+    assert read(pd.DataFrame(columns | said)) == expected
+    assert read([("t1", "i1", "yes", 2), ("t2", "i1", "no", 0.5)]) == expected
+
+
+@pytest.mark.parametrize("weight", [-1, 0, np.nan, np.inf])
+def test_weights_beside_verdicts_are_above_0(weight):
+    with pytest.raises(LinkError, match="above 0, got .* in row 2 of column 'weight'"):
+        read([("t1", "i1", "no", 1), ("t2", "i1", "no", weight)])
+    assert len(read([("t1", "i1", "no", 1), ("t2", "i1", "unsure", weight)])) == 1
+    with pytest.raises(LinkError, match="column 'weight' must be numbers"):
+        read([("t1", "i1", "no", "much")])
+
+
+def test_a_saved_index_is_no_verdict_and_no_id():
+    """An index of 0 and 1 read as no and yes, one of more rows as weights."""
+    columns = {"Unnamed: 0": [0, 1], "text": ["t1", "t2"], "image": ["i1", "i1"]}
+    assert [w for *_, w in read(pd.DataFrame(columns))] == [1.0, 1.0]
+    said = {"": [0, 1], "l": ["t1", "t2"], "r": ["i1", "i1"], "same": [1, 0]}
+    assert read(pd.DataFrame(said)) == [("t1", "i1", 1.0), ("t2", "i1", -1.0)]
+
+
+def test_views_may_be_called_like_a_side():
+    """Tuples were turned round where the first view is called right."""
+    table = read_pairs([("r1", "l1")], between=("right", "left"))
+    assert rows(table) == [("r1", "l1", 1.0)]
+
+
+def test_columns_of_a_store_are_weights():
+    """Must-links of different weights from a link store are no ratings."""
+    columns = PairColumns(np.array(["t1", "t2"]), np.array([5, 6]), np.array([1.0, 2]))
+    assert read(columns) == [("t1", 5, 1.0), ("t2", 6, 2.0)]
+    none = PairColumns(*(np.array([]) for _ in range(3)))
+    with pytest.raises(LinkError, match="at least one pair between 'text' and 'image'"):
+        read(none)
 
 
 def test_links_within_a_view_take_the_first_two_columns():
@@ -159,41 +201,35 @@ def test_turned_tables_exchange_everything():
         ([1, 0, 0], r"0\.0 in 2 of 3"),
         ([1, np.nan, -1], r"nan in 1 of 3"),
         ([np.inf, 1, 1], r"inf in 1 of 3"),
-        (["1", "0", "must"], r"0\.0 in 1 of 3"),
-        ([True, False, True], r"0\.0 in 1 of 3"),
-        (np.array([1, 0, 1], dtype=np.int8), r"0\.0 in 1 of 3"),
     ],
 )
 def test_weights_that_decide_nothing(weights, got):
     with pytest.raises(
         LinkError,
-        match=rf"must be finite and not 0, got {got}\. Write 1 for must and -1 for "
-        r"cannot \(0 does not mean cannot\)",
+        match=rf"must be finite and not 0, got {got}\. Write 1 for must and -1 for ",
     ):
         PairTable(np.arange(3), np.arange(3), weights)
 
 
-@pytest.mark.parametrize("weight", ["maybe", "", None, [1]])
-def test_weights_that_are_no_numbers(weight):
-    with pytest.raises(
-        LinkError,
-        match=r"must be numbers, 'must' or 'cannot', got ('maybe'|''|None|\[1\])\. "
-        "Write 1 for must",
-    ):
-        read([("t1", "i1", weight)])
+@pytest.mark.parametrize("frame", FRAMES)
+def test_missing_verdicts_of_a_frame_are_left_out_and_counted(frame):
+    columns = {"text": [1, 2], "image": [1, 2], "weight": [1.0, None]}
+    table = read_pairs(frame(columns), between=BETWEEN)
+    assert rows(table) == [(1, 1, 1.0)]
+    assert table.n_unsure == 1
 
 
-def test_a_missing_weight_in_a_frame():
-    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
-        with pytest.raises(LinkError, match=r"got nan in 1 of 2\. Write 1 for must"):
-            read(frame({"text": [1, 2], "image": [1, 2], "weight": [1.0, None]}))
+def test_a_pair_that_is_unsure_needs_no_id():
+    assert read([("t1", "i1", "yes"), ("t2", None, "unsure")]) == [("t1", "i1", 1.0)]
+    with pytest.raises(LinkError, match="at least one pair .*, got 1 that are unsure"):
+        read([("t1", "i1", None)])
 
 
 @pytest.mark.parametrize(
     ("pairs", "got"),
     [
         ([("t1",)], "1"),
-        ([("t1", "i1"), ("a", "b", 1, 2), ()], "0, 2, 4"),
+        ([("t1", "i1"), ("a", "b", 1, 2, 3), ()], "0, 2, 5"),
         (["ab", "cd"], "1"),
         ({"ab": 1}, "1"),
     ],
@@ -201,13 +237,13 @@ def test_a_missing_weight_in_a_frame():
 def test_rows_of_wrong_width(pairs, got):
     with pytest.raises(
         LinkError,
-        match=rf"two ids and perhaps a weight each, got rows of {got} values\. Write "
-        r"\(left, right, 1\.0\)",
+        match=rf"two ids and perhaps a verdict .* got rows of {got} values\. Write "
+        r"\(left, right, ",
     ):
         read(pairs)
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (4, 1), (4, 4), (3, 3, 3)])
+@pytest.mark.parametrize("shape", [(), (4,), (4, 1), (4, 5), (3, 3, 3)])
 def test_arrays_of_wrong_shape(shape):
     text = str(shape).replace("(", r"\(").replace(")", r"\)")
     with pytest.raises(
@@ -230,7 +266,7 @@ def test_what_is_no_list_of_pairs(pairs):
 def test_too_few_columns(names):
     with pytest.raises(
         LinkError,
-        match=r"a column for each side, got \[.*\]\. Name them 'text' and 'image'",
+        match="a column named 'text' and one named 'image', .*Name the columns after",
     ):
         read(pd.DataFrame({name: [1] for name in names}))
 
@@ -242,7 +278,7 @@ def test_one_view_named_in_the_place_of_the_other(names):
     """The columns were taken in order, so that images passed for texts."""
     with pytest.raises(
         LinkError,
-        match=r"must be named 'text' and 'image', or .* got \[.*\]\. Name both columns",
+        match="a column named 'text' and one named 'image', .*Name the columns after",
     ):
         read(pd.DataFrame({name: [1] for name in names}))
 

@@ -14,7 +14,8 @@
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 
-    ConflictWarning (UserWarning) the same pair is both a must- and a cannot-link
+    ConflictWarning (UserWarning)     the same pair is both a must- and a cannot-link
+    UnknownItemWarning (UserWarning)  links were skipped whose items no view has
 
 Every message has three parts: the rule, the value received, the remedy.
 """
@@ -33,6 +34,7 @@ __all__ = [
     "ModelError",
     "StoreError",
     "UnknownItemError",
+    "UnknownItemWarning",
     "UnreadablePicture",
     "ViewError",
     "require",
@@ -98,6 +100,10 @@ class MissingDependencyError(LinkspreadError, ImportError):
 
 class ConflictWarning(UserWarning):
     """The same pair is both a must-link and a cannot-link."""
+
+
+class UnknownItemWarning(UserWarning):
+    """Links were skipped that name items which no view has."""
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

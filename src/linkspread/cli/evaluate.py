@@ -8,10 +8,16 @@ import typer
 from rich.table import Table
 
 from linkspread.cli.asking import AsJson, Model, console, plain, tell, write_json
-from linkspread.cli.input_labels import number_classes, read_labels
-from linkspread.cli.input_links import read_judged
+from linkspread.cli.input_labels import read_labels
+from linkspread.cli.input_links import JudgedTable, read_judged, tell_unsure
 from linkspread.cli.input_places import parse_labels, parse_links
-from linkspread.cli.inputs import LabelsOption, LinksOption, join_judged
+from linkspread.cli.inputs import (
+    LabelsOption,
+    LinksOption,
+    MustAboveOption,
+    SkipUnknownOption,
+    join_judged,
+)
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.exceptions import LinkspreadError
 from linkspread.selection import (
@@ -30,6 +36,8 @@ def run_evaluate(
     model: Model,
     labels: LabelsOption = None,
     links: LinksOption = None,
+    must_above: MustAboveOption = None,
+    skip_unknown: SkipUnknownOption = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Count also what the model was told in the fit."),
@@ -56,10 +64,24 @@ def run_evaluate(
         )
     loaded = ModelFolder(model).load()
     notes: list[str] = []
+    skipped: list[str] = []
     if labels:
-        found: Qualities = _by_labels(loaded, labels, every, notes)
+        texts: dict[str, Any] = {}
+        for place in map(parse_labels, labels):
+            texts |= read_labels(
+                place, loaded.items_, skip_unknown=skip_unknown, notes=skipped
+            )
+        found: Qualities = _by_labels(loaded, texts, every, notes)
     else:
-        found = _by_pairs(loaded, links or [], every, notes)
+        reading: Any = {"must_above": must_above, "skip_unknown": skip_unknown}
+        judged = [
+            read_judged(parse_links(text), loaded.items_, **reading)
+            for text in links or ()
+        ]
+        skipped += [table.skipped for table in judged if table.skipped]
+        found = _by_pairs(loaded, judged, every, notes)
+    for note in skipped:
+        tell(f"linkspread: {note}")
     notes.extend(loaded.report_.inexact(loaded.tol))
     precision = _precision(found)
     if as_json:
@@ -72,28 +94,21 @@ def run_evaluate(
 
 
 def _by_labels(
-    model: Any, places: list[str], every: bool, notes: list[str]
+    model: Any, labels: dict[str, Any], every: bool, notes: list[str]
 ) -> list[SearchQuality]:
     """Search with all items that have a label."""
-    texts: dict[str, Any] = {}
-    for text in places:
-        texts |= read_labels(parse_labels(text), model.items_)
-    labels = number_classes(texts)
     told = {view: model.links_.memberships(view) for view in labels}
     notes.append(_counted(any(own is not None for own in told.values()), every))
     return evaluate_search(model, labels, include_known=every)
 
 
 def _by_pairs(
-    model: Any, places: list[str], every: bool, notes: list[str]
+    model: Any, judged: list[JudgedTable], every: bool, notes: list[str]
 ) -> list[PairQuality]:
     """Score judged pairs."""
-    judged = [read_judged(parse_links(text), model.items_) for text in places]
-    n_unsure = sum(table.n_unsure for table in judged)
     found = evaluate_pairs(model, join_judged(judged), include_known=every)
     n_known = sum(quality.n_known for quality in found)
-    if n_unsure:
-        notes.append(f"{n_unsure:,} unsure rows are not counted.")
+    notes += tell_unsure(sum(table.n_unsure for table in judged))
     notes.append(
         "All pairs count, also those that the model was told."
         if every

@@ -24,6 +24,8 @@ from linkspread.cli.inputs import (
     LabelsOption,
     LinksOption,
     MatchedOption,
+    MustAboveOption,
+    SkipUnknownOption,
     ViewOption,
     read_inputs,
 )
@@ -74,6 +76,8 @@ def run_fit(
     label_column: LabelColumnOption = None,
     id_column: IdColumnOption = None,
     matched: MatchedOption = None,
+    must_above: MustAboveOption = None,
+    skip_unknown: SkipUnknownOption = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the model.", show_default=False)
     ] = None,

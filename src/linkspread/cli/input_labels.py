@@ -6,32 +6,33 @@ from typing import Any
 import numpy as np
 
 from linkspread.cli.input_columns import choose_column
-from linkspread.cli.input_links import check_known
 from linkspread.cli.input_places import Place
 from linkspread.cli.input_tables import naming_file, read_features
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Items
 from linkspread.links.files import read_columns
+from linkspread.links.items import as_ids, list_first
+from linkspread.links.labels import class_names
 
-__all__ = ["number_classes", "read_labels"]
+__all__ = ["read_labels"]
 
 Array = np.ndarray
+REMEDY = (
+    "correct the names, name the column of the view's ids with --id-column, or leave "
+    "such rows out with --skip-unknown"
+)
 
 
-def read_labels(place: Place, items: Mapping[str, Items]) -> dict[str, Array]:
-    """Read labels of one view, or of all views of a features folder.
+def read_labels(
+    place: Place,
+    items: Mapping[str, Items],
+    *,
+    skip_unknown: bool | None = None,
+    notes: list[str],
+) -> dict[str, Array]:
+    """Read labels of one view, or of all views of a features folder; "" is unknown.
 
-    Parameters
-    ----------
-    place : Place
-        Of a table with a column of ids and one of labels, or a features folder.
-    items : mapping from str to Items
-        The items of all views.
-
-    Returns
-    -------
-    labels : dict from str to ndarray of str of shape (n_items,)
-        Empty where unknown.
+    What a person should know of items that were skipped is added to `notes`.
     """
     for view in place.views:
         if view not in items:
@@ -44,26 +45,18 @@ def read_labels(place: Place, items: Mapping[str, Items]) -> dict[str, Array]:
     columns = read_columns(place.path)
     with naming_file(place.path):
         own = items[place.views[0]]
-        return {own.view: _from_table(columns, place.columns, own)}
-
-
-def number_classes(labels: Mapping[str, Array]) -> dict[str, Array]:
-    """Return labels as numbers that all views share, -1 for unknown.
-
-    Parameters
-    ----------
-    labels : mapping from str to array of str of shape (n_items,)
-
-    Returns
-    -------
-    numbers : dict from str to ndarray of int of shape (n_items,)
-    """
-    names = np.unique(np.concatenate([np.asarray(own) for own in labels.values()]))
-    names = names[names != ""]
-    return {
-        view: np.where(own == "", -1, np.searchsorted(names, own))
-        for view, own in labels.items()
-    }
+        ids, labels = _from_table(columns, place.columns, own.view)
+        known = own.contains(ids)
+        unknown = [repr(i) for i in dict.fromkeys(ids[~known].tolist())]
+        if not skip_unknown or not known.any():
+            own.positions(ids, what="labels", remedy=REMEDY)
+        elif unknown:
+            notes.append(
+                f"{place.path}: {np.sum(~known):,} of {len(ids):,} labels are of items "
+                f"that view {own.view!r} has not and were skipped: "
+                f"{list_first(unknown)}."
+            )
+        return {own.view: _placed(ids[known], labels[known], own)}
 
 
 def _from_features(place: Place, items: Mapping[str, Items]) -> dict[str, Array]:
@@ -76,33 +69,30 @@ def _from_features(place: Place, items: Mapping[str, Items]) -> dict[str, Array]
             f"{', '.join(map(repr, place.views or items))}. Give a table with "
             "--labels text=labels.csv."
         )
-    return {
-        view: _placed(
-            [str(i) for i in features.ids[view]],
-            [str(label) for label in features.labels[view]],
-            items[view],
-            strict=False,
-        )
-        for view in wanted
-    }
+    labels = {}
+    for view in wanted:
+        ids = np.array([str(i) for i in features.ids[view]])
+        known = items[view].contains(ids)
+        own = class_names(features.labels[view], view=view)
+        labels[view] = _placed(ids[known], own[known], items[view])
+    return labels
 
 
 def _from_table(
-    columns: Mapping[str, Any], given: tuple[str, ...], items: Items
-) -> Array:
-    """Return the labels of a table, at the places of their items."""
+    columns: Mapping[str, Any], given: tuple[str, ...], view: str
+) -> tuple[Array, Array]:
+    """Return the ids of a table and the labels beside them."""
     names = list(columns)
     if len(given) not in (0, 2):
         raise LinkError(
             "the columns of labels must be one of ids and one of labels, got "
             f"{', '.join(map(repr, given))}. Write FILE:id,label."
         )
-    id_column, label_column = given or _usual_columns(names, items.view)
+    id_column, label_column = given or _usual_columns(names, view)
     for name, what in ((id_column, "ids"), (label_column, "labels")):
         choose_column(names, name, what=what)
-    values = ["" if v is None else str(v).strip() for v in columns[label_column]]
-    ids = check_known(columns[id_column], items, id_column)
-    return _placed(ids, values, items)
+    ids = as_ids(columns[id_column], view)
+    return ids, class_names(columns[label_column], view=view)
 
 
 def _usual_columns(names: list[str], view: str) -> tuple[str, str]:
@@ -117,22 +107,15 @@ def _usual_columns(names: list[str], view: str) -> tuple[str, str]:
     return id_column, "label" if "label" in others else others[0]
 
 
-def _placed(
-    ids: list[Any], values: list[str], items: Items, *, strict: bool = True
-) -> Array:
+def _placed(ids: Array, labels: Array, items: Items) -> Array:
     """Return labels at the places of their items, empty for all others."""
     placed = np.full(items.n_items, "", dtype=object)
-    known = np.ones(len(ids), dtype=bool) if strict else items.contains(np.array(ids))
-    places = np.zeros(len(ids), dtype=np.int64)
-    places[known] = items.positions(np.array(ids)[known]) if known.any() else 0
-    for row, (place, value) in enumerate(zip(places, values, strict=True), start=1):
-        if not known[row - 1] or not value:
-            continue
-        if placed[place] not in ("", value):
+    places = items.positions(ids)
+    for place, id, label in zip(places, ids.tolist(), labels.tolist(), strict=True):
+        if label and placed[place] not in ("", label):
             raise LinkError(
-                f"an item must have one label, but {ids[row - 1]!r} of view "
-                f"{items.view!r} is {placed[place]!r} and {value!r} in "
-                f"row {row:,}. Keep one of the rows."
+                f"an item must have one label, but {id!r} of view {items.view!r} is "
+                f"{placed[place]!r} and {label!r}. Keep one of the rows."
             )
-        placed[place] = value
+        placed[place] = label or placed[place]
     return placed.astype(str)

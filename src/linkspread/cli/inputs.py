@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from linkspread.cli.input_labels import number_classes, read_labels
-from linkspread.cli.input_links import JudgedTable, read_judged
+from linkspread.cli.input_labels import read_labels
+from linkspread.cli.input_links import JudgedTable, read_judged, tell_unsure
 from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
 from linkspread.cli.input_tables import ViewTable, read_features, read_view
 from linkspread.exceptions import ConflictWarning, LinkError, LinkspreadError, ViewError
 from linkspread.links import Items, Links
+from linkspread.storage import PairColumns
 
 __all__ = [
     "FeaturesOption",
@@ -25,6 +26,8 @@ __all__ = [
     "LabelsOption",
     "LinksOption",
     "MatchedOption",
+    "MustAboveOption",
+    "SkipUnknownOption",
     "ViewOption",
     "join_judged",
     "read_inputs",
@@ -61,6 +64,20 @@ LabelsOption = Annotated[
         metavar="NAME=PATH",
         help="Table of ids and labels of a view, or a features folder. May be "
         "repeated.",
+    ),
+]
+MustAboveOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Verdicts of --links are ratings or probabilities: above this must, below "
+        "it cannot, equal to it unsure."
+    ),
+]
+SkipUnknownOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--skip-unknown",
+        help="Leave out pairs and labels of items that no view has, and list them.",
     ),
 ]
 LabelColumnOption = Annotated[
@@ -132,8 +149,9 @@ def read_inputs(options: Mapping[str, Any]) -> Inputs:
     Parameters
     ----------
     options : mapping from str to object
-        `view`, `features`, `links`, `labels`, `label_column`, `id_column` and
-        `matched`, as typed; paths are taken from the current folder.
+        `view`, `features`, `links`, `labels`, `label_column`, `id_column`,
+        `must_above`, `skip_unknown` and `matched`, as typed; paths are taken from the
+        current folder.
 
     Returns
     -------
@@ -145,13 +163,15 @@ def read_inputs(options: Mapping[str, Any]) -> Inputs:
     metrics = {view: t.metric for view, t in tables.items() if t.metric}
     inputs = Inputs(views, ids, metrics=metrics, notes=_left_out(tables))
     items = inputs.items
+    reading = {name: options.get(name) for name in ("must_above", "skip_unknown")}
     inputs.judged.extend(
-        read_judged(parse_links(text), items) for text in options.get("links", ())
+        read_judged(parse_links(text), items, **reading)
+        for text in options.get("links", ())
     )
     inputs.notes.extend(_told(inputs.judged))
-    labels = _gather_labels(options, tables, items)
+    labels = _gather_labels(options, tables, items, inputs.notes)
     if labels:
-        inputs.known.append(Links.from_labels(number_classes(labels)))
+        inputs.known.append(Links.from_labels(labels))
     if options.get("matched"):
         inputs.known.append(_match(items))
     return inputs
@@ -170,7 +190,13 @@ def join_judged(judged: Sequence[JudgedTable]) -> Links:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConflictWarning)
-        parts = [Links.from_pairs(t.pairs, between=t.between) for t in judged]
+        parts = [
+            Links.from_pairs(
+                PairColumns(*map(np.array, zip(*table.pairs, strict=True))),
+                between=table.between,
+            )
+            for table in judged
+        ]
         return sum(parts[1:], start=parts[0])
 
 
@@ -196,6 +222,7 @@ def _gather_labels(
     options: Mapping[str, Any],
     tables: Mapping[str, ViewTable],
     items: Mapping[str, Items],
+    notes: list[str],
 ) -> dict[str, np.ndarray]:
     """Return the labels of the views, from tables of labels or their own columns."""
     labels: dict[str, np.ndarray] = {}
@@ -209,7 +236,8 @@ def _gather_labels(
                 "give --labels text=labels.csv."
             )
     for text in options.get("labels", ()):
-        labels |= read_labels(parse_labels(text), items)
+        skip = options.get("skip_unknown")
+        labels |= read_labels(parse_labels(text), items, skip_unknown=skip, notes=notes)
     return labels
 
 
@@ -263,10 +291,9 @@ def _left_out(tables: Mapping[str, ViewTable]) -> list[str]:
 
 
 def _told(judged: Sequence[JudgedTable]) -> list[str]:
-    """Say how many rows of the pairs say nothing, and how many say both."""
-    n_unsure = sum(table.n_unsure for table in judged)
-    rows = "row is" if n_unsure == 1 else "rows are"
-    notes = [f"{n_unsure:,} {rows} unsure and not counted."] if n_unsure else []
+    """Say how many rows of the pairs say nothing, were skipped, or say both."""
+    notes = tell_unsure(sum(table.n_unsure for table in judged))
+    notes += [table.skipped for table in judged if table.skipped]
     conflicts = join_judged(judged).conflicts() if judged else []
     if conflicts:
         one, other = conflicts[0][1]

@@ -19,8 +19,9 @@ from linkspread.cli.asking import (
     tell,
     write_json,
 )
-from linkspread.cli.input_links import read_judged
+from linkspread.cli.input_links import read_judged, tell_unsure
 from linkspread.cli.input_places import parse_links
+from linkspread.cli.inputs import MustAboveOption, SkipUnknownOption
 from linkspread.cli.links_tables import (
     choose_columns,
     conflict_document,
@@ -147,6 +148,8 @@ def import_links(
     who: Annotated[
         str, typer.Option(envvar="LINKSPREAD_WHO", help="Who judged them.")
     ] = "import",
+    must_above: MustAboveOption = None,
+    skip_unknown: SkipUnknownOption = None,
     store: Store = None,
 ) -> None:
     """Store the judged pairs of a file; the model learns them at once.
@@ -154,7 +157,14 @@ def import_links(
     What the same person said already is not stored again, also where it was taken back.
     """
     folder, loaded = open_model(model, store, judging=True)
-    table = read_judged(parse_links(pairs), loaded.items_)
+    table = read_judged(
+        parse_links(pairs),
+        loaded.items_,
+        must_above=must_above,
+        skip_unknown=skip_unknown,
+    )
+    for note in [*tell_unsure(table.n_unsure), *filter(None, [table.skipped])]:
+        tell(f"linkspread: {note}")
     new = folder.keep_pairs(table.pairs, table.between, who)
     tell(f"{len(new):,} of {len(table.pairs):,} pairs are new, and stored.")
     absorb_and_tell(folder, loaded)

@@ -18,6 +18,8 @@ from linkspread.cli.inputs import (
     LabelsOption,
     LinksOption,
     MatchedOption,
+    MustAboveOption,
+    SkipUnknownOption,
     ViewOption,
     read_inputs,
 )
@@ -55,6 +57,8 @@ def run_tune(
     label_column: LabelColumnOption = None,
     id_column: IdColumnOption = None,
     matched: MatchedOption = None,
+    must_above: MustAboveOption = None,
+    skip_unknown: SkipUnknownOption = None,
     objective: Objective = None,
     graph: Graph = None,
     metric: Metric = None,
@@ -98,10 +102,12 @@ def run_tune(
         step("Trying settings")
         tuning = _tune(options, inputs)
     written = _write(tuning, frame) if frame else []
+    for note in [] if quiet else [*inputs.notes, *written]:
+        tell(f"linkspread: {note}")
     if as_json:
         write_json(_document(tuning))
     elif not quiet:
-        _print(tuning, [*inputs.notes, *written])
+        _print(tuning)
 
 
 def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
@@ -190,10 +196,8 @@ def _document(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def _print(tuning: Tuning, notes: list[str]) -> None:
+def _print(tuning: Tuning) -> None:
     """Print the best settings, and the command that fits the best one."""
-    for note in notes:
-        tell(f"linkspread: {note}")
     columns = tuning.columns()
     names = [name for name in columns if not name.startswith("fold ")]
     table = Table(title=f"{len(tuning.settings):,} settings, best first",

@@ -49,6 +49,7 @@ from linkspread.validation import (
 __all__ = ["LinkSpreading"]
 
 Array = np.ndarray
+Ids = Mapping[str, Any] | None
 
 
 class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearch):
@@ -194,7 +195,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     @on_own_backend
     def fit(
-        self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+        self, views: Any, links: Any, *, ids: Ids = None, unknown: str = "raise"
     ) -> "LinkSpreading":
         """Build the graphs of all views and spread the links over them.
 
@@ -208,6 +209,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         ids : mapping from str to array-like of shape (n_items,), default=None
             Ids of the items; where missing, the index of a pandas DataFrame if it
             was set, else positions.
+        unknown : {"raise", "skip"}, default="raise"
+            What to do with links of items that no view has; see :meth:`Links.resolve`.
 
         Returns
         -------
@@ -216,7 +219,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         check_parameters(self)
         tables, ids = check_views(views, ids)
         items = {view: Items(ids[view], view=view) for view in tables}
-        resolved = choose_links(links, tables).resolve(items)
+        resolved = choose_links(links, tables).resolve(items, unknown=unknown)
         choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
         announce_plan(self, tables, choices, resolved, alphas)
@@ -247,7 +250,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     @classmethod
     def tuned(
-        cls, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+        cls, views: Any, links: Any, *, ids: Ids = None, unknown: str = "raise"
     ) -> "LinkSpreading":
         """Fit with everything chosen by what the links say of each other.
 
@@ -256,6 +259,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         views : mapping from str to table of shape (n_items, n_features)
         links : Links, or mapping from str to labels
         ids : mapping from str to array-like of shape (n_items,), default=None
+        unknown : {"raise", "skip"}, default="raise"
             All as for :meth:`fit`.
 
         Returns
@@ -273,8 +277,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         """
         tables, _ = check_views(views, ids)
         # A view may have fewer items than a graph has neighbours by default.
-        n_neighbors = fitting_neighbors(tables)
-        return cls(objective="auto", n_neighbors=n_neighbors).fit(views, links, ids=ids)
+        model = cls(objective="auto", n_neighbors=fitting_neighbors(tables))
+        return model.fit(views, links, ids=ids, unknown=unknown)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.

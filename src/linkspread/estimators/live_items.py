@@ -1,7 +1,7 @@
 """Items added to a fitted model, or changed, without another fit."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ from linkspread.estimators.graph_choice import GivenGraph
 from linkspread.estimators.graph_kinds import AdjustedGraph
 from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import check_alphas
-from linkspread.exceptions import GraphError, LinkspreadError, ViewError
+from linkspread.exceptions import GraphError, LinkError, LinkspreadError, ViewError
 from linkspread.graphs import NeighborGraph, normalize
-from linkspread.links import Items
-from linkspread.links.growth import grow_links
+from linkspread.links import Items, Links
+from linkspread.links.growth import grow_links, keep_items
 from linkspread.validation import check_columns, check_table, per_view
 
 __all__ = ["LiveItems"]
@@ -71,7 +71,8 @@ class LiveItems:
         items = _more_items(before, ids, table.shape[0])
         changed = np.arange(before.n_items, items.n_items)
         X = _stack(_table_of(self.graphs_[view]), table)
-        return self._renew(view, X, changed, items)
+        links = grow_links(self.links_, {**self.items_, view: items})
+        return self._renew(view, items, links, lambda own: own.renew(X, changed))
 
     def update_items(self, view: str, rows: Any, *, ids: Any) -> Any:
         """Give items of a view other features; their links stay.
@@ -100,7 +101,63 @@ class LiveItems:
             X = X.tolil()
         X[changed] = table
         X = X.tocsr() if sparse.issparse(X) else X
-        return self._renew(view, X, changed, self.items_[view])
+        items, links = self.items_[view], self.links_
+        return self._renew(view, items, links, lambda own: own.renew(X, changed))
+
+    def remove_items(self, view: str, ids: Any) -> Any:
+        """Forget items of a view, and their links with them.
+
+        Items that lose a neighbour find another, and the scores are those of a fit to
+        what is left; a graph that was out of date elsewhere stays so. The other items
+        keep their ids.
+
+        Parameters
+        ----------
+        view : str
+            A view with ids, and with graph="knn" or a graph that was given.
+        ids : array-like of shape (n_removed,)
+            Of the items.
+
+        Returns
+        -------
+        self : estimator
+
+        Examples
+        --------
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
+        >>> names = {"image": [f"i{k}" for k in range(150)]}
+        >>> model = ls.LinkSpreading(n_neighbors=8)
+        >>> _ = model.fit(data.views(), data.labels, ids=names)
+        >>> model.remove_items("image", ["i3", "i7"]).scores("text", "image").shape
+        (150, 148)
+        """
+        items = self._known_items(view)
+        if not items.has_ids:
+            raise ViewError(
+                "items can be removed only from a view with ids, and items of view "
+                f"{view!r} are known by position, which would then be another's. Fit "
+                "again with `ids`."
+            )
+        removed = np.unique(items.positions(ids, what="`ids`"))
+        kept = np.setdiff1d(np.arange(items.n_items), removed)
+        links = keep_items(self.links_, view, kept)
+        for pair in self.spreads_:
+            if view in pair and not _has_links(links, pair):
+                raise LinkError(
+                    f"some links between {pair[0]!r} and {pair[1]!r} must stay, and "
+                    f"all are of the {len(removed):,} items to remove. Add others "
+                    "first, or fit again."
+                )
+        self._renew(
+            view,
+            items.take(kept),
+            links,
+            lambda own: _graph_without(own, kept, removed, view),
+        )
+        if isinstance(self.graphs_[view], GivenGraph):
+            self._columns = {**self._columns, view: None}  # they named the items
+        return self
 
     def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
         """Return how far graphs are from those that a fit would build now.
@@ -144,14 +201,19 @@ class LiveItems:
         self._columns = columns
         return self
 
-    def _check_rows(self, view: str, rows: Any) -> Any:
-        """Return rows of a view whose graph can take up items."""
+    def _known_items(self, view: str) -> Items:
+        """Return the items of a view, which must be one of the fit."""
         check_is_fitted(self)
         if view not in self.graphs_:
             raise LinkspreadError(
                 f"`view` must be one of {list(self.graphs_)}, got {view!r:.60}. "
                 "Correct the name."
             )
+        return self.items_[view]
+
+    def _check_rows(self, view: str, rows: Any) -> Any:
+        """Return rows of a view whose graph can take up items."""
+        self._known_items(view)
         graph = self.graphs_[view]
         if not isinstance(graph, NeighborGraph):
             raise GraphError(
@@ -161,19 +223,20 @@ class LiveItems:
         check_columns(rows, self._columns[view], view=view)
         return check_table(rows, view=view, n_features=graph.n_features_in_)
 
-    def _renew(self, view: str, X: Any, changed: Array, items: Items) -> Any:
+    def _renew(
+        self, view: str, items: Items, links: Links, build: Callable[[Any], Any]
+    ) -> Any:
         """Replace the graph of a view and all scores that it takes part in."""
         start = time.perf_counter()
-        graphs = {**self.graphs_, view: self.graphs_[view].renew(X, changed)}
+        graphs = {**self.graphs_, view: build(self.graphs_[view])}
         seconds = time.perf_counter() - start
-        all_items = {**self.items_, view: items}
-        links = grow_links(self.links_, all_items)
         objective = self._new_objective(graphs, links)
         scores = {
             pair: objective.scores(*pair) for pair in self.spreads_ if view in pair
         }
         # Kept only now, so that what fails leaves the model whole.
-        self.graphs_, self.items_, self.links_ = graphs, all_items, links
+        self.graphs_, self.links_ = graphs, links
+        self.items_ = {**self.items_, view: items}
         self._objective = objective
         self.spreads_ = {**self.spreads_, **scores}
         self.report_.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
@@ -188,6 +251,26 @@ class LiveItems:
         normalized = {view: normalize(g.affinity_) for view, g in graphs.items()}
         alphas = check_alphas(self.alpha, tables)
         return choose_objective(self, tables, links, graphs, normalized, alphas)
+
+
+def _graph_without(graph: Any, kept: Array, removed: Array, view: str) -> Any:
+    """Return the graph of a view without some of its items."""
+    if isinstance(graph, GivenGraph):
+        return GivenGraph(graph.affinity_[kept][:, kept])
+    if not isinstance(graph, NeighborGraph):
+        raise GraphError(
+            "items can be removed only from a view with graph='knn' or a graph that "
+            f"was given, and {view!r} has another. Fit again without them."
+        )
+    return graph.without(removed)
+
+
+def _has_links(links: Links, pair: tuple[str, str]) -> bool:
+    """Tell whether any pair, or labels on both sides, link two views."""
+    labels = (links.memberships(a, shared_with=b) for a, b in (pair, pair[::-1]))
+    return links.judged(*pair).nnz > 0 or all(
+        own is not None and own.sum() > 0 for own in labels
+    )
 
 
 def _table_of(graph: Any) -> Any:

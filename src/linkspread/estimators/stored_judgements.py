@@ -53,9 +53,9 @@ def take_pairs(
         known = _known(between, pairs, items)
         n_pairs, n_unknown = n_pairs + known.sum(), n_unknown + (~known).sum()
         if known.any():
-            rows = zip(*(own[known].tolist() for own in pairs), strict=True)
+            some = PairColumns(*(own[known] for own in pairs))
             with _conflicts_allowed():
-                found = Links.from_pairs(list(rows), between=between)
+                found = Links.from_pairs(some, between=between)
             links = found if links is None else links + found
     return TakenPairs(links, int(n_pairs), int(n_unknown))
 

@@ -2,6 +2,9 @@
 
 import csv
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from linkspread.exceptions import LinkspreadError, require
 from linkspread.exchange.files import FilePath, new_file
@@ -35,10 +38,10 @@ def write_pairs(
     path : Path
     """
     path = Path(path)
-    names = [*between, "weight"]
+    names = [*between, "verdict", "weight"]
     if between[0] == between[1]:
         # Two columns of one name are two only by their order.
-        names = [between[0], f"{between[0]} 2", "weight"]
+        names[1] = f"{between[0]} 2"
     writers = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet}
     if path.suffix.lower() not in writers:
         raise LinkspreadError(
@@ -46,22 +49,33 @@ def write_pairs(
             "Choose one of these."
         )
     with new_file(path, overwrite=overwrite) as file:
-        writers[path.suffix.lower()](file, path.suffix.lower(), names, pairs)
+        writers[path.suffix.lower()](file, path.suffix.lower(), names, _columns(pairs))
     return path
 
 
-def _write_text(file: Path, suffix: str, names: list[str], pairs: PairColumns) -> None:
+def _columns(pairs: PairColumns) -> list[list[Any]]:
+    """Return ids, verdicts and weights: weights alone may be taken for ratings."""
+    verdicts = np.where(pairs.weight > 0, "must", "cannot")
+    columns = pairs.left, pairs.right, verdicts, np.abs(pairs.weight)
+    return [column.tolist() for column in columns]
+
+
+def _write_text(
+    file: Path, suffix: str, names: list[str], columns: list[list[Any]]
+) -> None:
     """Write a header and a line for each pair."""
     with open(file, "w", encoding="utf-8", newline="") as text:
         writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",",
                             lineterminator="\n")  # fmt: skip
         writer.writerow(names)
-        writer.writerows(zip(*(own.tolist() for own in pairs), strict=True))
+        writer.writerows(zip(*columns, strict=True))
 
 
-def _write_parquet(file: Path, _: str, names: list[str], pairs: PairColumns) -> None:
-    """Write a table of three columns."""
+def _write_parquet(
+    file: Path, _: str, names: list[str], columns: list[list[Any]]
+) -> None:
+    """Write a table of four columns."""
     arrow = require("pyarrow", extra="tables", purpose="Writing parquet")
     parquet = require("pyarrow.parquet", extra="tables", purpose="Writing parquet")
-    columns = [arrow.array(own.tolist()) for own in pairs]
-    parquet.write_table(arrow.table(columns, names=names), file)
+    arrays = [arrow.array(column) for column in columns]
+    parquet.write_table(arrow.table(arrays, names=names), file)

@@ -36,7 +36,11 @@ def neighbor_matrix(
 
 
 def replace_edges(
-    W: sp.csr_array, edges: sp.csr_array, changed: np.ndarray
+    W: sp.csr_array,
+    edges: sp.csr_array,
+    changed: np.ndarray,
+    *,
+    dropped: np.ndarray | None = None,
 ) -> sp.csr_array:
     """Return a graph in which some items have other edges.
 
@@ -48,6 +52,8 @@ def replace_edges(
         From each of these items to its neighbours; n_items may be more than before.
     changed : ndarray of int of shape (n_changed,)
         Their positions.
+    dropped : ndarray of int, default=None
+        Items whose older edges go; None takes all that changed.
 
     Returns
     -------
@@ -56,7 +62,8 @@ def replace_edges(
     """
     n_items = edges.shape[1]
     kept = np.ones(W.shape[0], dtype=W.dtype)
-    kept[changed[changed < W.shape[0]]] = 0
+    dropped = changed if dropped is None else dropped
+    kept[dropped[dropped < W.shape[0]]] = 0
     scale = sp.diags_array(kept, dtype=W.dtype)
     old = sp.csr_array(scale @ W @ scale)
     old.eliminate_zeros()

@@ -25,8 +25,8 @@ from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.device import device_for_search, symmetric_graph
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.edge_weights import weigh_new, widths_of_ends
-from linkspread.graphs.edges import neighbor_matrix, replace_edges, without_own
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
+from linkspread.graphs.renewal import renewed, search_some, without_items
 from linkspread.graphs.search_memory import known_index, known_neighbors
 from linkspread.graphs.weights import (
     WEIGHTS,
@@ -175,18 +175,24 @@ default="euclidean"
         -------
         graph : NeighborGraph
         """
-        index = NeighborIndex(X, metric=self.metric)
-        found = index.search(
-            index.items[changed], n_neighbors=self.n_neighbors + 1, n_jobs=self.n_jobs
-        )
-        ids, distances = without_own(changed, *found)
-        widths = self._renewed_widths(index, changed, distances)
-        own = np.asarray(widths)[changed] if np.ndim(widths) else widths
-        exponent = exponents(distances, *widths_of_ends(own, widths, ids))
-        weights = WEIGHTS[self.weights](distances, exponent, index.metric)
-        edges = neighbor_matrix(ids, weights, index.items.dtype, index.items.shape[0])
-        W = replace_edges(self.affinity_, edges, changed)
-        return clone(self)._keep(index, W, widths, self.recall_)
+        return clone(self)._keep(*renewed(self, X, changed), self.recall_)
+
+    def without(self, removed: np.ndarray) -> "NeighborGraph":
+        """Return the graph of the items that are left when some go.
+
+        Items that lost a neighbour find another, so that a fresh graph stays one: that
+        of a fit to the items left.
+
+        Parameters
+        ----------
+        removed : ndarray of int of shape (n_removed,)
+            Positions of the items that go.
+
+        Returns
+        -------
+        graph : NeighborGraph
+        """
+        return clone(self)._keep(*without_items(self, removed), self.recall_)
 
     def staleness(self, *, n_sampled: int = 200) -> float:
         """Return the share of true neighbours that are no edges, on a sample of items.
@@ -204,25 +210,10 @@ default="euclidean"
         n_items = self.affinity_.shape[0]
         rng = np.random.default_rng(0)
         sample = np.sort(rng.choice(n_items, min(n_sampled, n_items), replace=False))
-        found = self._index.search(
-            self._index.items[sample], n_neighbors=self.n_neighbors + 1
-        )
-        ids, _ = without_own(sample, *found)
+        ids, _ = search_some(self, self._index, sample)
         rows = np.repeat(sample, ids.shape[1])
         is_edge = np.asarray(self.affinity_[rows, ids.ravel()]).ravel() > 0
         return float(1 - is_edge.mean())
-
-    def _renewed_widths(
-        self, index: NeighborIndex, changed: np.ndarray, distances: np.ndarray
-    ) -> np.ndarray | float:
-        """Return the widths of all items, where those of some are new."""
-        if np.ndim(self.bandwidths_) == 0:
-            return self.bandwidths_
-        fitted = np.asarray(self.bandwidths_)
-        widths = np.ones(index.items.shape[0], dtype=fitted.dtype)
-        widths[: len(fitted)] = fitted
-        widths[changed] = local_bandwidths(distances, smallest=float(fitted.min()))
-        return widths
 
     def extend(self, Q: Any) -> sp.csr_array:
         """Return the affinities of new items to their nearest fitted items.

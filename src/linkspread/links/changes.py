@@ -118,4 +118,5 @@ def _join(one: PairTable, other: PairTable) -> PairTable:
         np.concatenate([one.weights, other.weights]),
         positions,
         by_row=one.by_row,
+        n_unsure=one.n_unsure + other.n_unsure,
     )

@@ -1,9 +1,10 @@
 """Must- and cannot-links among the items of two or more views."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from linkspread.exceptions import LinkError
+from linkspread.exceptions import LinkError, UnknownItemWarning
 from linkspread.links.agreement import (
     check_between,
     check_labels_fit,
@@ -83,8 +84,10 @@ class Links:
         Parameters
         ----------
         labels : mapping from str to array-like of shape (n,) or (n, c)
-            For each view its integer labels, -1 for unknown, or memberships of at
-            least 0 in c classes, dense or sparse, a row of zeros for unknown.
+            For each view the class of each item: texts, whole numbers or booleans;
+            None, NaN, "" or -1 for unknown. The same name, or number, is the same
+            class in all views. Or memberships of at least 0 in c classes, dense or
+            sparse, a row of zeros for unknown.
 
         Returns
         -------
@@ -96,20 +99,28 @@ class Links:
         return cls(labels=[memberships], items=items)
 
     @classmethod
-    def from_pairs(cls, pairs: Any, *, between: ViewPair) -> "Links":
+    def from_pairs(
+        cls, pairs: Any, *, between: ViewPair, must_above: float | None = None
+    ) -> "Links":
         """Link single pairs of items.
 
         Parameters
         ----------
-        pairs : sequence of tuples, ndarray, DataFrame, str or Path
-            Two ids, or positions, and perhaps a weight for each pair: positive for
-            must-links (the default is 1), negative for cannot-links. Tables have a
-            column named after each view, or the ids in their first two columns, and
-            the weight in ``weight`` or the third. A str or Path names a CSV, TSV or
-            parquet file; CSV and TSV begin with a line of column names.
+        pairs : sequence of tuples, ndarray, DataFrame, str, Path or PairColumns
+            Two ids, or positions, and perhaps a verdict for each pair, and how much
+            it counts. A verdict is must, yes, same, True or 1; cannot, no, different,
+            False or 0; unsure or empty, which is left out; or a weight, above 0 for
+            must and below 0 for cannot. Tables have a column named after each view,
+            or the ids in their first two columns, and ``verdict`` and ``weight``, of
+            which one will do, or else the verdict in the third. A str or Path names a
+            CSV, TSV or parquet file; CSV and TSV begin with a line of column names.
         between : tuple of two str
             The views of the first and of the second id; twice the same name for
             links within one view.
+        must_above : float, default=None
+            Verdicts are ratings or probabilities: above it must, below it cannot, of
+            weight 1; equal to it unsure. Without it, numbers of one sign that differ
+            are refused, but for 0 and 1.
 
         Returns
         -------
@@ -118,12 +129,7 @@ class Links:
             adds up too, and is reported by a ConflictWarning and :meth:`conflicts`.
         """
         between = check_between(between)
-        table = read_pairs(pairs, between=between)
-        if len(table) == 0:
-            raise LinkError(
-                f"there must be at least one pair between {between[0]!r} and "
-                f"{between[1]!r}, got none. Judge a few pairs first."
-            )
+        table = read_pairs(pairs, between=between, must_above=must_above)
         links = cls(pairs=[(between, table)])
         warn_of_conflicts(links.conflicts())
         return links
@@ -138,10 +144,6 @@ class Links:
             Two views or more with the same items in the same order.
         n_items : int
             Number of items matched, from the first on.
-
-        Returns
-        -------
-        links : Links
         """
         return cls(pairs=matched_pairs(views, n_items))
 
@@ -191,21 +193,20 @@ class Links:
         ----------
         left, right : str
             Names of the views; the same name asks for links within it.
-
-        Returns
-        -------
-        connected : bool
         """
         by_label = any(left in labels and right in labels for labels in self._labels)
         return by_label or any({left, right} == set(b) for b, _ in self._pairs)
 
-    def resolve(self, items: Mapping[str, Any]) -> "Links":
+    def resolve(self, items: Mapping[str, Any], *, unknown: str = "raise") -> "Links":
         """Turn ids into positions, given the items of each view.
 
         Parameters
         ----------
         items : mapping from str to int or array-like of shape (n,)
             For each view its number of items or their ids.
+        unknown : {"raise", "skip"}, default="raise"
+            Pairs that name items no view has are an error, or are left out and listed
+            by an UnknownItemWarning.
 
         Returns
         -------
@@ -222,7 +223,9 @@ class Links:
                 )
         for labels in self._labels:
             check_labels_fit(labels, known)
-        pairs = [(b, with_positions(table, b, known)) for b, table in self._pairs]
+        pairs, skipped = with_positions(self._pairs, known, unknown=unknown)
+        if skipped:
+            warnings.warn(skipped, UnknownItemWarning, stacklevel=2)
         return Links(labels=self._labels, pairs=pairs, items=known)
 
     def between(self, left: str, right: str, *, balance: Balance = "auto") -> Any:

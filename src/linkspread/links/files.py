@@ -1,16 +1,19 @@
-"""Files of judged pairs: CSV, TSV and parquet."""
+"""Files of judged pairs and of labels: CSV, TSV and parquet."""
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from linkspread.exceptions import LinkError, require
+from linkspread.links.verdicts import OPPOSITES
 
-__all__ = ["WORDS", "read_columns"]
+__all__ = ["find_delimiter", "read_columns"]
 
-WORDS = {"must": 1.0, "cannot": -1.0}
+# Signs that part the columns of a text file; of equally many the first is taken.
+DELIMITERS = "\t;,"
 
 
 def read_columns(path: Path) -> dict[str, Any]:
@@ -40,11 +43,19 @@ def read_columns(path: Path) -> dict[str, Any]:
     return readers[path.suffix.lower()](path)
 
 
+def find_delimiter(first_line: str) -> str:
+    """Return the sign that parts the names of a header: a comma, semicolon or tab."""
+    names = re.sub(r'"[^"]*"', "", first_line)
+    return max(DELIMITERS, key=names.count) if set(names) & set(DELIMITERS) else ","
+
+
 def _read_csv(path: Path) -> dict[str, Any]:
     """Return the columns of a delimited file whose first line names them."""
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    lines = _read_lines(path, delimiter)
-    if not lines or _is_pair(lines[0][1]):
+    text = _read_text(path)
+    first = re.search(r"[^\r\n]+", text)
+    delimiter = find_delimiter(first[0] if first else "")
+    lines = _read_lines(path, text, delimiter)
+    if not lines or _is_pair([row for _, row in lines]):
         got = repr(delimiter.join(lines[0][1])) if lines else "an empty file"
         raise LinkError(
             f"{path.name!r} must begin with a line of column names, got {got}. "
@@ -62,22 +73,29 @@ def _read_csv(path: Path) -> dict[str, Any]:
     return _named(header, columns)
 
 
-def _read_lines(path: Path, delimiter: str) -> list[tuple[int, list[str]]]:
-    """Return the lines of a delimited file that are not blank, with their numbers."""
+def _read_text(path: Path) -> str:
+    """Return the characters of a text file."""
     try:
-        # Not splitlines(): a quoted id may hold a line break.
-        text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
-        reader = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
-        return [(reader.line_num, row) for row in reader if row]
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise LinkError(
             f"a file of pairs must be UTF-8, and {path.name!r} is not at byte "
             f"{error.start}. Save it anew as UTF-8."
         ) from error
+
+
+def _read_lines(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Return the lines of a delimited file that are not blank, with their numbers."""
+    # Not splitlines(): a quoted id may hold a line break.
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        return [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise LinkError(
-            f"{path.name!r} must be a text file of comma- or tab-separated values, and "
-            f"line {reader.line_num} cannot be read ({error}). Save it anew."
+            f"{path.name!r} must be a text file of values that commas, semicolons or "
+            f"tabs part, and line {reader.line_num} cannot be read ({error}). Save it "
+            "anew."
         ) from error
 
 
@@ -102,16 +120,23 @@ def _named(names: list[str], columns: Iterable[Any]) -> dict[str, Any]:
     return named
 
 
-def _is_pair(row: list[str]) -> bool:
-    """Tell whether a line that should be a header is a judged pair already."""
+def _is_pair(rows: list[list[str]]) -> bool:
+    """Tell whether the line that should be a header is a judged pair already."""
+    row, *others = rows
     numbered = len(row) > 1 and row[0].isdecimal() and row[1].isdecimal()
-    return numbered or (len(row) > 2 and _is_weight(row[2]))
-
-
-def _is_weight(text: str) -> bool:
-    """Tell whether a cell reads as a weight rather than as a name."""
+    if numbered or len(row) < 3:
+        return numbered
     try:
-        float(text)
+        float(row[2])
+        return True
     except ValueError:
-        return text.strip().lower() in WORDS
-    return True
+        # A column may be called "same", but then it does not say same or different.
+        verdicts = next((two for two in OPPOSITES if _word(row) in two), ())
+        return bool(verdicts) and (
+            not others or any(_word(other) in verdicts for other in others)
+        )
+
+
+def _word(row: list[str]) -> str:
+    """Return the third value of a line, as verdicts are compared."""
+    return row[2].strip().lower() if len(row) > 2 else ""

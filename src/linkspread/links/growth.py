@@ -1,4 +1,4 @@
-"""Links of views that have got more items."""
+"""Links of views that have got more items, or fewer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,9 @@ from scipy import sparse
 
 from linkspread.links.collection import Links
 from linkspread.links.items import Items
+from linkspread.links.tables import PairTable
 
-__all__ = ["grow_links"]
+__all__ = ["grow_links", "keep_items"]
 
 
 def grow_links(links: Links, items: Mapping[str, Items]) -> Links:
@@ -31,6 +32,30 @@ def grow_links(links: Links, items: Mapping[str, Items]) -> Links:
         for given in links._labels
     ]
     return Links(labels=labels, pairs=links.pair_tables, items=items)
+
+
+def keep_items(links: Links, view: str, kept: np.ndarray) -> Links:
+    """Return the links of some items of a view, which keep their ids."""
+    places = np.full(links._items[view].n_items, -1)
+    places[kept] = np.arange(len(kept))
+    pairs = []
+    for between, table in links.pair_tables:
+        rows, columns = (
+            places[own] if name == view else own
+            for name, own in zip(between, table.known_positions(between), strict=True)
+        )
+        stays = (rows >= 0) & (columns >= 0)
+        rows, columns = rows[stays], columns[stays]
+        part = table.take(stays)
+        ids = (rows, columns) if table.by_row else (part.left, part.right)
+        moved = PairTable(*ids, part.weights, (rows, columns), by_row=table.by_row)
+        pairs += [(between, moved)] if len(moved) else []
+    labels = [
+        {name: own[kept] if name == view else own for name, own in given.items()}
+        for given in links._labels
+    ]
+    items = {**links._items, view: links._items[view].take(kept)}
+    return Links(labels=labels, pairs=pairs, items=items)
 
 
 def _grow_rows(memberships: Any, n_items: int) -> Any:

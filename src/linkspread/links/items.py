@@ -1,5 +1,6 @@
 """Which items a view has: ids given by people, or plain positions."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -7,12 +8,14 @@ import numpy as np
 
 from linkspread.exceptions import LinkError, UnknownItemError, ViewError
 
-__all__ = ["Items", "as_ids"]
+__all__ = ["Items", "as_ids", "list_first"]
 
 Array = np.ndarray
 
 # Ids among which similar spellings are looked for, which is slow.
 MAX_COMPARED = 20_000
+# Names that a message shows where there are many.
+N_SHOWN = 3
 
 
 class Items:
@@ -67,31 +70,49 @@ class Items:
             self._counted = np.arange(self.n_items)
         return self._counted
 
-    def positions(self, ids: Any, *, what: str = "links") -> Array:
-        """Return the positions of these ids.
+    def positions(
+        self, ids: Any, *, what: str = "links", remedy: str | None = None
+    ) -> Array:
+        """Return the positions of these ids, which the view must have.
+
+        Parameters
+        ----------
+        ids : array-like of shape (n,)
+            Compared as by :meth:`find`.
+        what : str, default="links"
+            Who asks, for the message about unknown ids.
+        remedy : str, default=None
+            What to do about them, where that is more than to correct the names.
+
+        Returns
+        -------
+        positions : ndarray of shape (n,)
+        """
+        found = self.find(ids)
+        unknown = as_ids(ids, self.view)[found < 0]
+        if len(unknown):
+            remedy = remedy or "correct the names, or pass `ids` to give it others"
+            raise UnknownItemError(
+                f"{what} must name items of view {self.view!r}, which has none called "
+                f"{_listed(np.unique(unknown))}, {len(unknown):,} of {len(found):,} in "
+                f"all. Its {self.n_items:,} ids are {_listed(self.ids)}; {remedy}."
+            )
+        return found
+
+    def find(self, ids: Any) -> Array:
+        """Return the position of each id, or -1 where the view has none such.
 
         Parameters
         ----------
         ids : array-like of shape (n,)
             Numbers also match ids that are their decimal strings, and vice versa,
             because a CSV file does not tell them apart.
-        what : str, default="links"
-            Who asks, for the message about unknown ids.
 
         Returns
         -------
         positions : ndarray of shape (n,)
         """
-        wanted = as_ids(ids, self.view)
-        found = self._find(wanted)
-        unknown = wanted[found < 0]
-        if len(unknown):
-            raise UnknownItemError(
-                f"{what} must name items of view {self.view!r}, which has none called "
-                f"{_listed(np.unique(unknown))}. Its ids are {_listed(self.ids)}; "
-                "correct the names, or pass `ids` to give the view others."
-            )
-        return found
+        return self._find(as_ids(ids, self.view))
 
     def contains(self, ids: Any) -> Array:
         """Tell which of these ids the view has.
@@ -99,13 +120,13 @@ class Items:
         Parameters
         ----------
         ids : array-like of shape (n,)
-            Compared as by :meth:`positions`.
+            Compared as by :meth:`find`.
 
         Returns
         -------
         known : ndarray of bool of shape (n,)
         """
-        return self._find(as_ids(ids, self.view)) >= 0
+        return self.find(ids) >= 0
 
     def spelt_like(self, id: str, *, n: int = 3) -> list[Any]:
         """Return the ids that are spelt most like one that the view lacks.
@@ -236,10 +257,13 @@ def _as_numbers(ids: Array) -> tuple[Array, Array]:
     return np.where(is_number, ids, "0").astype(np.int64), is_number
 
 
-def _listed(ids: Array, n_shown: int = 3) -> str:
+def _listed(ids: Array) -> str:
     """Return the first few ids for a message."""
-    if len(ids) == 0:
-        return "none"
-    shown = ", ".join(repr(i) for i in ids[:n_shown].tolist())
-    more = len(ids) - n_shown
+    return list_first([repr(i) for i in ids[: N_SHOWN + 1].tolist()], len(ids))
+
+
+def list_first(names: Sequence[str], n_names: int | None = None) -> str:
+    """Return the first few names, of a number of which they may be a part."""
+    more = (len(names) if n_names is None else n_names) - N_SHOWN
+    shown = ", ".join(names[:N_SHOWN]) or "none"
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -1,7 +1,9 @@
 """Labels of the items of each view, as memberships in common classes."""
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
@@ -10,9 +12,20 @@ from scipy.linalg import block_diag
 from linkspread.exceptions import LinkError
 from linkspread.links.balance import Balance, balance_classes
 
-__all__ = ["describe_labels", "join_columns", "label_factors", "memberships_of"]
+__all__ = [
+    "class_names",
+    "describe_labels",
+    "join_columns",
+    "label_factors",
+    "memberships_of",
+    "number_classes",
+]
 
 Array = np.ndarray
+
+# Texts of a label that nobody knows: NumPy and pandas write missing ones so.
+UNKNOWN = ("", "-1", "nan", "<na>")
+WHOLE = re.compile(r"-?\d+(?=\.0+$)")
 
 
 def memberships_of(labels: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,8 +34,7 @@ def memberships_of(labels: Mapping[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     labels : mapping from str to array-like of shape (n,) or (n, c)
-        Integers with -1 for unknown, or memberships of at least 0, dense or sparse,
-        whose rows are zero where nothing is known.
+        As for :meth:`linkspread.links.Links.from_labels`.
 
     Returns
     -------
@@ -35,10 +47,15 @@ def memberships_of(labels: Mapping[str, Any]) -> dict[str, Any]:
         )
     arrays = {view: _as_array(values, view) for view, values in labels.items()}
     soft = {v: _check_soft(a, v) for v, a in arrays.items() if a.ndim == 2}
-    hard = {v: _check_hard(a, v) for v, a in arrays.items() if a.ndim != 2}
-    classes = _classes(soft, hard)
+    hard = {v: a for v, a in arrays.items() if a.ndim != 2}
+    if soft:
+        n_classes = _check_widths(soft)
+        numbers = {v: _column_numbers(a, n_classes, v) for v, a in hard.items()}
+    else:
+        numbers = number_classes(hard)
+        n_classes = 1 + max(own.max(initial=-1) for own in numbers.values())
     memberships = {
-        v: soft[v] if v in soft else _one_hot(hard[v], classes) for v in labels
+        v: soft[v] if v in soft else _one_hot(numbers[v], n_classes) for v in labels
     }
     if not any(m.sum() for m in memberships.values()):
         raise LinkError(
@@ -46,6 +63,31 @@ def memberships_of(labels: Mapping[str, Any]) -> dict[str, Any]:
             "has. Label a few items of each view."
         )
     return memberships
+
+
+def number_classes(labels: Mapping[str, Any]) -> dict[str, Array]:
+    """Return labels of any kind as numbers that all views share, -1 for unknown."""
+    if not labels:
+        return {}
+    names = {view: _plain_labels(own, view) for view, own in labels.items()}
+    unknown: Any = -1
+    if any(own.dtype.kind == "U" for own in names.values()):
+        unknown = ""
+        names = {
+            view: own if own.dtype.kind == "U" else class_names(own, view=view)
+            for view, own in names.items()
+        }
+    used = np.unique(np.concatenate(list(names.values())))
+    used = used[used != unknown]
+    return {
+        view: np.where(own == unknown, -1, np.searchsorted(used, own))
+        for view, own in names.items()
+    }
+
+
+def class_names(labels: Any, *, view: str) -> Array:
+    """Return labels as texts, "" for unknown; 3, 3.0, "3" and "3.0" are one class."""
+    return np.array([_class_name(own, view) for own in labels], dtype=str)
 
 
 def label_factors(
@@ -123,49 +165,76 @@ def _as_array(labels: Any, view: str) -> Any:
         ) from error
 
 
-def _classes(soft: dict[str, Any], hard: dict[str, Array]) -> Array:
-    """Return the class numbers that the columns of all memberships stand for."""
+def _check_widths(soft: Mapping[str, Any]) -> int:
+    """Return the number of classes that all memberships have."""
     widths = {view: array.shape[1] for view, array in soft.items()}
     if len(set(widths.values())) > 1:
         raise LinkError(
             f"memberships of all views must have the same classes, got {widths} "
             "columns. Give each view a column for every class."
         )
-    used = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *hard.values()]))
-    used = used[used >= 0]
-    if not soft:
-        return used
-    n_classes = next(iter(widths.values()))
-    if len(used) and used[-1] >= n_classes:
+    return next(iter(widths.values()))
+
+
+def _column_numbers(labels: Any, n_classes: int, view: str) -> Array:
+    """Return labels that stand beside memberships, which number their columns."""
+    names = class_names(_plain_labels(labels, view), view=view)
+    wrong = [own for own in names[names != ""].tolist()
+             if not own.isdecimal() or int(own) >= n_classes]  # fmt: skip
+    if wrong:
         raise LinkError(
             f"labels beside memberships of {n_classes} classes must be below "
-            f"{n_classes}, got {used[-1]}. Add columns to the memberships."
+            f"{n_classes}, the numbers of their columns, got {wrong[0]!r} in view "
+            f"{view!r}. Add columns to the memberships, or give all views labels."
         )
-    return np.arange(n_classes)
+    return np.where(names == "", "-1", names).astype(np.int64)
 
 
-def _check_hard(labels: Array, view: str) -> Array:
-    """Return labels as integers of at least -1."""
-    if labels.ndim != 1:
+def _plain_labels(labels: Any, view: str) -> Array:
+    """Return labels as booleans, as integers of at least -1, or as texts."""
+    array = _as_array(labels, view)
+    if array.ndim != 1:
         raise LinkError(
             f"labels of view {view!r} must be a flat list, or memberships with a "
-            f"column for each class, got shape {labels.shape}. Give one label per item."
+            f"column for each class, got shape {array.shape}. Give one label per item."
         )
-    numeric = labels.dtype.kind in "iufb"
-    whole = np.isfinite(labels) & (labels == np.floor(labels)) if numeric else False
-    if not np.all(whole):
-        got = labels[~whole][0] if numeric else f"{labels[0]!r:.60}"
-        raise LinkError(
-            f"labels of view {view!r} must be integers, got {got}. Number the classes "
-            "with `np.unique(labels, return_inverse=True)[1]` and write -1 for unknown."
-        )
-    labels = labels.astype(np.int64)
-    if len(labels) and labels.min() < -1:
-        raise LinkError(
-            f"labels of view {view!r} must be at least -1, got {labels.min()}. "
-            "Write -1 for unknown."
-        )
-    return labels
+    if array.dtype.kind not in "biuf":
+        return class_names(array, view=view)
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), -1, array)
+        whole = np.isfinite(array) & (array == np.floor(array))
+        if not whole.all():
+            _refuse(array[~whole][0], view)
+    if len(array) and array.min() < -1:
+        _refuse(array.min(), view)
+    return array if array.dtype.kind == "b" else array.astype(np.int64)
+
+
+def _class_name(label: Any, view: str) -> str:
+    """Return what a class is called, or "" for unknown."""
+    if isinstance(label, bool | np.bool_):
+        return str(label)
+    if isinstance(label, Real) and label == label:
+        if label < -1 or (not isinstance(label, Integral) and label % 1 != 0):
+            _refuse(label, view)
+        label = int(label)  # type: ignore[call-overload]
+    if isinstance(label, list | tuple | set | dict | np.ndarray):
+        _refuse(label, view)
+    if isinstance(label, bytes):
+        label = label.decode(errors="replace")
+    name = "" if label is None else str(label).strip()
+    whole = WHOLE.match(name)
+    name = whole[0] if whole else name
+    return "" if name.lower() in UNKNOWN or name == "NaT" else name
+
+
+def _refuse(label: Any, view: str) -> NoReturn:
+    """Say that this is no label."""
+    raise LinkError(
+        f"labels of view {view!r} must be texts or whole numbers of at least 0, got "
+        f"{label!s:.60}. Give each item the name of its class, and None or -1 for "
+        "unknown."
+    )
 
 
 def _check_soft(memberships: Any, view: str) -> Any:
@@ -178,6 +247,11 @@ def _check_soft(memberships: Any, view: str) -> Any:
             "Give an array of shape (n_items, n_classes)."
         ) from error
     values = memberships.data if sparse.issparse(memberships) else memberships
+    if memberships.shape[1] == 1 and values.max(initial=0) > 1:
+        raise LinkError(
+            f"labels of view {view!r} must be a flat list, got one column of numbers "
+            f"up to {values.max():g}. Write `labels.ravel()`."
+        )
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
         raise LinkError(
@@ -187,9 +261,8 @@ def _check_soft(memberships: Any, view: str) -> Any:
     return memberships
 
 
-def _one_hot(labels: Array, classes: Array) -> sparse.csr_array:
+def _one_hot(numbers: Array, n_classes: int) -> sparse.csr_array:
     """Return a sparse matrix with a 1 in the class of each labelled item."""
-    known = np.flatnonzero(labels >= 0)
-    columns = np.searchsorted(classes, labels[known])
-    shape = (len(labels), len(classes))
-    return sparse.csr_array((np.ones(len(known)), (known, columns)), shape=shape)
+    known = np.flatnonzero(numbers >= 0)
+    shape = (len(numbers), n_classes)
+    return sparse.csr_array((np.ones(len(known)), (known, numbers[known])), shape=shape)

@@ -10,6 +10,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Links
+from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
 from linkspread.selection.questions import PairQuestion
 
@@ -76,9 +77,9 @@ def evaluate_search(
     ----------
     model : LinkSpreading
         Fitted.
-    labels : mapping from str to array-like of int of shape (n_items,)
-        Classes of the fitted items, -1 for unknown; those are neither asked nor
-        searched.
+    labels : mapping from str to array-like of shape (n_items,)
+        Classes of the fitted items, as for `Links.from_labels`; those unknown are
+        neither asked nor searched.
     include_known : bool, default=False
         Whether items count whose label the model was told.
 
@@ -98,7 +99,7 @@ def evaluate_search(
     >>> [quality.n_queries for quality in evaluate_search(model, data.labels)]
     [60, 60]
     """
-    classes = {view: np.asarray(own) for view, own in labels.items()}
+    classes = number_classes(labels)
     asked = {v: _asked(model, v, own, include_known) for v, own in classes.items()}
     found = [
         _measure(model, classes, asked, *direction)
