@@ -39,16 +39,12 @@ from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.links import Items
-from linkspread.validation import (
-    as_mapping,
-    check_columns,
-    check_views,
-    column_names,
-)
+from linkspread.validation import check_columns, check_views
 
 __all__ = ["LinkSpreading"]
 
 Array = np.ndarray
+ByView = Mapping[str, Any] | None
 
 
 class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearch):
@@ -127,7 +123,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
     spreads_ : dict from pairs of str to Spread
         The vectors of the items and what joins them.
     report_ : FitReport
-        Sizes, degrees, ranks, errors and times.
+        Columns that are used, sizes, degrees, ranks, errors and times.
     choice_ : str
         Of objective="auto": what was chosen, in a few sentences.
     loo_error_ : dict
@@ -194,32 +190,36 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     @on_own_backend
     def fit(
-        self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+        self, views: Any, links: Any, *, ids: ByView = None, columns: ByView = None
     ) -> "LinkSpreading":
         """Build the graphs of all views and spread the links over them.
 
         Parameters
         ----------
         views : mapping from str to table of shape (n_items, n_features)
-            Arrays, sparse matrices or DataFrames; sizes may differ between views. A
-            bare table is one view named "X".
+            Arrays, sparse matrices or DataFrames; a bare table is one view named "X".
         links : Links, or mapping from str to labels
             Labels are turned into links by :meth:`Links.from_labels`.
         ids : mapping from str to array-like of shape (n_items,), default=None
-            Ids of the items; where missing, the index of a pandas DataFrame if it
-            was set, else positions.
+            Ids of the items; where missing, the column `id` of a DataFrame, then the
+            index of pandas if it was set, else positions.
+        columns : mapping from str to list of str, default=None
+            Columns of DataFrames to take, or to leave out with a minus before each
+            name; where missing, the only column of lists, or all numeric ones.
 
         Returns
         -------
         self : LinkSpreading
         """
         check_parameters(self)
-        tables, ids = check_views(views, ids)
+        read = check_views(views, ids, columns)
+        tables, ids = read.tables, read.ids
         items = {view: Items(ids[view], view=view) for view in tables}
         resolved = choose_links(links, tables).resolve(items)
         choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
         announce_plan(self, tables, choices, resolved, alphas)
+        told = read.tell(verbose=self.verbose)
         graphs, reports = build_graphs(
             tables,
             choices,
@@ -233,7 +233,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         )
         normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
         objective = choose_objective(self, tables, resolved, graphs, normalized, alphas)
-        report, spreads = FitReport(graphs=reports), {}
+        report, spreads = FitReport(graphs=reports, columns=told), {}
         for pair in linked_pairs(resolved, tables):
             spreads[pair], report.spreads[pair] = _make_scores(objective, *pair)
         # Kept only now, so that a fit that fails leaves an earlier one whole.
@@ -241,13 +241,13 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
         self.spreads_: dict[tuple[str, str], Any] = spreads
         self.report_, self._objective = report, objective
-        self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
+        self._columns = read.columns
         self._tell()
         return self
 
     @classmethod
     def tuned(
-        cls, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+        cls, views: Any, links: Any, *, ids: ByView = None, columns: ByView = None
     ) -> "LinkSpreading":
         """Fit with everything chosen by what the links say of each other.
 
@@ -256,6 +256,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         views : mapping from str to table of shape (n_items, n_features)
         links : Links, or mapping from str to labels
         ids : mapping from str to array-like of shape (n_items,), default=None
+        columns : mapping from str to list of str, default=None
             All as for :meth:`fit`.
 
         Returns
@@ -271,10 +272,11 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         >>> model.search(7, source="text", target="image", n_results=3)[0].shape
         (3,)
         """
-        tables, _ = check_views(views, ids)
+        read = check_views(views, ids, columns).read
         # A view may have fewer items than a graph has neighbours by default.
-        n_neighbors = fitting_neighbors(tables)
-        return cls(objective="auto", n_neighbors=n_neighbors).fit(views, links, ids=ids)
+        return cls(objective="auto", n_neighbors=fitting_neighbors(read)).fit(
+            read, links
+        )
 
     def scores(
         self,
@@ -356,7 +358,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         found = self._spread(source, target)
-        check_columns(rows, self._columns[source], view=source)
+        rows = check_columns(rows, self._columns[source], view=source)
         return self._objective.embed(found, rows, source)
 
     def _vectors_found(self, source: str, target: str) -> Array:

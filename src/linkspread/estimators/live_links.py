@@ -80,7 +80,10 @@ class LiveLinks:
         check_is_fitted(self)
         kept = copy.copy(self)
         kept.spreads_ = dict(self.spreads_)
-        kept.report_ = FitReport(dict(self.report_.graphs), dict(self.report_.spreads))
+        report = self.report_
+        kept.report_ = FitReport(
+            dict(report.graphs), dict(report.spreads), report.columns
+        )
         kept._objective = _aside(self._objective)
         return kept
 
