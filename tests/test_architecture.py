@@ -28,7 +28,7 @@ LINES = [
     {"links"},
     {"solvers"},
     {"kernels", "storage"},
-    {"validation", "parameter_checks", "exceptions", "progress"},
+    {"validation", "tables", "parameter_checks", "exceptions", "progress"},
 ]
 GROUND = LINES[-1]
 # Neighbours on one line that may be imported, in this direction only.
@@ -39,8 +39,11 @@ NEIGHBOURS = {
     ("progress", "exceptions"),
     ("selection", "baselines"),
     ("selection", "estimators"),
+    ("tables", "exceptions"),
+    ("tables", "progress"),
     ("validation", "exceptions"),
-    ("validation", "progress"),
+    ("validation", "parameter_checks"),
+    ("validation", "tables"),
 }
 # Side rooms: what each may import, and which rooms may import it.
 SIDE_IMPORTS = {

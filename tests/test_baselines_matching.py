@@ -303,3 +303,11 @@ def test_labels_in_different_classes_have_no_common_vectors(data):
 def test_a_wrong_parameter_is_refused_in_one_sentence(model, message, data):
     with pytest.raises(LinkspreadError, match=message):
         model.fit(data.views(), some_labels(data))
+
+
+@pytest.mark.parametrize("name", BY_LABELS)
+def test_a_view_whose_rows_are_all_alike_is_refused_by_name(name):
+    data = make_views(SIZES, n_classes=3, random_state=0)
+    views = data.views() | {"image": np.ones((SIZES["image"], 4))}
+    with pytest.raises(ViewError, match="^view 'image' must have rows that differ"):
+        clone(BY_LABELS[name]).fit(views, data.labels)

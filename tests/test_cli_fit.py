@@ -1,5 +1,6 @@
 """`linkspread fit`: the model of the library, whole or not at all."""
 
+import json
 import os
 import signal
 import subprocess
@@ -283,7 +284,65 @@ def test_lines_tell_the_steps_without_a_terminal(run, capsys):
     err = capsys.readouterr().err
     for step in ("1/3 Reading", "2/3 Fitting", "3/3 Saving"):
         assert step in err
-    assert "linkspread: view 'text' leaves out 'label'." in err
+
+
+def write_with_more(folder):
+    """Write the text view once more, with an index, a year and a customer."""
+    rng = np.random.default_rng(0)
+    frame = pandas.read_parquet(folder / "text.parquet")
+    frame.to_csv(folder / "plain.csv", index=False)
+    frame["year"] = rng.integers(1990, 2020, len(frame))
+    frame["customer id"] = rng.permutation(len(frame))
+    frame.to_csv(folder / "more.csv", index=True)
+
+
+MORE = "fit --view text=more.csv --view image=image.parquet --links pairs.csv"
+MORE += " --objective spread --n-neighbors 5"
+
+
+def test_a_fit_says_which_columns_it_uses_and_doubts_some(run, folder, capsys):
+    write_with_more(folder)
+    assert run(f"{MORE} --output model") == 0
+    out, err = capsys.readouterr()
+    assert (
+        "text: 11 features: '', x0 to x7, year, 'customer id'; left out: label" in out
+    )
+    assert "image: 8 features: x0 to x7; left out: label" in out
+    notes = [line for line in err.splitlines() if "misled" in line]
+    assert notes == [
+        "linkspread: view 'text' may be misled by its columns: '' counts the rows, "
+        "'year' looks like a date, 'customer id' looks like an id. Leave them out with "
+        "--columns 'text=-,-year,-customer id', or name the columns to use."
+    ]
+    for command_ in (f"{MORE} --output other --dry-run", "tune" + MORE[3:]):
+        assert run(command_.replace("tune", "tune --n-splits 2 --alpha 0.1")) == 0
+        out, err = capsys.readouterr()
+        assert "11 features: '', x0 to x7, year" in out and notes[0] in err
+
+
+def test_columns_that_are_left_out_change_nothing(run, folder, capsys, monkeypatch):
+    write_with_more(folder)
+    assert run(f"{MORE.replace('more', 'plain')} --output plain") == 0
+    (folder / "columns.toml").write_text('columns = ["text=-,-year,-customer id"]\n')
+    assert run(f"{MORE} --config columns.toml --output model") == 0
+    out, err = capsys.readouterr()
+    assert "text: 8 features: x0 to x7; left out: '', label, year, 'customer id'" in out
+    assert "misled" not in err
+    model = ls.load(folder / "model")
+    expected = ls.load(folder / "plain")
+    np.testing.assert_array_equal(scores(model), scores(expected))
+    stored = tomllib.loads((folder / "model" / "run.toml").read_text())
+    assert stored["columns"] == ["text=-,-year,-customer id"]
+    # New rows have the other columns too, and are searched by those of the fit.
+    found = {}
+    for name, file in (("model", "more.csv"), ("plain", "plain.csv")):
+        ask = f"search {name} --source text --query-file {file} --row t5 --json"
+        assert run(ask) == 0
+        found[name] = json.loads(capsys.readouterr().out)
+    hits = [
+        [hit["id"] for hit in own["queries"][0]["results"]] for own in found.values()
+    ]
+    assert hits[0] == hits[1]
 
 
 def test_a_store_elsewhere_is_taken_up(run, folder):

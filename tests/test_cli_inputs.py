@@ -68,14 +68,15 @@ def test_tables_and_pairs_are_those_of_the_library(folder):
     table = pandas.read_parquet("text.parquet")
     expected = table.filter(regex="^x").to_numpy()
     np.testing.assert_array_equal(inputs.views["text"], expected)
-    np.testing.assert_array_equal(inputs.ids["text"], table["id"])
+    np.testing.assert_array_equal(inputs.tables["text"].ids, table["id"])
     pairs = pandas.read_csv("pairs.csv")
     pairs["verdict"] = pairs["verdict"].map({"must": 1.0, "cannot": -1.0})
     library = Links.from_pairs(pairs, between=("text", "image")).resolve(inputs.items)
     ours = inputs.links.resolve(inputs.items)
     difference = ours.judged("text", "image") - library.judged("text", "image")
     assert difference.nnz == 0
-    assert "view 'text' leaves out 'label'." in inputs.notes
+    assert str(inputs.tables["text"]) == "8 features: x0 to x7; left out: label"
+    assert inputs.notes == []
 
 
 def test_every_form_of_a_table_holds_the_same_numbers(folder, rng):
@@ -89,21 +90,27 @@ def test_every_form_of_a_table_holds_the_same_numbers(folder, rng):
     np.save("a.npy", X)
     np.savez("a.npz", vectors=X, id=np.array(names))
     sparse.save_npz("s.npz", sparse.csr_array(X))
-    for text in ("a.parquet", "a.csv", "a.tsv", "a.parquet:a,b,c", "b.parquet",
-                 "b.parquet:vector", "a.npz", "a.npz:vectors"):  # fmt: skip
+    frame.to_csv("semicolons.csv", index=False, sep=";")
+    frame.to_csv("tabs.csv", index=False, sep="\t")
+    frame.to_csv("european.csv", index=False, sep=";", decimal=",")
+    for text in ("a.parquet", "a.csv", "a.tsv", "semicolons.csv", "tabs.csv",
+                 "european.csv", "b.parquet", "a.npz", "a.npz:vectors"):  # fmt: skip
         inputs = read(view=[f"X={text}"], links=[])
         np.testing.assert_allclose(inputs.views["X"], X, rtol=1e-6)
-        np.testing.assert_array_equal(inputs.ids["X"], names)
-    assert "X" not in read(view=["X=a.npy"], links=[]).ids
+        np.testing.assert_array_equal(inputs.tables["X"].ids, names)
+    assert read(view=["X=a.npy"], links=[]).tables["X"].ids is None
     dense = read(view=["X=s.npz"], links=[]).views["X"].toarray()
     np.testing.assert_array_equal(dense, X)
-    assert read(view=["X=a.parquet:b"], links=[]).views["X"].shape == (5, 1)
+    for columns in (["X=b"], ["X=-a,-c"], ["X=-a", "X=-c"]):
+        inputs = read(view=["X=a.parquet"], columns=columns, links=[])
+        np.testing.assert_array_equal(inputs.views["X"], X[:, [1]])
+        assert inputs.tables["X"].left_out == ("a", "c")
 
 
 def test_ids_of_a_csv_file_are_kept_as_they_are_typed(folder):
     (folder / "n.csv").write_text("id,x\n007,1\n08,2\n")
     np.testing.assert_array_equal(
-        read(view=["a=n.csv"], links=[]).ids["a"], ["007", "08"]
+        read(view=["a=n.csv"], links=[]).tables["a"].ids, ["007", "08"]
     )
 
 
@@ -128,12 +135,20 @@ def write_table(folder, text):
         ("id,x,x\na,1,3\n", {}, "columns must have different names, but 'x' occurs 2"),
         ("id,x\na,1\n", {"id_column": "sku"}, "must have the column 'sku' for the ids, "
          "and has 'id', 'x'"),
-        ("id,x\na,1\n", {"view": ["v=t.csv:y"]}, "must have the column 'y' for the "
+        ("id,x\na,1\n", {"columns": ["v=y"]}, "must have the column 'y' for the "
          "features, and has 'id', 'x'"),
         ("id,w\na,b\n", {}, "must have numeric columns or one column of lists, got no "
          "numeric column. It has 'id'"),
-        ("id,w\na,b\n", {"view": ["v=t.csv:w"]}, "column 'w' must hold numbers, got "
-         "string such as 'b'"),
+        ("id,w\na,b\n", {"columns": ["v=w"]}, "column 'w' must hold numbers, got "
+         "String such as 'b'"),
+        ("id,x,y\na,1,2\n", {"columns": ["v=x,-y"]}, "all to take or all to leave out, "
+         "got 'x' and '-y'"),
+        ("id,x\na,1\n", {"columns": ["w=x"]}, "`--columns` must be of a view at hand, "
+         "'v', got 'w'"),
+        ("id,x\na,1\n", {"columns": ["x"]}, "`--columns` must be a view and its columns"
+         ", got 'x'. Write"),
+        ("id,x\na,1\n", {"view": ["v=t.csv:x"]}, "a colon must stand before the array "
+         "of an .npz file.*got 'x'.*Choose columns with --columns v=x"),
         ("id,x\na,1\n", {"label_column": "kind"}, "`--label-column` must be a column "
          "of a view's table, and none of 'v' has 'kind'"),
         ("id,x\na,1\n", {"view": ["v=t.csv", "v=t.csv"]}, "each view must be given "
@@ -178,8 +193,13 @@ def test_an_archive_must_tell_which_array_is_meant(folder):
         read(view=["X=m.npz"], links=[])
     with pytest.raises(LinkspreadError, match="must be chosen, got 'c'"):
         read(view=["X=m.npz:c"], links=[])
-    with pytest.raises(LinkspreadError, match=r"an \.npy file has no columns"):
+    with pytest.raises(LinkspreadError, match="'a' after that of 'image.npy'. Leave"):
         read(view=["X=image.npy:a"], links=[])
+    for name in ("image.npy", "m.npz"):
+        with pytest.raises(
+            LinkspreadError, match="`--columns` must be of a table with"
+        ):
+            read(view=[f"X={name}"], columns=["X=a"], links=[])
 
 
 def judged(tmp_path, text, *, columns=(), views=()):

@@ -7,6 +7,7 @@ import pytest
 
 from linkspread.cluster import open_view
 from linkspread.cluster.row_blocks import cut_rows
+from linkspread.cluster.tables import open_views
 from linkspread.exceptions import LinkspreadError, ViewError
 
 
@@ -145,3 +146,18 @@ def test_zarr_that_is_not_installed_is_told(tmp_path, monkeypatch):
     (tmp_path / "text.zarr").mkdir()
     with pytest.raises(LinkspreadError, match=r"pip install 'linkspread\[zarr\]'"):
         open_view(tmp_path / "text.zarr")
+
+
+def test_ids_of_parquet_files_are_no_features(table, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for k, rows in enumerate((slice(0, 15), slice(15, 23))):
+        columns = {"id": range(100, 123)[rows], "e": table[rows].tolist()}
+        schema = pa.schema({"id": pa.int64(), "e": pa.list_(pa.float32())})
+        file = tmp_path / f"{k}.parquet"
+        pq.write_table(pa.table(columns, schema=schema), file, row_group_size=6)
+    with open_views({"text": tmp_path, "other": table}, None, None) as opened:
+        np.testing.assert_array_equal(opened.table("text"), table)
+        assert opened.ids["text"].tolist() == list(range(100, 123))
+        assert opened.ids["other"] == 23
+        told = opened.tell(verbose=False)
+    assert told == {"text": "3 features", "other": "3 features"}

@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 from linkspread import LinkSpreading
-from linkspread.exceptions import GraphError, LinkspreadError
+from linkspread.exceptions import GraphError, LinkspreadError, ViewError
 from linkspread.graphs import NeighborGraph, knn_graph, normalize, normalize_rows
+from linkspread.selection import tune
 from reference import extended_scores, random_graph, relative_error
 from test_estimators_link_spreading import PARAMETERS, M, N, make_links, make_views
 
@@ -95,3 +96,27 @@ def test_a_wrong_given_graph_is_one_sentence(graph, message):
 def test_a_single_item_has_no_neighbours():
     with pytest.raises(GraphError, match="view 'X': neighbours must be.*got 1 sample"):
         LinkSpreading(n_neighbors=1).fit([[1.0, 2.0]], [0])
+
+
+ALIKE = (
+    r"^view 'image' must have rows that differ, got 30 rows that are all alike. Chec"
+)
+
+
+@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
+@pytest.mark.parametrize("kind", ["labels", "few pairs", "matched"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_a_view_whose_rows_are_all_alike_is_refused_by_name(objective, kind, make):
+    views = make_views() | {"image": make(np.full((M, 4), 0.7))}
+    model = LinkSpreading(objective=objective, n_neighbors=4)
+    with pytest.raises(ViewError, match=ALIKE):
+        model.fit(views, make_links(kind))
+    if kind != "matched":
+        with pytest.raises(ViewError, match=ALIKE):
+            tune(views, make_links("labels"), {"n_neighbors": [4]}, model=model)
+
+
+def test_rows_may_be_alike_where_the_graph_is_given(rng):
+    views = make_views() | {"image": np.ones((M, 4))}
+    graph = {"text": "knn", "image": random_graph(rng, M)}
+    LinkSpreading(**PARAMETERS | {"graph": graph}).fit(views, make_links("labels"))

@@ -32,7 +32,7 @@ def test_the_plan_is_said_before_any_work(monkeypatch, caplog, verbose):
     model = LinkSpreading(verbose=verbose, **PARAMETERS)
     with pytest.raises(Started):
         model.fit(make_views(), make_links("labels"))
-    (record,) = caplog.records
+    record = caplog.records[0]
     assert re.search(PLAN, record.getMessage())
     assert record.levelno == (logging.INFO if verbose else logging.DEBUG)
 

@@ -156,12 +156,12 @@ def test_columns_of_new_frames_must_be_those_of_the_fit():
     ids, _ = model.search(frame[:2], **ASK)
     np.testing.assert_array_equal(ids, model.search(views["text"][:2], **ASK)[0])
     swapped = frame[["width", "depth", "height"]]
-    message = "view 'text' must have the columns of the fit.*column 1 is 'depth' and"
     for other in (swapped, pl.from_pandas(swapped)):
+        np.testing.assert_array_equal(model.search(other[:2], **ASK)[0], ids)
+    message = "view 'text' must have the columns of the fit, and lacks 'depth', got"
+    for other in (frame[["width", "height"]], frame.rename(columns={"depth": "d"})):
         with pytest.raises(ViewError, match=message):
             model.search(other, **ASK)
-    with pytest.raises(ViewError, match="must have 3 columns as in the fit, got 2"):
-        model.search(frame[["width", "height"]], **ASK)
 
 
 @pytest.mark.parametrize(

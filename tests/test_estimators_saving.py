@@ -244,9 +244,12 @@ def test_names_of_columns_are_still_checked(folder):
     model = LinkSpreading(**BASIC).fit(frames, make_links("labels"))
     again = saved(model, folder)
     assert_alike(again, model, frames)
+    ask = {"source": "text", "target": "image"}
     turned = frames["text"][["f1", "f0", "f2"]]
-    with pytest.raises(ViewError, match="column 0 is 'f1' and was 'f0'"):
-        again.search(turned, source="text", target="image")
+    expected = again.search(frames["text"], **ask)[0]
+    assert_array_equal(again.search(turned, **ask)[0], expected)
+    with pytest.raises(ViewError, match="and lacks 'f1', got 'f0', 'f2'"):
+        again.search(turned[["f0", "f2"]], **ask)
 
 
 @pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])

@@ -8,11 +8,12 @@ import pytest
 from scipy import sparse
 
 from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.tables import column_names
 from linkspread.validation import (
     check_columns,
     check_table,
+    check_varied,
     check_views,
-    column_names,
     per_view,
 )
 
@@ -59,18 +60,21 @@ def test_a_good_array_is_not_copied():
     assert check_table(TABLE, view="text") is TABLE
 
 
-WORDS = pd.DataFrame({"a": [1.0], "word": ["x"], "when": [pd.Timestamp("2020")]})
-
-
 @pytest.mark.parametrize(
     "table, message",
     [
         ([[0.0], [np.nan]], "must be finite, but 1 entries are NaN.*first in row 1"),
         ([[np.inf, 1], [0, -np.inf]], "must be finite, but 2 entries.*row 0"),
         (sparse.csr_array([[0, 0], [0, np.nan], [np.inf, 0]]), "2 entries.*row 1"),
-        (FRAME.replace(2.5, np.nan), "must be finite, but 1 entries.*row 1"),
-        (pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}), "finite.*row 1"),
-        (pl.DataFrame({"a": [1.0, None]}), "finite.*row 1"),
+        (FRAME.replace(2.5, np.nan), "column 'b' must hold finite numbers.*in row 1"),
+        (
+            pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+            "'a' .*finite.*row 1",
+        ),
+        (
+            pl.DataFrame({"a": [1.0, None]}),
+            "finite numbers, got nothing in row 1 and 0",
+        ),
         ([1.0, 2.0], r"must be a table with rows and columns, got shape \(2,\). Resh"),
         (np.zeros((2, 2, 2)), r"must be a table.*got shape \(2, 2, 2\).*pictures"),
         (3, "must be a table with rows and columns, got int"),
@@ -87,13 +91,12 @@ WORDS = pd.DataFrame({"a": [1.0], "word": ["x"], "when": [pd.Timestamp("2020")]}
         ([[1.0 + 2.0j]], "must hold real numbers. Complex data not supported"),
         (sparse.csr_array([[1j]]), "must hold real numbers. Complex data"),
         ([[1.0, 2.0], [3.0]], "must have rows of equal length.*rectangular table"),
-        (WORDS, r"numeric columns only, but \['word', 'when'\] are not. Drop.*'text'"),
-        (pl.DataFrame({"w": ["x"]}), r"numeric columns only, but \['w'\] are not"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "names, but 'a' occurs more than"),
+        (pl.DataFrame({"w": ["x"]}), r"got no numeric column. It has 'w' \(String\)"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "names, but 'a' occurs 2 times"),
     ],
 )
 def test_tables_that_cannot_be_used_are_one_sentence(table, message):
-    with pytest.raises(ViewError, match=f"^view 'text' .*{message}"):
+    with pytest.raises(ViewError, match=f"^view 'text'.*{message}"):
         check_table(table, view="text")
 
 
@@ -147,8 +150,9 @@ def test_wrong_ids_are_one_sentence(ids, message):
 def test_ids_come_from_the_argument_then_the_index_then_the_rows():
     indexed = FRAME.set_axis(["x", "y", "z"])
     views = {"a": indexed, "b": indexed, "c": FRAME, "d": TABLE, "e": FRAME[::-1]}
-    tables, items = check_views(views, {"b": pd.Series([7, 8, 9])})
-    assert list(tables) == list(views)
+    read = check_views(views, {"b": pd.Series([7, 8, 9])})
+    items = read.ids
+    assert list(read.tables) == list(views)
     assert items["a"].tolist() == ["x", "y", "z"]
     assert items["b"].tolist() == [7, 8, 9]
     assert items["c"] == items["d"] == 3
@@ -156,10 +160,10 @@ def test_ids_come_from_the_argument_then_the_index_then_the_rows():
 
 
 def test_a_bare_table_is_one_view():
-    tables, items = check_views(TABLE)
-    assert list(tables) == ["X"]
-    assert items == {"X": 3}
-    assert list(check_views(sparse.dok_array(TABLE))[0]) == ["X"]  # which is a dict
+    read = check_views(TABLE)
+    assert list(read.tables) == ["X"]
+    assert read.ids == {"X": 3}
+    assert list(check_views(sparse.dok_array(TABLE)).tables) == ["X"]  # it is a dict
 
 
 def test_one_value_or_one_for_each_view():
@@ -181,17 +185,59 @@ def test_values_by_view_name_every_view(given):
 
 
 def test_names_of_columns():
-    assert column_names(TABLE) is None
-    assert column_names(sparse.csr_array(TABLE)) is None
     assert column_names(FRAME) == ("a", "b")
     assert column_names(pl.from_pandas(FRAME)) == ("a", "b")
     assert column_names(pa.table({"a": [1], "b": [2]})) == ("a", "b")
     assert column_names(pd.DataFrame(TABLE)) == ("0", "1")
 
 
-def test_columns_are_compared_where_both_have_names():
-    for table, names in [(FRAME, ("a", "b")), (TABLE, ("a", "b")), (FRAME, None)]:
-        check_columns(table, names, view="text")
-    message = "view 'text' must have the columns.*column 0 is 'a' and was 'b'. Rename"
+def test_the_columns_of_a_fit_are_taken_by_name():
+    for names in (("a", "b"), ("b", "a"), ("b",), None):
+        wanted = FRAME[list(names or FRAME.columns)].to_numpy()
+        np.testing.assert_array_equal(check_columns(FRAME, names, view="text"), wanted)
+    assert check_columns(TABLE, ("a", "b"), view="text") is TABLE  # has no names
+    message = (
+        "view 'text' must have the columns of the fit, and lacks 'c', got 'a', 'b'"
+    )
     with pytest.raises(ViewError, match=message):
-        check_columns(FRAME, ("b", "a"), view="text")
+        check_columns(FRAME, ("a", "c"), view="text")
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        ({"sound": ["a"]}, r"`columns` must be for views at hand, \['text', 'array'\]"),
+        (["a"], "`columns` must map names of views to columns, got list"),
+        ({"text": "a"}, "`columns` of view 'text' must be a list of names, got 'a'"),
+        ({"text": [0]}, r"must be a list of names, got \[0\]. Write"),
+        ({"array": ["a"]}, "must be of a DataFrame.*got ndarray for view 'array'"),
+        (
+            {"text": ["c"]},
+            "view 'text': the table must have the column 'c' for the fea",
+        ),
+        (
+            {"text": ["-c"]},
+            "must have the column 'c' for the features, and has 'a', 'b'",
+        ),
+        ({"text": ["a", "-b"]}, "all to take or all to leave out, got 'a' and '-b'"),
+        ({"text": ["a", "a"]}, "must have different names, but 'a' occurs 2 times"),
+        ({"text": ["-a", "-b"]}, "view 'text': .* got no numeric column"),
+    ],
+)
+def test_wrong_choices_of_columns_are_one_sentence(columns, message):
+    with pytest.raises(ViewError, match=message):
+        check_views({"text": FRAME, "array": TABLE}, columns=columns)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_that_are_all_alike_are_refused(make):
+    message = "view 'image' must have rows that differ, got 4 rows that are all alike"
+    for value in (0.0, 3.5):
+        with pytest.raises(ViewError, match=message):
+            check_varied(make(np.full((4, 3), value)), view="image")
+    alike = np.ones((4, 3))
+    for row in range(4):
+        varied = alike.copy()
+        varied[row, 2] = 2.0
+        check_varied(make(varied), view="image")
+    check_varied(make(alike[:1]), view="image")  # refused elsewhere, for being alone

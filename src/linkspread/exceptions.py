@@ -14,6 +14,7 @@
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 
+    ColumnWarning (UserWarning)       a column is used as a feature and may be none
     ConflictWarning (UserWarning)     the same pair is both a must- and a cannot-link
     UnknownItemWarning (UserWarning)  links were skipped whose items no view has
 
@@ -25,6 +26,7 @@ from types import ModuleType
 
 __all__ = [
     "BlockTooLargeError",
+    "ColumnWarning",
     "ConflictWarning",
     "FewLinksError",
     "GraphError",
@@ -96,6 +98,10 @@ class BlockTooLargeError(LinkspreadError):
 
 class MissingDependencyError(LinkspreadError, ImportError):
     """An optional package is not installed."""
+
+
+class ColumnWarning(UserWarning):
+    """A column is used as a feature, and may be an index, an id, a label or a date."""
 
 
 class ConflictWarning(UserWarning):

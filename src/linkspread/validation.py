@@ -5,6 +5,7 @@ pandas, polars or pyarrow.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -12,13 +13,15 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.exceptions import ViewError
+from linkspread.parameter_checks import naming
+from linkspread.tables import Table, Views, column_names, is_frame, read_frame
 
 __all__ = [
     "as_mapping",
     "check_columns",
     "check_table",
+    "check_varied",
     "check_views",
-    "column_names",
     "per_view",
 ]
 
@@ -28,8 +31,10 @@ SINGLE_VIEW = "X"
 
 
 def check_views(
-    views: Any, ids: Mapping[str, Any] | None = None
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    views: Any,
+    ids: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
+) -> Views:
     """Return the tables and the ids of all views.
 
     Parameters
@@ -37,13 +42,15 @@ def check_views(
     views : mapping from str to table of shape (n, n_features)
         A bare table is one view named "X".
     ids : mapping from str to array-like of shape (n,), default=None
-        Ids of the items; where missing, the index of a pandas DataFrame if it was
-        set, else positions.
+        Ids of the items; where missing, the column `id` of a DataFrame, then the
+        index of pandas if it was set, else positions.
+    columns : mapping from str to list of str, default=None
+        Columns of DataFrames to take, or to leave out with a minus before each name;
+        where missing, the only column of lists, or else all columns of numbers.
 
     Returns
     -------
-    tables : dict from str to ndarray or csr_array of shape (n, n_features)
-    items : dict from str to ids, or to the number of items
+    views : Views
     """
     views = as_mapping(views)
     if not views or not all(isinstance(view, str) for view in views):
@@ -51,21 +58,11 @@ def check_views(
             f"`views` must map names to tables, got the names {list(views)}. "
             'Write {"text": T, "image": I}.'
         )
-    if ids is not None and not isinstance(ids, Mapping):
-        raise ViewError(
-            f"`ids` must map names of views to ids, got {type(ids).__name__}. "
-            f"Write {{{next(iter(views))!r}: ids}}."
-        )
-    ids = dict(ids or {})
-    unknown = [view for view in ids if view not in views]
-    if unknown:
-        raise ViewError(
-            f"`ids` must be for views at hand, {list(views)}, got {unknown}. "
-            "Correct the names."
-        )
-    tables = {view: check_table(table, view=view) for view, table in views.items()}
-    items = {v: _items(views[v], tables[v], ids.get(v), v) for v in views}
-    return tables, items
+    ids = _given_by_view(ids, views, name="ids")
+    columns = _given_by_view(columns, views, name="columns")
+    return Views(
+        {v: _read(own, ids.get(v), columns.get(v), v) for v, own in views.items()}
+    )
 
 
 def as_mapping(views: Any) -> Mapping[str, Any]:
@@ -82,27 +79,8 @@ def as_mapping(views: Any) -> Mapping[str, Any]:
     return views if _is_by_view(views) else {SINGLE_VIEW: views}
 
 
-def column_names(table: Any) -> tuple[str, ...] | None:
-    """Return the names of a DataFrame's columns, or None for any other table.
-
-    Parameters
-    ----------
-    table : array-like, sparse matrix or DataFrame
-
-    Returns
-    -------
-    names : tuple of str or None
-    """
-    if not nw.dependencies.is_into_dataframe(table):
-        return None
-    # pandas allows names that are no strings, which narwhals does not read.
-    if nw.dependencies.is_pandas_dataframe(table):
-        return tuple(map(str, table.columns))
-    return tuple(nw.from_native(table, eager_only=True).columns)
-
-
-def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> None:
-    """Refuse a DataFrame whose columns are not those of the fit, in their order.
+def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> Any:
+    """Return the columns of a DataFrame that a fit used; other tables as they are.
 
     Parameters
     ----------
@@ -111,18 +89,25 @@ def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> No
         Columns of the fit; None if they had no names.
     view : str
         Name of the view, for messages.
+
+    Returns
+    -------
+    table : array-like or sparse matrix of shape (n, n_features)
     """
+    if not is_frame(table):
+        return table
     got = column_names(table)
-    if names is None or got is None or got == names:
-        return
-    if len(got) != len(names):
-        return  # `check_table` tells their number
-    place = next(i for i in range(len(got)) if got[i] != names[i])
-    raise ViewError(
-        f"view {view!r} must have the columns of the fit in the same order, but "
-        f"column {place} is {got[place]!r} and was {names[place]!r}. Rename or "
-        "reorder the columns."
-    )
+    missing = [name for name in names or () if name not in got]
+    if missing:
+        more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
+        raise ViewError(
+            f"view {view!r} must have the columns of the fit, and lacks "
+            f"{', '.join(map(repr, missing[:3]))}{more}, got "
+            f"{', '.join(map(repr, got[:3]))}{', ...' if len(got) > 3 else ''}. Rename "
+            "the columns, or compute the same features."
+        )
+    with naming(view):
+        return read_frame(table, columns=names or (), read_ids=False).values
 
 
 def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
@@ -141,6 +126,8 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
     X : ndarray or csr_array of shape (n, n_features)
         float32 stays, everything else becomes float64.
     """
+    if is_frame(table):
+        table = check_columns(table, None, view=view)
     X = _to_numbers(table, view)
     if X.ndim != 2:
         got = f"shape {X.shape}" if X.ndim else type(table).__name__
@@ -167,6 +154,28 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
     if not np.isfinite(total) and not np.isfinite(values).all():
         raise ViewError(_not_finite(X, view))
     return X
+
+
+def check_varied(X: Any, *, view: str) -> None:
+    """Refuse a table whose rows are all alike: nothing can be learnt from it.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, n_features)
+    view : str
+        Name of the view, for messages.
+    """
+    n_rows = X.shape[0]
+    if n_rows < 2 or _differ(X[[0]], X[[1]]) or _differ(X[[0]], X[[n_rows - 1]]):
+        return
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sparse.issparse(X):
+        low, high = low.toarray(), high.toarray()
+    if np.array_equal(low, high):
+        raise ViewError(
+            f"view {view!r} must have rows that differ, got {n_rows:,} rows that are "
+            "all alike. Check how its features were computed, or leave the view out."
+        )
 
 
 def per_view(value: Any, views: Mapping[str, Any], *, name: str) -> dict[str, Any]:
@@ -201,8 +210,6 @@ def _is_by_view(value: Any) -> bool:
 
 def _to_numbers(table: Any, view: str) -> Any:
     """Return any kind of table as numbers, float32 or float64."""
-    if nw.dependencies.is_into_dataframe(table):
-        table = _from_frame(table, view)
     if sparse.issparse(table):
         X = sparse.csr_array(table)
     else:
@@ -223,27 +230,6 @@ def _to_numbers(table: Any, view: str) -> Any:
     return X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
 
 
-def _from_frame(frame: Any, view: str) -> Array:
-    """Return a DataFrame of numeric columns as an array."""
-    names = list(getattr(frame, "columns", ()))
-    # pyarrow keeps its columns themselves there, and refuses the same name twice later.
-    if nw.dependencies.is_pandas_dataframe(frame) and len(set(names)) < len(names):
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ViewError(
-            f"view {view!r} must have columns of different names, but {repeated!r} "
-            "occurs more than once. Rename it."
-        )
-    native = nw.from_native(frame, eager_only=True)
-    words = [name for name, kind in native.schema.items() if not kind.is_numeric()]
-    words = [name for name in words if native.schema[name] != nw.Boolean]
-    if words:
-        raise ViewError(
-            f"view {view!r} must have numeric columns only, but {words[:3]} are not. "
-            f"Drop them; a column of ids goes into `ids={{{view!r}: ...}}`."
-        )
-    return native.to_numpy()
-
-
 def _parse_numbers(X: Any, view: str) -> Array:
     """Return an array of objects as float64, if they are numbers."""
     try:
@@ -257,12 +243,61 @@ def _parse_numbers(X: Any, view: str) -> Array:
         ) from error
 
 
-def _items(table: Any, X: Any, ids: Any, view: str) -> Any:
-    """Return the ids of a view's items, or their number."""
-    if ids is None and _has_own_index(table):
+def _given_by_view(
+    given: Mapping[str, Any] | None, views: Mapping[str, Any], *, name: str
+) -> dict[str, Any]:
+    """Return what is given for some of the views, and for no others."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ViewError(
+            f"`{name}` must map names of views to {name}, got {type(given).__name__}. "
+            f"Write {{{next(iter(views))!r}: {name}}}."
+        )
+    unknown = [view for view in given or {} if view not in views]
+    if unknown:
+        raise ViewError(
+            f"`{name}` must be for views at hand, {list(views)}, got {unknown}. "
+            "Correct the names."
+        )
+    return dict(given or {})
+
+
+def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
+    """Return the table of one view, with its ids."""
+    if columns is not None:
+        _check_choice(table, columns, view)
+    if is_frame(table):
+        with naming(view):
+            read = read_frame(table, columns=columns or (), read_ids=ids is None)
+    else:
+        read = table if isinstance(table, Table) else Table(table)
+    X = check_table(read.values, view=view)
+    if ids is None and read.ids is None and _has_own_index(table):
         ids = np.asarray(table.index)
+    return replace(
+        read, values=X, ids=_check_ids(read.ids if ids is None else ids, X, view)
+    )
+
+
+def _check_choice(table: Any, columns: Any, view: str) -> None:
+    """Refuse a choice of columns that is no list, or of a table without names."""
+    if not is_frame(table):
+        raise ViewError(
+            f"`columns` must be of a DataFrame, whose columns have names, got "
+            f"{type(table).__name__} for view {view!r}. Take the columns of the array "
+            "itself."
+        )
+    is_list = isinstance(columns, list | tuple)
+    if not is_list or not all(isinstance(name, str) for name in columns):
+        raise ViewError(
+            f"`columns` of view {view!r} must be a list of names, got {columns!r:.60}. "
+            f"Write {{{view!r}: ['a', 'b']}}, or ['-c'] to leave one out."
+        )
+
+
+def _check_ids(ids: Any, X: Any, view: str) -> Any:
+    """Return ids, one for each row, or None."""
     if ids is None:
-        return X.shape[0]
+        return None
     ids = np.asarray(ids)
     if ids.shape != (X.shape[0],):
         got = f"{len(ids):,}" if ids.ndim == 1 else f"shape {ids.shape}"
@@ -281,6 +316,12 @@ def _has_own_index(table: Any) -> bool:
     return index.dtype.kind not in "iu" or not np.array_equal(
         index, np.arange(len(index))
     )
+
+
+def _differ(rows: Any, others: Any) -> bool:
+    """Tell whether two tables of one shape differ anywhere."""
+    different = rows != others
+    return bool(different.nnz if sparse.issparse(different) else np.any(different))
 
 
 def _not_finite(X: Any, view: str) -> str:

@@ -16,11 +16,10 @@ from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.kernels import sampled_products
 from linkspread.links import Items, Links
 from linkspread.validation import (
-    as_mapping,
     check_columns,
     check_table,
+    check_varied,
     check_views,
-    column_names,
     per_view,
 )
 
@@ -74,7 +73,12 @@ class Matching(CrossViewSearch):
         return self
 
     def fit(
-        self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+        self,
+        views: Any,
+        links: Any,
+        *,
+        ids: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
     ) -> Self:
         """Learn vectors for the items of all views that links join.
 
@@ -85,14 +89,22 @@ class Matching(CrossViewSearch):
         links : Links, or mapping from str to labels
             Labels are turned into links by :meth:`Links.from_labels`.
         ids : mapping from str to array-like of shape (n_items,), default=None
-            Ids of the items; where missing, the index of a pandas DataFrame if it
-            was set, else positions.
+            Ids of the items; where missing, the column `id` of a DataFrame, then the
+            index of pandas if it was set, else positions.
+        columns : mapping from str to list of str, default=None
+            Columns of DataFrames to take, or to leave out with a minus before each
+            name.
 
         Returns
         -------
         self : Matching
         """
-        tables, ids = check_views(views, ids)
+        read = check_views(views, ids, columns)
+        read.tell()
+        tables, ids = read.tables, read.ids
+        if not hasattr(self, "graph"):  # which may be given, and the table unused
+            for view, X in tables.items():
+                check_varied(X, view=view)
         items = {view: Items(ids[view], view=view) for view in tables}
         resolved = choose_links(links, tables).resolve(items)
         sides = self._learn(tables, resolved)
@@ -101,7 +113,7 @@ class Matching(CrossViewSearch):
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.sides_ = items, resolved, sides
-        self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
+        self._columns = read.columns
         return self
 
     def transform(self, rows: Any, view: str, *, target: str | None = None) -> Array:
@@ -179,7 +191,7 @@ class Matching(CrossViewSearch):
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         side = self._checked_side(source, target)
-        check_columns(rows, self._columns[source], view=source)
+        rows = check_columns(rows, self._columns[source], view=source)
         return side.embed(check_table(rows, view=source, n_features=side.n_features))
 
     def _vectors_found(self, source: str, target: str) -> Array:

@@ -19,8 +19,8 @@ __all__ = ["gather_options", "read_config", "run_file", "write_toml"]
 
 PLACES = {"view": parse_view, "labels": parse_labels, "links": parse_links}
 PATHS = ("features", "output")
-REPEATED = ("view", "links", "labels", "metric", "graph", "n_neighbors", "alpha",
-            "kernel")  # fmt: skip
+REPEATED = ("view", "columns", "links", "labels", "metric", "graph", "n_neighbors",
+            "alpha", "kernel")  # fmt: skip
 # What a file says of itself; nothing depends on it.
 ABOUT = ("command", "version")
 

@@ -17,6 +17,7 @@ from linkspread.cli.asking import Store, console, plain, tell
 from linkspread.cli.config import gather_options, run_file
 from linkspread.cli.fit_judgements import take_up_judged
 from linkspread.cli.inputs import (
+    ColumnsOption,
     FeaturesOption,
     IdColumnOption,
     Inputs,
@@ -54,10 +55,11 @@ from linkspread.cli.sharded import (
 )
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.plan import FitPlan, plan_fit
+from linkspread.exceptions import ColumnWarning
 from linkspread.links.counts import count_links
 from linkspread.progress import format_seconds
 
-__all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit"]
+__all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit", "tell_columns"]
 
 ConfigOption = Annotated[
     Path | None,
@@ -70,6 +72,7 @@ OF_THE_CALL = ("overwrite", "dry_run", "quiet", "scheduler", "shards", "store")
 
 def run_fit(
     view: ViewOption = None,
+    columns: ColumnsOption = None,
     features: FeaturesOption = None,
     links: LinksOption = None,
     labels: LabelsOption = None,
@@ -135,8 +138,9 @@ def run_fit(
             told = fit_in_shards(
                 choose_model(options, inputs), inputs, scheduler, folder
             )
-            inputs.notes.append(told)
-            _tell_notes([] if quiet else inputs.notes)
+            if not quiet:
+                _tell_notes([*inputs.notes, told])
+                tell_columns(inputs)
             return
         inputs, pairs = _take_up(folder, store, inputs)
         step("Fitting")
@@ -147,6 +151,7 @@ def run_fit(
         notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
     if not quiet:
         _tell_notes([*inputs.notes, *notes, *model.report_.inexact(model.tol)])
+        tell_columns(inputs)
         _tell_fit(model, folder, seconds)
 
 
@@ -158,6 +163,13 @@ def quiet_steps(n_steps: int, *, quiet: bool) -> Iterator[Callable[[str], None]]
         return
     with step_bar(n_steps, lines=True) as step:
         yield step
+
+
+def tell_columns(inputs: Inputs) -> None:
+    """Print which columns of each view are features."""
+    out = console()
+    for view, table in inputs.tables.items():
+        out.print(plain(f"{view}: {table}"), soft_wrap=True)
 
 
 def _take_up(
@@ -181,14 +193,16 @@ def _fit(
     """Fit the model; what it warns of becomes a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        model, ids = choose_model(options, inputs), inputs.ids
+        # The notes have these already, with the option to type.
+        warnings.simplefilter("ignore", ColumnWarning)
+        model = choose_model(options, inputs)
         if scheduler is None:
-            model.fit(inputs.views, inputs.links, ids=ids)
+            model.fit(inputs.tables, inputs.links)
         else:
-            given = model, inputs.views, inputs.links
+            given = model, inputs.tables, inputs.links
             with cluster.connect(scheduler) as client:
                 shared = shared_folder(folder)
-                cluster.fit(*given, client=client, ids=ids, folder=shared)
+                cluster.fit(*given, client=client, folder=shared)
     inputs.notes.extend(dict.fromkeys(str(own.message) for own in caught))
     return model
 
@@ -196,12 +210,13 @@ def _fit(
 def _tell_plan(options: Mapping[str, Any], inputs: Inputs, folder: Path) -> None:
     """Print what a fit would do, and what it would take."""
     model = choose_model(options, inputs)
-    plan = plan_fit(model, inputs.views, inputs.links, ids=inputs.ids)
+    plan = plan_fit(model, inputs.tables, inputs.links)
     _tell_notes(inputs.notes)
     out = console()
     out.print("Nothing is written. The fit would have:")
-    for view, (n_items, n_features) in plan.sizes.items():
-        out.print(plain(f"  {view}: {n_items:,} items, {n_features:,} features"))
+    for view, table in inputs.tables.items():
+        told = f"  {view}: {table.shape[0]:,} items, {table}"
+        out.print(plain(told), soft_wrap=True)
     for count in count_links(plan.links):
         out.print(plain(f"  {count}"))
     chosen = {n: v for n, v in options.items() if n in model.get_params(deep=False)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from linkspread.exceptions import LinkspreadError
 
-__all__ = ["Place", "parse_labels", "parse_links", "parse_view"]
+__all__ = ["Place", "parse_columns", "parse_labels", "parse_links", "parse_view"]
 
 # A colon parts columns from a file only after one of these: C:\pairs.csv is a path.
 FILE = re.compile(r"(?P<path>.+?\.(?:npy|npz|parquet|csv|tsv))(?::(?P<columns>.+))?",
@@ -41,7 +41,7 @@ class Place:
 
 
 def parse_view(text: str) -> Place:
-    """Return the place of a view: ``name=PATH``, ``name=PATH:columns``."""
+    """Return the place of a view: ``name=PATH``, ``name=PATH.npz:key``."""
     name, sign, rest = text.partition("=")
     if not sign or not name.strip() or not rest:
         raise LinkspreadError(
@@ -49,6 +49,18 @@ def parse_view(text: str) -> Place:
             "--view text=text.parquet."
         )
     return _place((name.strip(),), rest)
+
+
+def parse_columns(text: str) -> tuple[str, list[str]]:
+    """Return a view and columns of its table: ``name=a,b`` or ``name=-c,-d``."""
+    view, _, rest = str(text).partition("=")
+    columns = [name.strip() for name in rest.split(",") if name.strip()]
+    if not view.strip() or not columns:
+        raise LinkspreadError(
+            f"`--columns` must be a view and its columns, got {text!r:.60}. Write "
+            "--columns text=f0,f1, or --columns text=-year to leave one out."
+        )
+    return view.strip(), columns
 
 
 def parse_labels(text: str) -> Place:

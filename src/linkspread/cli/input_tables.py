@@ -1,9 +1,8 @@
 """The table of one view: .npy, .npz, .parquet, .csv, or a features folder."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -11,48 +10,31 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from linkspread.cli.input_columns import read_frame
+from linkspread.cli.input_columns import read_columns_file
 from linkspread.cli.input_places import Place
 from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.tables import Table
 from linkspread.validation import check_table
 
-__all__ = ["ViewTable", "naming_file", "read_features", "read_view"]
+__all__ = ["WITH_COLUMNS", "naming_file", "read_features", "read_view"]
 
-Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class ViewTable:
-    """What a file says of a view.
-
-    Attributes
-    ----------
-    values : ndarray or csr_array of shape (n_items, n_features)
-    ids : ndarray of shape (n_items,), or None
-        None where items are known by their row.
-    labels : ndarray of str of shape (n_items,), or None
-        Empty where unknown.
-    metric : str, or None
-        The distance that suits the values, where that is known.
-    left_out : tuple of str
-        Columns that are neither features nor ids nor labels.
-    """
-
-    values: Any
-    ids: Array | None = None
-    labels: Array | None = None
-    metric: str | None = None
-    left_out: tuple[str, ...] = ()
+WITH_COLUMNS = (".parquet", ".csv", ".tsv")
 
 
 def read_view(
-    place: Place, *, id_column: str | None = None, label_column: str | None = None
-) -> ViewTable:
+    place: Place,
+    *,
+    columns: Sequence[str] = (),
+    id_column: str | None = None,
+    label_column: str | None = None,
+) -> Table:
     """Read the table of a view.
 
     Parameters
     ----------
     place : Place
+    columns : sequence of str, default=()
+        Columns to take, or to leave out with a minus before each name.
     id_column : str, default=None
         Column of the ids; None takes `id` where there is one, else rows are counted.
     label_column : str, default=None
@@ -60,9 +42,10 @@ def read_view(
 
     Returns
     -------
-    table : ViewTable
+    table : Table
     """
     view, path = place.views[0], place.path
+    _check_choice(place, columns)
     if path.is_dir():
         return _from_features(place)
     if path.suffix.lower() not in READERS:
@@ -77,7 +60,7 @@ def read_view(
             f"{str(path)!r}. Correct the path."
         )
     with naming_file(path):
-        table = READERS[path.suffix.lower()](place, id_column, label_column)
+        table = READERS[path.suffix.lower()](place, columns, id_column, label_column)
         check_table(table.values, view=view)
     return table
 
@@ -99,7 +82,26 @@ def naming_file(path: Path) -> Iterator[None]:
         raise type(error)(f"{path}: {error}") from error
 
 
-def _from_features(place: Place) -> ViewTable:
+def _check_choice(place: Place, columns: Sequence[str]) -> None:
+    """Refuse a choice of columns, or of an array, where there is none."""
+    view, kind = place.views[0], place.path.suffix.lower()
+    if place.columns and kind != ".npz":
+        chosen = ",".join(place.columns)
+        remedy = f"Choose columns with --columns {view}={chosen}"
+        raise ViewError(
+            "a colon must stand before the array of an .npz file and nowhere else, "
+            f"got {chosen!r} after that of {place.path.name!r}. "
+            f"{remedy if kind in WITH_COLUMNS else 'Leave it out'}."
+        )
+    if columns and kind not in WITH_COLUMNS:
+        raise ViewError(
+            f"`--columns` must be of a table with names, a {', '.join(WITH_COLUMNS)} "
+            f"file, got {','.join(columns)!r} for view {view!r} in "
+            f"{place.path.name!r}. Leave it out."
+        )
+
+
+def _from_features(place: Place) -> Table:
     """Return one view of a features folder."""
     view, features = place.views[0], read_features(place.path)
     if view not in features.views:
@@ -107,36 +109,31 @@ def _from_features(place: Place) -> ViewTable:
             f"{place.path} must have the view {view!r}, and has "
             f"{', '.join(map(repr, features.views))}. Use one of these names."
         )
-    return ViewTable(
+    return Table(
         features.views[view],
-        np.asarray(features.ids[view]),
-        features.labels.get(view),
-        features.metrics.get(view),
+        ids=np.asarray(features.ids[view]),
+        labels=features.labels.get(view),
+        metric=features.metrics.get(view),
     )
 
 
-def _from_npy(place: Place, *_: Any) -> ViewTable:
+def _from_npy(place: Place, *_: Any) -> Table:
     """Return an array that numpy saved."""
-    if place.columns:
-        raise ViewError(
-            "an .npy file has no columns to choose from, got "
-            f"{', '.join(place.columns)!r} after the colon. Leave it out."
-        )
-    return ViewTable(_load(place.path))
+    return Table(_load(place.path))
 
 
-def _from_npz(place: Place, id_column: str | None, _: Any) -> ViewTable:
+def _from_npz(place: Place, _: Any, id_column: str | None, __: Any) -> Table:
     """Return an array of an archive, or a sparse matrix that scipy saved."""
     arrays = _load(place.path)
     with arrays:
         keys = list(arrays.files)
         if {"format", "shape"} <= set(keys):
-            return ViewTable(sparse.csr_array(sparse.load_npz(place.path)))
+            return Table(sparse.csr_array(sparse.load_npz(place.path)))
         id_key = id_column or "id"
         key = _choose_key(keys, place.columns, id_key)
         with _numpy_errors():
             ids = arrays[id_key] if id_key in keys else None
-            return ViewTable(arrays[key], ids)
+            return Table(arrays[key], ids=ids)
 
 
 def _choose_key(keys: list[str], wanted: tuple[str, ...], id_key: str) -> str:
@@ -181,25 +178,16 @@ def _numpy_errors() -> Iterator[None]:
         ) from error
 
 
-def _from_frame(
-    place: Place, id_column: str | None, label_column: str | None
-) -> ViewTable:
+def _from_columns(place: Place, columns: Sequence[str], *names: str | None) -> Table:
     """Return the columns of a parquet or CSV file."""
-    frame = read_frame(
-        place.path,
-        columns=place.columns,
-        id_column=id_column,
-        label_column=label_column,
-    )
-    return ViewTable(
-        frame.values, frame.ids, frame.labels, left_out=tuple(frame.left_out)
+    id_column, label_column = names
+    return read_columns_file(
+        place.path, columns=columns, id_column=id_column, label_column=label_column
     )
 
 
-READERS: dict[str, Callable[..., ViewTable]] = {
+READERS: dict[str, Callable[..., Table]] = {
     ".npy": _from_npy,
     ".npz": _from_npz,
-    ".parquet": _from_frame,
-    ".csv": _from_frame,
-    ".tsv": _from_frame,
+    **dict.fromkeys(WITH_COLUMNS, _from_columns),
 }

@@ -1,5 +1,6 @@
 """Views, links and labels that a command is given, read and checked."""
 
+import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,21 @@ import typer
 
 from linkspread.cli.input_labels import read_labels
 from linkspread.cli.input_links import JudgedTable, read_judged, tell_unsure
-from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
-from linkspread.cli.input_tables import ViewTable, read_features, read_view
+from linkspread.cli.input_places import (
+    Place,
+    parse_columns,
+    parse_labels,
+    parse_links,
+    parse_view,
+)
+from linkspread.cli.input_tables import read_features, read_view
 from linkspread.exceptions import ConflictWarning, LinkError, LinkspreadError, ViewError
 from linkspread.links import Items, Links
 from linkspread.storage import PairColumns
+from linkspread.tables import Table, tell_doubts
 
 __all__ = [
+    "ColumnsOption",
     "FeaturesOption",
     "IdColumnOption",
     "Inputs",
@@ -33,16 +42,22 @@ __all__ = [
     "read_inputs",
 ]
 
-# Columns that are named where some are left out.
-N_SHOWN = 5
-
 ViewOption = Annotated[
     list[str] | None,
     typer.Option(
         "--view",
         metavar="NAME=PATH",
-        help="A view: .npy, .npz:key, .parquet, .csv or a features folder; "
-        "PATH:col1,col2 chooses columns. Once for each view.",
+        help="A view: .npy, .npz:key, .parquet, .csv or a features folder. Once for "
+        "each view.",
+    ),
+]
+ColumnsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME=COLUMNS",
+        help="Columns of a view's table: text=f0,f1 takes these, text=-year,-shop "
+        "leaves these out. Once for each view.",
     ),
 ]
 FeaturesOption = Annotated[
@@ -101,32 +116,37 @@ class Inputs:
 
     Attributes
     ----------
-    views : dict from str to ndarray or csr_array of shape (n_items, n_features)
-    ids : dict from str to ndarray of shape (n_items,)
-        Of the views whose items have ids of their own.
+    tables : dict from str to Table
+        Features and ids of each view.
     judged : list of JudgedTable
         The tables of pairs, as they go into the store.
     known : list of Links
         What labels say, and matched items.
-    metrics : dict from str to str
-        The distance that suits a view, where that is known.
     notes : list of str
         What a person should know of how the files were read.
     """
 
-    views: dict[str, Any]
-    ids: dict[str, Any]
+    tables: dict[str, Table]
     judged: list[JudgedTable] = field(default_factory=list)
     known: list[Links] = field(default_factory=list)
-    metrics: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def views(self) -> dict[str, Any]:
+        """The features of each view, ndarray or csr_array."""
+        return {view: table.values for view, table in self.tables.items()}
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """The distance that suits a view, where that is known."""
+        return {v: table.metric for v, table in self.tables.items() if table.metric}
 
     @property
     def items(self) -> dict[str, Items]:
         """The items of each view."""
         return {
-            view: Items(self.ids.get(view, X.shape[0]), view=view)
-            for view, X in self.views.items()
+            view: Items(t.shape[0] if t.ids is None else t.ids, view=view)
+            for view, t in self.tables.items()
         }
 
     @property
@@ -149,7 +169,7 @@ def read_inputs(options: Mapping[str, Any]) -> Inputs:
     Parameters
     ----------
     options : mapping from str to object
-        `view`, `features`, `links`, `labels`, `label_column`, `id_column`,
+        `view`, `columns`, `features`, `links`, `labels`, `label_column`, `id_column`,
         `must_above`, `skip_unknown` and `matched`, as typed; paths are taken from the
         current folder.
 
@@ -158,10 +178,8 @@ def read_inputs(options: Mapping[str, Any]) -> Inputs:
     inputs : Inputs
     """
     tables = _read_tables(options)
-    views = {view: table.values for view, table in tables.items()}
-    ids = {view: t.ids for view, t in tables.items() if t.ids is not None}
-    metrics = {view: t.metric for view, t in tables.items() if t.metric}
-    inputs = Inputs(views, ids, metrics=metrics, notes=_left_out(tables))
+    told = [tell_doubts(t, v, leave_out=_leave_out) for v, t in tables.items()]
+    inputs = Inputs(tables, notes=[note for note in told if note])
     items = inputs.items
     reading = {name: options.get(name) for name in ("must_above", "skip_unknown")}
     inputs.judged.extend(
@@ -200,7 +218,7 @@ def join_judged(judged: Sequence[JudgedTable]) -> Links:
         return sum(parts[1:], start=parts[0])
 
 
-def _read_tables(options: Mapping[str, Any]) -> dict[str, ViewTable]:
+def _read_tables(options: Mapping[str, Any]) -> dict[str, Table]:
     """Read the table of each view."""
     places = [parse_view(text) for text in options.get("view", ())]
     if options.get("features"):
@@ -214,13 +232,35 @@ def _read_tables(options: Mapping[str, Any]) -> dict[str, ViewTable]:
             f"each view must be given once, got {got}. Write --view text=text.parquet "
             "--view image=image.npy, or --features FOLDER."
         )
-    columns = {name: options.get(name) for name in ("id_column", "label_column")}
-    return {place.views[0]: read_view(place, **columns) for place in places}
+    chosen = _read_choices(options.get("columns", ()), names)
+    named = {name: options.get(name) for name in ("id_column", "label_column")}
+    return {
+        name: read_view(place, columns=chosen[name], **named)
+        for name, place in zip(names, places, strict=True)
+    }
+
+
+def _read_choices(given: Sequence[str], views: list[str]) -> dict[str, list[str]]:
+    """Return the columns that are chosen for each view."""
+    chosen: dict[str, list[str]] = {view: [] for view in views}
+    for view, columns in map(parse_columns, given):
+        if view not in chosen:
+            raise LinkspreadError(
+                f"`--columns` must be of a view at hand, {', '.join(map(repr, views))}"
+                f", got {view!r}. Correct the name."
+            )
+        chosen[view] += columns
+    return chosen
+
+
+def _leave_out(view: str, names: list[str]) -> str:
+    """Return what leaves columns out on the command line."""
+    return shlex.join(["--columns", f"{view}={','.join(names)}"])
 
 
 def _gather_labels(
     options: Mapping[str, Any],
-    tables: Mapping[str, ViewTable],
+    tables: Mapping[str, Table],
     items: Mapping[str, Items],
     notes: list[str],
 ) -> dict[str, np.ndarray]:
@@ -276,18 +316,6 @@ def _match(items: Mapping[str, Items]) -> Links:
 def _shared(one: Items, other: Items) -> list[str]:
     """Return the ids that two views share, as texts."""
     return np.intersect1d(one.ids.astype(str), other.ids.astype(str)).tolist()
-
-
-def _left_out(tables: Mapping[str, ViewTable]) -> list[str]:
-    """Say which columns of the tables are no features."""
-    notes = []
-    for view, table in tables.items():
-        if table.left_out:
-            more = len(table.left_out) - N_SHOWN
-            names = ", ".join(map(repr, table.left_out[:N_SHOWN]))
-            rest = f" and {more:,} more" if more > 0 else ""
-            notes.append(f"view {view!r} leaves out {names}{rest}.")
-    return notes
 
 
 def _told(judged: Sequence[JudgedTable]) -> list[str]:

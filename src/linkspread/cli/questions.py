@@ -8,9 +8,10 @@ import numpy as np
 
 from linkspread.cli.asking import check_items, choose_views
 from linkspread.cli.input_places import parse_view
-from linkspread.cli.input_tables import ViewTable, read_view
+from linkspread.cli.input_tables import WITH_COLUMNS, read_view
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.exceptions import LinkspreadError, UnknownItemError, ViewError
+from linkspread.tables import Table
 
 __all__ = ["Asked", "Question", "read_limit", "read_questions"]
 
@@ -74,7 +75,11 @@ def read_questions(
         return _new_content(folder, model, asked, source, target)
     source, target = choose_views(model, source, target, asked.id)
     if asked.query_file is not None:
-        table = read_view(parse_view(f"{source}={asked.query_file}"))
+        place = parse_view(f"{source}={asked.query_file}")
+        # Shards do not know the names of their columns.
+        known = getattr(model, "_columns", {}).get(source) or ()
+        named = place.path.suffix.lower() in WITH_COLUMNS
+        table = read_view(place, columns=known if named else ())
         return source, target, _row_questions(table, asked.row)
     check_items(model, source, asked.id, option="--id")
     return source, target, [Question(item, {"id": item}) for item in asked.id]
@@ -105,7 +110,7 @@ def _ids_of(word: str, option: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _row_questions(table: ViewTable, rows: tuple[str, ...]) -> list[Question]:
+def _row_questions(table: Table, rows: tuple[str, ...]) -> list[Question]:
     """Return the rows of a table as queries, all or some."""
     names = [] if table.ids is None else [str(own) for own in table.ids]
     n_rows = table.values.shape[0]

@@ -1,11 +1,12 @@
 """Models in shards on the command line: fitted by a cluster, searched here."""
 
+import warnings
 from pathlib import Path
 
 from linkspread import cluster
 from linkspread.cli.inputs import Inputs
 from linkspread.estimators import LinkSpreading
-from linkspread.exceptions import LinkspreadError
+from linkspread.exceptions import ColumnWarning, LinkspreadError
 
 __all__ = ["check_shards_output", "fit_in_shards", "shared_folder"]
 
@@ -61,13 +62,14 @@ def fit_in_shards(
             "`--shards` must be written by the workers of a cluster, and no "
             "`--scheduler` was given. Add its address, or leave --shards out."
         )
-    with cluster.connect(scheduler) as client:
+    with cluster.connect(scheduler) as client, warnings.catch_warnings():
+        # The notes have these already, with the option to type.
+        warnings.simplefilter("ignore", ColumnWarning)
         sharded = cluster.fit_shards(
             model,
-            inputs.views,
+            inputs.tables,
             inputs.links,
             client=client,
-            ids=inputs.ids,
             output=folder,
             folder=shared_folder(folder),
         )

@@ -1,5 +1,6 @@
 """``linkspread tune``: parameters by cross-validation on the links there are."""
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,8 +10,9 @@ from rich.table import Table
 
 from linkspread.cli.asking import AsJson, console, plain, tell, write_json
 from linkspread.cli.config import gather_options
-from linkspread.cli.fit import ConfigOption, QuietOption, quiet_steps
+from linkspread.cli.fit import ConfigOption, QuietOption, quiet_steps, tell_columns
 from linkspread.cli.inputs import (
+    ColumnsOption,
     FeaturesOption,
     IdColumnOption,
     Inputs,
@@ -31,7 +33,11 @@ from linkspread.cli.parameters import (
     choose_model,
     read_value,
 )
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
+from linkspread.exceptions import (
+    ColumnWarning,
+    LinkspreadError,
+    MissingDependencyError,
+)
 from linkspread.progress import format_seconds
 from linkspread.report.figures import draw_curve
 from linkspread.selection import Tuning, tune
@@ -51,6 +57,7 @@ def _tried(help: str) -> Any:
 
 def run_tune(
     view: ViewOption = None,
+    columns: ColumnsOption = None,
     features: FeaturesOption = None,
     links: LinksOption = None,
     labels: LabelsOption = None,
@@ -107,6 +114,7 @@ def run_tune(
     if as_json:
         write_json(_document(tuning))
     elif not quiet:
+        tell_columns(inputs)
         _print(tuning)
 
 
@@ -116,15 +124,17 @@ def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
     fixed["objective"] = options.get("objective", "spread")
     seed = {"random_state": options["seed"]} if "seed" in options else {}
     names = ("n_splits", "n_repeats", "protocol", "folds")
-    return tune(
-        inputs.views,
-        inputs.links,
-        _grid(options),
-        model=choose_model(fixed, inputs),
-        ids=inputs.ids,
-        **{name: options[name] for name in names if name in options},
-        **seed,
-    )
+    with warnings.catch_warnings():
+        # The notes have these already, with the option to type.
+        warnings.simplefilter("ignore", ColumnWarning)
+        return tune(
+            inputs.tables,
+            inputs.links,
+            _grid(options),
+            model=choose_model(fixed, inputs),
+            **{name: options[name] for name in names if name in options},
+            **seed,
+        )
 
 
 def _grid(options: Mapping[str, Any]) -> Any:

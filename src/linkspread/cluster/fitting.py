@@ -94,7 +94,7 @@ def fit(
     session = Session(client, verbose=model.verbose)
     given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
     with open_fit(model, session, views, links, **given) as opened:
-        _ClusterFit(opened.builder).run(opened.items)
+        _ClusterFit(opened.builder, opened.told).run(opened.items)
     model.cluster_report_ = ClusterReport(opened.expected, session.usage())
     announce(str(model.cluster_report_.usage), verbose=model.verbose)
     return model
@@ -107,13 +107,15 @@ class _ClusterFit:
     ----------
     builder : GraphBuilder
         With the model, the workers, the views and the links.
+    told : dict from str to str
+        Which columns of each view are used.
     """
 
-    def __init__(self, builder: GraphBuilder) -> None:
+    def __init__(self, builder: GraphBuilder, told: dict[str, str]) -> None:
         self.builder, self.model = builder, builder.model
         self.opened, self.links = builder.opened, builder.links
         self.alphas = check_alphas(self.model.alpha, self.opened.chunked)
-        self.report = FitReport()
+        self.report = FitReport(columns=told)
 
     def run(self, items: Mapping[str, Items]) -> None:
         """Fit, and keep everything only when all of it is there."""

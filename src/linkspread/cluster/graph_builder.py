@@ -30,11 +30,14 @@ class OpenedFit(NamedTuple):
     builder : GraphBuilder
     items : dict from str to Items
     expected : ClusterPlan
+    told : dict from str to str
+        Which columns of each view are used.
     """
 
     builder: "GraphBuilder"
     items: dict[str, Items]
     expected: ClusterPlan
+    told: dict[str, str]
 
 
 @contextmanager
@@ -72,8 +75,9 @@ def open_fit(
         resolved = choose_links(links, opened.chunked).resolve(items)
         expected = plan_of(model, opened.chunked, resolved, session.n_workers)
         builder = GraphBuilder(model, session, opened, resolved, method)
+        told = opened.tell(verbose=model.verbose)
         announce(str(expected), verbose=model.verbose)
-        yield OpenedFit(builder, items, expected)
+        yield OpenedFit(builder, items, expected, told)
 
 
 class GraphBuilder:

@@ -24,7 +24,8 @@ from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import SeparableFilter, separate
 from linkspread.propagation.lowrank import widest_basis
-from linkspread.validation import as_mapping
+from linkspread.tables import is_frame
+from linkspread.validation import as_mapping, check_views
 
 __all__ = ["ClusterPlan", "plan", "plan_of"]
 
@@ -110,10 +111,11 @@ def plan(
     check_parameters(model)
     n_workers = check_count(n_workers, name="n_workers", remedy="One is enough.")
     tables = {view: _shaped(own, view) for view, own in as_mapping(views).items()}
-    items = {
-        view: Items((ids or {}).get(view, own.shape[0]), view=view)
-        for view, own in tables.items()
-    }
+    items = {}
+    for view, own in tables.items():
+        known = (ids or {}).get(view)
+        known = getattr(own, "ids", None) if known is None else known
+        items[view] = Items(own.shape[0] if known is None else known, view=view)
     return plan_of(model, tables, choose_links(links, tables).resolve(items), n_workers)
 
 
@@ -264,6 +266,8 @@ def _functions(separable: SeparableFilter) -> tuple[int, int]:
 
 def _shaped(view: Any, name: str) -> Any:
     """Return something with the shape and the precision of a view."""
+    if is_frame(view):
+        return check_views({name: view}).read[name]
     if isinstance(view, ChunkedView) or (
         hasattr(view, "shape") and hasattr(view, "dtype")
     ):

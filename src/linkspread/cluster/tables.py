@@ -11,10 +11,12 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.cluster.session import Session
+from linkspread.cluster.view_files import read_ids
 from linkspread.cluster.views import ChunkedView, open_view
 from linkspread.exceptions import LinkspreadError, ViewError
 from linkspread.progress import format_bytes
-from linkspread.validation import as_mapping, check_views, column_names
+from linkspread.tables import Table, Views
+from linkspread.validation import as_mapping, check_varied, check_views
 
 __all__ = ["OpenViews", "check_files", "open_views"]
 
@@ -29,15 +31,28 @@ class OpenViews:
     ----------
     chunked : dict from str to ChunkedView
     ids : dict from str to ids, or to the number of items
-    tables : dict from str to ndarray
+    read : Views
         Those that were given as tables in memory.
-    columns : dict from str to tuple of str or None
     """
 
     chunked: dict[str, ChunkedView]
     ids: dict[str, Any]
-    tables: dict[str, Array]
-    columns: dict[str, tuple[str, ...] | None]
+    read: Views
+
+    @property
+    def tables(self) -> dict[str, Array]:
+        """The tables in memory."""
+        return self.read.tables
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...] | None]:
+        """The names of the columns that are used; None where they have none."""
+        return {view: self.read.columns.get(view) for view in self.chunked}
+
+    def tell(self, *, verbose: bool) -> dict[str, str]:
+        """Say which columns are used, and warn of those that may be no features."""
+        on_disk = {view: str(Table(own)) for view, own in self.chunked.items()}
+        return on_disk | self.read.tell(verbose=verbose)
 
     def table(self, view: str) -> Array:
         """Return the whole table of a view, mapped from the disk where it can be.
@@ -84,7 +99,10 @@ def open_views(
     _check_names(views, ids)
     tables = {v: own for v, own in views.items() if not _is_on_disk(own)}
     given = {v: own for v, own in ids.items() if v in tables}
-    checked, items = check_views(tables, given) if tables else ({}, {})
+    read = check_views(tables, given) if tables else Views({})
+    checked, items = read.tables, read.ids
+    for view, X in checked.items():
+        check_varied(X, view=view)
     with tempfile.TemporaryDirectory(dir=folder, prefix="linkspread-") as written:
         chunked = {
             view: _write(checked[view], view, Path(written, f"view-{i}.npy"))
@@ -96,8 +114,7 @@ def open_views(
             view: items[view] if view in items else _items(own, ids.get(view))
             for view, own in chunked.items()
         }
-        columns = {v: column_names(tables[v]) if v in tables else None for v in views}
-        yield OpenViews(chunked, items, checked, columns)
+        yield OpenViews(chunked, items, read)
 
 
 def check_files(session: Session, views: Mapping[str, ChunkedView]) -> None:
@@ -167,6 +184,8 @@ def _write(X: Any, view: str, path: Path) -> ChunkedView:
 def _items(view: ChunkedView, ids: Any) -> Any:
     """Return the ids of a view's items, or their number."""
     n_items = view.shape[0]
+    if ids is None:
+        ids = read_ids(list(dict.fromkeys(view.files)))
     if ids is None:
         return n_items
     ids = np.asarray(ids)

@@ -8,7 +8,7 @@ import numpy as np
 from linkspread.exceptions import require
 from linkspread.validation import check_table
 
-__all__ = ["KINDS", "ZARR", "read_chunk", "survey_file"]
+__all__ = ["KINDS", "ZARR", "read_chunk", "read_ids", "survey_file"]
 
 Array = np.ndarray
 
@@ -73,10 +73,32 @@ def read_chunk(path: str, origin: int, n_rows: int, *, name: str) -> Any:
     return np.load(path, mmap_mode="r")[origin : origin + n_rows]
 
 
+def read_ids(files: list[str]) -> Array | None:
+    """Return the column `id` of parquet files; None where one has none.
+
+    Parameters
+    ----------
+    files : list of str
+
+    Returns
+    -------
+    ids : ndarray of shape (n_rows,) or None
+    """
+    if not all(file.endswith(".parquet") for file in files):
+        return None
+    opened = [_parquet(file) for file in files]
+    if not all("id" in file.schema_arrow.names for file in opened):
+        return None
+    parts = [file.read(columns=["id"]).column("id").to_pylist() for file in opened]
+    return np.array([item for part in parts for item in part])
+
+
 def _survey_parquet(file: Path) -> tuple[list, int, Any]:
     """Return the row groups of a parquet file, its columns and its precision."""
     opened = _parquet(file)
-    first = check_table(next(opened.iter_batches(batch_size=1)), view=file.name)
+    batch = next(opened.iter_batches(batch_size=1))
+    arrow = require("pyarrow", extra="tables", purpose="reading parquet")
+    first = check_table(arrow.Table.from_batches([batch]), view=file.name)
     groups = [opened.metadata.row_group(k) for k in range(opened.num_row_groups)]
     chunks = [(k, group.num_rows) for k, group in enumerate(groups) if group.num_rows]
     return chunks, first.shape[1], first.dtype.type

@@ -29,7 +29,7 @@ from linkspread.retrieval.explanation_members import MemberSide, explain_members
 from linkspread.retrieval.explanation_pairs import PairTerm, explain_pairs
 from linkspread.retrieval.explanation_shares import Parts, join_parts, make_split
 from linkspread.retrieval.explanation_spread import explain_spread
-from linkspread.validation import check_table
+from linkspread.validation import check_columns, check_table
 
 __all__ = ["Explaining"]
 
@@ -89,6 +89,8 @@ class Explaining:
             remedy = "None names all."
             n_links = check_count(n_links, name="n_links", remedy=remedy)
         i = _read_source(source_item, self.items_[source])
+        if i.position is None:
+            i = Asked(None, check_columns(i.rows, self._columns[source], view=source))
         j = _read_target(target_item, self.items_[target])
         found = np.array([j])
         if i.position is None:

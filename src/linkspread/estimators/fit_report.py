@@ -84,10 +84,13 @@ class FitReport:
     ----------
     graphs : dict from str to GraphReport
     spreads : dict from pairs of str to SpreadReport
+    columns : dict from str to str
+        Which columns of each view are used, and which are left out.
     """
 
     graphs: dict[str, GraphReport] = field(default_factory=dict)
     spreads: dict[tuple[str, str], SpreadReport] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
 
     def inexact(self, tol: float) -> list[str]:
         """Say which scores are less exact than `tol`, and how much so."""
@@ -99,7 +102,8 @@ class FitReport:
         ]
 
     def __str__(self) -> str:
-        lines = [
+        lines = [f"{view}: {told}" for view, told in self.columns.items()]
+        lines += [
             f"{view}: {g.n_items:,} items, {g.n_edges:,} edges, "
             f"{g.mean_degree:.1f} neighbours each, {g.n_isolated:,} isolated, "
             f"{format_seconds(g.seconds)}"

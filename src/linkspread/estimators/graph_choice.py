@@ -17,7 +17,7 @@ from linkspread.graphs.table_memory import known
 from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.links import Links
 from linkspread.parameter_checks import naming
-from linkspread.validation import check_table, per_view
+from linkspread.validation import check_table, check_varied, per_view
 
 __all__ = [
     "GivenGraph",
@@ -97,6 +97,8 @@ def choose_graphs(
         with naming(view):
             _check_choice(n_items=tables[view].shape[0], **chosen)
             _check_links(chosen["graph"], links, view)
+        if _is_named(chosen["graph"]) and _is_at_hand(tables[view]):
+            check_varied(tables[view], view=view)
     return choices
 
 
@@ -200,9 +202,19 @@ def similarities(fitted: Any, rows: Any, *, view: str) -> sparse.csr_array:
         return normalize_rows(fitted.extend(rows), degrees)
 
 
+def _is_named(graph: Any) -> bool:
+    """Tell whether a graph is built from the table of its view."""
+    return isinstance(graph, str) and graph in GRAPHS
+
+
+def _is_at_hand(table: Any) -> bool:
+    """Tell a table from one of which only the shape is here."""
+    return isinstance(table, np.ndarray) or sparse.issparse(table)
+
+
 def _is_repeatable(graph: Any) -> bool:
     """Tell whether a graph depends on its table and parameters alone."""
-    return isinstance(graph, str) and graph in GRAPHS and graph not in CONSTRAINED
+    return _is_named(graph) and graph not in CONSTRAINED
 
 
 def _check_choice(
@@ -248,7 +260,7 @@ def _build(
     graph: Any, X: Any, context: GraphContext, parameters: dict[str, Any]
 ) -> Any:
     """Choose by kind: a name, a function, a matrix."""
-    if isinstance(graph, str) and graph in GRAPHS:
+    if _is_named(graph):
         return GRAPHS[graph](X, context, **parameters)
     if isinstance(graph, str):
         return GivenGraph(X)

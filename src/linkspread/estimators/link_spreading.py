@@ -39,17 +39,12 @@ from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.links import Items
 from linkspread.propagation.rows import ScoreRows
-from linkspread.validation import (
-    as_mapping,
-    check_columns,
-    check_views,
-    column_names,
-)
+from linkspread.validation import check_columns, check_views
 
 __all__ = ["LinkSpreading"]
 
 Array = np.ndarray
-Ids = Mapping[str, Any] | None
+ByView = Mapping[str, Any] | None
 
 
 class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearch):
@@ -128,7 +123,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
     spreads_ : dict from pairs of str to Spread, SpreadRows or FittedPair
         What makes the scores of two views.
     report_ : FitReport
-        Sizes, degrees, ranks, errors and times.
+        Columns that are used, sizes, degrees, ranks, errors and times.
     choice_ : str
         Of objective="auto": what was chosen, in a few sentences.
     loo_error_ : dict
@@ -195,20 +190,28 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     @on_own_backend
     def fit(
-        self, views: Any, links: Any, *, ids: Ids = None, unknown: str = "raise"
+        self,
+        views: Any,
+        links: Any,
+        *,
+        ids: ByView = None,
+        columns: ByView = None,
+        unknown: str = "raise",
     ) -> "LinkSpreading":
         """Build the graphs of all views and spread the links over them.
 
         Parameters
         ----------
         views : mapping from str to table of shape (n_items, n_features)
-            Arrays, sparse matrices or DataFrames; sizes may differ between views. A
-            bare table is one view named "X".
+            Arrays, sparse matrices or DataFrames; a bare table is one view named "X".
         links : Links, or mapping from str to labels
             Labels are turned into links by :meth:`Links.from_labels`.
         ids : mapping from str to array-like of shape (n_items,), default=None
-            Ids of the items; where missing, the index of a pandas DataFrame if it
-            was set, else positions.
+            Ids of the items; where missing, the column `id` of a DataFrame, then the
+            index of pandas if it was set, else positions.
+        columns : mapping from str to list of str, default=None
+            Columns of DataFrames to take, or to leave out with a minus before each
+            name; where missing, the only column of lists, or all numeric ones.
         unknown : {"raise", "skip"}, default="raise"
             What to do with links of items that no view has; see :meth:`Links.resolve`.
 
@@ -217,12 +220,14 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         self : LinkSpreading
         """
         check_parameters(self)
-        tables, ids = check_views(views, ids)
+        read = check_views(views, ids, columns)
+        tables, ids = read.tables, read.ids
         items = {view: Items(ids[view], view=view) for view in tables}
         resolved = choose_links(links, tables).resolve(items, unknown=unknown)
         choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
         announce_plan(self, tables, choices, resolved, alphas)
+        told = read.tell(verbose=self.verbose)
         graphs, reports = build_graphs(
             tables,
             choices,
@@ -236,7 +241,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         )
         normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
         objective = choose_objective(self, tables, resolved, graphs, normalized, alphas)
-        report, spreads = FitReport(graphs=reports), {}
+        report, spreads = FitReport(graphs=reports, columns=told), {}
         for pair in linked_pairs(resolved, tables):
             spreads[pair], report.spreads[pair] = _make_scores(objective, *pair)
         # Kept only now, so that a fit that fails leaves an earlier one whole.
@@ -244,13 +249,19 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
         self.spreads_: dict[tuple[str, str], Any] = spreads
         self.report_, self._objective = report, objective
-        self._columns = {v: column_names(t) for v, t in as_mapping(views).items()}
+        self._columns = read.columns
         self._tell()
         return self
 
     @classmethod
     def tuned(
-        cls, views: Any, links: Any, *, ids: Ids = None, unknown: str = "raise"
+        cls,
+        views: Any,
+        links: Any,
+        *,
+        ids: ByView = None,
+        columns: ByView = None,
+        unknown: str = "raise",
     ) -> "LinkSpreading":
         """Fit with everything chosen by what the links say of each other.
 
@@ -259,6 +270,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         views : mapping from str to table of shape (n_items, n_features)
         links : Links, or mapping from str to labels
         ids : mapping from str to array-like of shape (n_items,), default=None
+        columns : mapping from str to list of str, default=None
         unknown : {"raise", "skip"}, default="raise"
             All as for :meth:`fit`.
 
@@ -275,10 +287,10 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         >>> model.search(7, source="text", target="image", n_results=3)[0].shape
         (3,)
         """
-        tables, _ = check_views(views, ids)
+        read = check_views(views, ids, columns).read
         # A view may have fewer items than a graph has neighbours by default.
-        model = cls(objective="auto", n_neighbors=fitting_neighbors(tables))
-        return model.fit(views, links, ids=ids, unknown=unknown)
+        model = cls(objective="auto", n_neighbors=fitting_neighbors(read))
+        return model.fit(read, links, unknown=unknown)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
@@ -311,7 +323,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         found = self._vectors(source, target)
-        check_columns(rows, self._columns[source], view=source)
+        rows = check_columns(rows, self._columns[source], view=source)
         return self._objective.embed(found, rows, source)
 
     def _vectors_found(self, source: str, target: str) -> Array:
@@ -327,7 +339,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         return spread if isinstance(spread, ScoreRows) else None
 
     def _similarities(self, rows: Any, view: str) -> Any:
-        check_columns(rows, self._columns[view], view=view)
+        rows = check_columns(rows, self._columns[view], view=view)
         return self._objective.similarities(rows, view)
 
     @on_own_backend

@@ -17,6 +17,7 @@ from linkspread.exceptions import GraphError, LinkError, LinkspreadError, ViewEr
 from linkspread.graphs import NeighborGraph, normalize
 from linkspread.links import Items, Links
 from linkspread.links.growth import grow_links, keep_items
+from linkspread.tables import Table
 from linkspread.validation import check_columns, check_table, per_view
 
 __all__ = ["LiveItems"]
@@ -196,10 +197,11 @@ class LiveItems:
                     f"{view!r} is one: its table was not kept. Fit again."
                 )
         ids = {view: own.ids for view, own in self.items_.items() if own.has_ids}
-        columns = self._columns
-        self.fit(tables, self.links_, ids=ids)  # type: ignore[attr-defined]
-        self._columns = columns
-        return self
+        known = {
+            view: Table(X, self._columns[view], chosen=True)
+            for view, X in tables.items()
+        }
+        return self.fit(known, self.links_, ids=ids)  # type: ignore[attr-defined]
 
     def _known_items(self, view: str) -> Items:
         """Return the items of a view, which must be one of the fit."""
@@ -220,7 +222,7 @@ class LiveItems:
                 f"items can be added only to a view with graph='knn', and {view!r} has "
                 "another. Fit again with all items."
             )
-        check_columns(rows, self._columns[view], view=view)
+        rows = check_columns(rows, self._columns[view], view=view)
         return check_table(rows, view=view, n_features=graph.n_features_in_)
 
     def _renew(

@@ -84,7 +84,10 @@ class LiveLinks:
         check_is_fitted(self)
         kept = copy.copy(self)
         kept.spreads_ = dict(self.spreads_)
-        kept.report_ = FitReport(dict(self.report_.graphs), dict(self.report_.spreads))
+        report = self.report_
+        kept.report_ = FitReport(
+            dict(report.graphs), dict(report.spreads), report.columns
+        )
         kept._objective = _aside(self._objective)
         return kept
 
@@ -114,7 +117,7 @@ class LiveLinks:
     def _warn_of_shortcuts(self, links: Links) -> None:
         """Warn where first links of two views replace what others say of them."""
         for between, _ in links.pair_tables:
-            if self.links_.connects(*between):
+            if between[0] == between[1] or self.links_.connects(*between):
                 continue
             chain = find_chain(self.links_, self.view_names_, *between)
             if chain is not None:

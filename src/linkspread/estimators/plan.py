@@ -73,7 +73,12 @@ class FitPlan:
 
 
 def plan_fit(
-    model: Any, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+    model: Any,
+    views: Any,
+    links: Any,
+    *,
+    ids: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
 ) -> FitPlan:
     """Return what a fit would take, without fitting; input is checked as by a fit.
 
@@ -84,6 +89,7 @@ def plan_fit(
     views : mapping from str to table of shape (n_items, n_features)
     links : Links, or mapping from str to labels
     ids : mapping from str to array-like of shape (n_items,), default=None
+    columns : mapping from str to list of str, default=None
 
     Returns
     -------
@@ -99,8 +105,9 @@ def plan_fit(
     ((90, 32), True)
     """
     check_parameters(model)
-    tables, ids = check_views(views, ids)
-    items = {view: Items(ids[view], view=view) for view in tables}
+    read = check_views(views, ids, columns)
+    tables = read.tables
+    items = {view: Items(own, view=view) for view, own in read.ids.items()}
     resolved = choose_links(links, tables).resolve(items)
     choices = choose_graphs(model, tables, resolved)
     alphas = check_alphas(model.alpha, tables)

@@ -148,13 +148,13 @@ def _misfits(model: Any) -> Iterator[str]:
 
 
 def _columns_fit(model: Any) -> bool:
-    """Tell whether names of columns are as many as there are columns."""
+    """Tell whether names of columns are as many as there are features, or one."""
     if set(model._columns) != set(model.view_names_):
         return False
     return all(
         names is None
         or isinstance(graph := model.graphs_[view], GivenGraph)
-        or len(names) == graph.n_features_in_
+        or len(names) in (1, graph.n_features_in_)  # a column of lists, or all
         for view, names in model._columns.items()
     )
 

@@ -324,6 +324,7 @@ STORED_GRAPHS = (
         {
             "graphs": mapping(instance(GraphReport)),
             "spreads": mapping(instance(SpreadReport), keys=PAIR),
+            "columns": mapping(TEXT),
         },
     ),
 )

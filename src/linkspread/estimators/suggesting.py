@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.link_choice import check_reachable
+from linkspread.estimators.link_choice import check_linked
 from linkspread.estimators.queries import choose_positions
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
@@ -90,7 +90,7 @@ class Suggesting:
         check_count(
             random_state, name="random_state", remedy="The default is 0.", at_least=0
         )
-        check_reachable(self.links_, self.view_names_, source, target)
+        check_linked(self.links_, self.view_names_, source, target)
         i, j = suggest(
             self._open_pairs(source, target, queries, exclude),
             n,
@@ -130,7 +130,7 @@ class Suggesting:
             What was judged before is counted as known, labels are not.
         """
         check_is_fitted(self)
-        check_reachable(self.links_, self.view_names_, source, target)
+        check_linked(self.links_, self.view_names_, source, target)
         positions = (
             self.items_[source].positions(source_ids, what="`source_ids`"),
             self.items_[target].positions(target_ids, what="`target_ids`"),

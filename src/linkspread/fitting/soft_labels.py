@@ -73,7 +73,7 @@ def soften_labels(
             f"{classifier!r:.60}. None is logistic regression."
         )
     cv = check_count(cv, name="cv", remedy="The default is 5.", at_least=2)
-    tables, _ = check_views(views, None)
+    tables = check_views(views).tables
     known = {view: _check_labels(labels[view], tables, view) for view in labels}
     n_classes = 1 + max(int(own.max(initial=-1)) for own in known.values())
     soft = {}

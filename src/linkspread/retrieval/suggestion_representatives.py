@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from linkspread.fitting.nystrom import leading_features
-from linkspread.graphs import normalize
+from linkspread.graphs.normalize import normalize
 
 __all__ = ["choose_representatives", "diffusion_features"]
 

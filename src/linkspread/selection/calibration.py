@@ -5,6 +5,7 @@ fold of the links is scored by a model fitted to the other folds, and a rising c
 fitted to what was scored and what is known.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,12 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import FewLinksError, LinkspreadError
+from linkspread.exceptions import ColumnWarning, FewLinksError, LinkspreadError
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count
 from linkspread.selection.folds import LabelFolds, item_trials, link_trials
 from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
-from linkspread.validation import check_views
+from linkspread.validation import as_mapping, check_columns, check_views
 
 __all__ = ["ScoreCalibration", "calibrate"]
 
@@ -116,11 +117,18 @@ def calibrate(
     check_is_fitted(model)
     check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
     ids = {view: items.ids for view, items in model.items_.items() if items.has_ids}
-    tables, _ = check_views(views, ids)
+    views = {
+        view: check_columns(own, model._columns.get(view), view=view)
+        for view, own in as_mapping(views).items()
+    }
+    tables = check_views(views, ids).tables
     trials = _make_trials(
         model.links_, tables, (source, target), n_splits, random_state
     )
-    scored = [_score(clone(model), trial, ids, random_state) for trial in trials]
+    with warnings.catch_warnings():
+        # The fit of the model itself has told of its columns.
+        warnings.simplefilter("ignore", ColumnWarning)
+        scored = [_score(clone(model), trial, ids, random_state) for trial in trials]
     scores, is_must = (np.concatenate(part) for part in zip(*scored, strict=True))
     scale = _scale(model, source, target)
     curve, base_rate = _fit_curve(scores, is_must), float(is_must.mean())

@@ -1,6 +1,7 @@
 """Choose parameters by cross-validation over two views or more."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from sklearn.base import clone
 
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.link_choice import choose_links
-from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.exceptions import ColumnWarning, LinkError, LinkspreadError
 from linkspread.graphs.table_memory import remember_tables
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
@@ -26,6 +27,7 @@ from linkspread.selection.grids import (
 from linkspread.selection.questions import Trial
 from linkspread.selection.runners import choose_runner
 from linkspread.selection.tuning import Tuning
+from linkspread.tables import Views
 from linkspread.validation import check_views
 
 __all__ = ["DEFAULT_GRID", "tune"]
@@ -55,6 +57,7 @@ def tune(
     protocol: str = "transductive",
     folds: str = "auto",
     ids: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
     random_state: int = 0,
     verbose: bool = False,
 ) -> Tuning:
@@ -86,7 +89,8 @@ def tune(
         Hide labels of items and search among these, or hold out judged pairs and
         tell must from cannot; "auto" takes items where there are labels.
     ids : mapping from str to array-like of shape (n_items,), default=None
-        As for :meth:`LinkSpreading.fit`.
+    columns : mapping from str to list of str, default=None
+        Both as for :meth:`LinkSpreading.fit`.
     random_state : int, default=0
     verbose : bool, default=False
         Show how far it is.
@@ -107,14 +111,18 @@ def tune(
     """
     start = time.perf_counter()
     model = check_model(LinkSpreading() if model is None else model)
+    read = check_views(views, ids, columns)
+    read.tell(verbose=verbose)
     trials = _make_trials(
-        views, links, ids, n_splits, n_repeats, protocol, folds, random_state
+        read, links, n_splits, n_repeats, protocol, folds, random_state
     )
     stages = refine_stages(_default_grid(trials) if grid is None else grid)
     chosen: Parameters = {}
     tried: list[Parameters] = []
     scores: list[Array] = []
-    with remember_tables():
+    with remember_tables(), warnings.catch_warnings():
+        # The whole views were told of; each fold would tell it again.
+        warnings.simplefilter("ignore", ColumnWarning)
         for stage in stages:
             check_names(stage, model)
             settings = [chosen | setting for setting in expand_grid(stage)]
@@ -127,9 +135,8 @@ def tune(
 
 
 def _make_trials(
-    views: Any,
+    read: Views,
     links: Any,
-    ids: Mapping[str, Any] | None,
     n_splits: int,
     n_repeats: int,
     protocol: str,
@@ -141,8 +148,8 @@ def _make_trials(
     check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
     check_count(n_repeats, name="n_repeats", remedy="The default is 1.")
     _check_choice(folds, FOLDS, "folds")
-    tables, ids = check_views(views, ids)
-    items = {view: Items(ids[view], view=view) for view in tables}
+    tables = read.tables
+    items = {view: Items(own, view=view) for view, own in read.ids.items()}
     resolved: Links = choose_links(links, tables).resolve(items)
     has_labels = any(resolved.memberships(view) is not None for view in tables)
     if folds == "items" and not has_labels:
