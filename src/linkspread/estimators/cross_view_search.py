@@ -16,6 +16,7 @@ from linkspread.estimators.queries import (
     read_queries,
 )
 from linkspread.estimators.score_blocks import check_block
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
 from linkspread.parameter_checks import check_count
 from linkspread.retrieval import ItemIndex, choose_method
@@ -62,6 +63,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         """Return the vectors with which some items of `target` are found."""
         return self._vectors_found(source, target)[positions]
 
+    @on_own_threads
     def search(
         self,
         queries: Any,
@@ -122,6 +124,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         ids = self.items_[target].ids[found]
         return (ids[0], scores[0]) if wanted.single else (ids, scores)
 
+    @on_own_threads
     def index(self, source: str, target: str, *, method: str = "auto") -> ItemIndex:
         """Make the items of a view ready to be found, before the first search.
 
@@ -153,6 +156,7 @@ class CrossViewSearch(BaseEstimator, ABC):
                 kept[source, target] = index
         return index
 
+    @on_own_threads
     def scores(
         self,
         source: str,
@@ -194,6 +198,7 @@ class CrossViewSearch(BaseEstimator, ABC):
             vectors = self._vectors_of_fitted(i, source, target)
         return vectors @ self._vectors_found_at(j, source, target).T
 
+    @on_own_threads
     def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
         """Return the vectors of all items of two views.
 
@@ -215,6 +220,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         everyone = np.arange(self.items_[source].n_items)
         return self._vectors_of_fitted(everyone, source, target), found
 
+    @on_own_threads
     def embed(self, queries: Any, *, source: str, target: str) -> Array:
         """Return the vectors with which queries search, as for a store of vectors.
 

@@ -38,6 +38,7 @@ from linkspread.estimators.suggesting import Suggesting
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
 from linkspread.validation import (
     as_mapping,
@@ -109,7 +110,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
     tol : float, default=1e-6
         Relative error allowed for the scores.
     n_jobs : int, default=None
-        Threads for the graphs; None uses all cores.
+        Threads of all that the model computes, also in searches and changes; None
+        uses all cores, and one for the products of a few thousand items.
     verbose : bool, default=False
         Show what is expected and how far it is.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
@@ -193,6 +195,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         self.backend = backend
 
     @on_own_backend
+    @on_own_threads
     def fit(
         self, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
     ) -> "LinkSpreading":
@@ -247,7 +250,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
 
     @classmethod
     def tuned(
-        cls, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
+        cls, views: Any, links: Any, *, ids: Any = None, n_jobs: int | None = None
     ) -> "LinkSpreading":
         """Fit with everything chosen by what the links say of each other.
 
@@ -257,6 +260,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         links : Links, or mapping from str to labels
         ids : mapping from str to array-like of shape (n_items,), default=None
             All as for :meth:`fit`.
+        n_jobs : int, default=None
+            As for the class.
 
         Returns
         -------
@@ -274,8 +279,10 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         tables, _ = check_views(views, ids)
         # A view may have fewer items than a graph has neighbours by default.
         n_neighbors = fitting_neighbors(tables)
-        return cls(objective="auto", n_neighbors=n_neighbors).fit(views, links, ids=ids)
+        model = cls(objective="auto", n_neighbors=n_neighbors, n_jobs=n_jobs)
+        return model.fit(views, links, ids=ids)
 
+    @on_own_threads
     def scores(
         self,
         source: str,

@@ -15,6 +15,7 @@ from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import check_alphas
 from linkspread.exceptions import GraphError, LinkspreadError, ViewError
 from linkspread.graphs import NeighborGraph, normalize
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
 from linkspread.links.growth import grow_links
 from linkspread.validation import check_columns, check_table, per_view
@@ -37,6 +38,7 @@ class LiveItems:
     _objective: Any
     _columns: dict[str, Any]
 
+    @on_own_threads
     def add_items(self, view: str, rows: Any, *, ids: Any = None) -> Any:
         """Take up new items of a view, which can be found, and linked, from then on.
 
@@ -73,6 +75,7 @@ class LiveItems:
         X = _stack(_table_of(self.graphs_[view]), table)
         return self._renew(view, X, changed, items)
 
+    @on_own_threads
     def update_items(self, view: str, rows: Any, *, ids: Any) -> Any:
         """Give items of a view other features; their links stay.
 
@@ -102,6 +105,7 @@ class LiveItems:
         X = X.tocsr() if sparse.issparse(X) else X
         return self._renew(view, X, changed, self.items_[view])
 
+    @on_own_threads
     def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
         """Return how far graphs are from those that a fit would build now.
 
