@@ -28,13 +28,14 @@ LINES = [
     {"links"},
     {"solvers"},
     {"kernels", "storage"},
-    {"validation", "tables", "parameter_checks", "exceptions", "progress"},
+    {"validation", "tables", "parameter_checks", "cores", "exceptions", "progress"},
 ]
 GROUND = LINES[-1]
 # Neighbours on one line that may be imported, in this direction only.
 NEIGHBOURS = {
     ("baselines", "estimators"),
     ("cli", "web"),
+    ("cores", "exceptions"),
     ("parameter_checks", "exceptions"),
     ("progress", "exceptions"),
     ("selection", "baselines"),

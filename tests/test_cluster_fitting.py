@@ -12,10 +12,11 @@ import linkspread as ls
 from cluster_cases import largest_difference, local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
-from linkspread.cluster import products, session
+from linkspread.cluster import fitting, products, session
+from linkspread.cores import count_threads
 from linkspread.exceptions import GraphError, LinkspreadError, ViewError
 from linkspread.fitting import labels, view_kernels
-from linkspread.kernels.threads import count_threads
+from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
 
 @pytest.fixture(scope="module")
@@ -292,10 +293,28 @@ def test_a_scheduler_that_does_not_answer_is_told(monkeypatch):
             pass
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_a_task_has_the_threads_of_its_worker_and_no_more(client, monkeypatch):
     assert client.submit(session.worker_threads).result() == 1
     assert session.worker_threads() is None
-    asked = numba.get_num_threads, partial(count_threads, None)
+    asked = numba.get_num_threads, partial(count_threads, None), largest_blas
     assert [session.alone(ask)() for ask in asked] == [ask() for ask in asked]
     monkeypatch.setattr(session, "worker_threads", lambda: 1)
-    assert [session.alone(ask)() for ask in asked] == [1, 1]
+    assert [session.alone(ask)() for ask in asked] == [1, 1, 1]
+
+
+def largest_blas():
+    return max(blas_threads())
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_jobs_are_the_threads_of_this_machine(case, client, monkeypatch):
+    seen = []
+
+    def run(fit, items):
+        seen.extend([count_threads(None), largest_blas()])
+
+    monkeypatch.setattr(fitting._ClusterFit, "run", run)
+    model = ls.LinkSpreading(n_neighbors=5, n_jobs=1)
+    cluster.fit(model, *case, client=client)
+    assert seen == [1, 1]

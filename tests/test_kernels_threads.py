@@ -6,11 +6,11 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info
 
+from linkspread.cores import count_threads
 from linkspread.kernels import small_loops
 from linkspread.kernels.threads import (
     SMALL_ENTRIES,
     SMALL_LOOP,
-    count_threads,
     few_cores,
     small_algebra,
 )

@@ -13,7 +13,8 @@ from linkspread.baselines.side import Side
 from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.link_choice import check_linked, choose_links
 from linkspread.exceptions import LinkError, LinkspreadError
-from linkspread.kernels import sampled_products
+from linkspread.kernels import sampled_products, small_loops
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items, Links
 from linkspread.validation import (
     check_columns,
@@ -72,6 +73,7 @@ class Matching(CrossViewSearch):
         self._memory = memory
         return self
 
+    @on_own_threads
     def fit(
         self,
         views: Any,
@@ -161,7 +163,9 @@ class Matching(CrossViewSearch):
         j, cols = np.unique(cols, return_inverse=True)
         left, left_scale = queries.unscaled_of(i)
         right, right_scale = self._side(target, source).unscaled_of(j)
-        scores = sampled_products(*map(np.ascontiguousarray, (left, right)), rows, cols)
+        left, right = map(np.ascontiguousarray, (left, right))
+        with small_loops(len(rows) * left.shape[1]):
+            scores = sampled_products(left, right, rows, cols)
         return scores * left_scale[rows] * right_scale[cols]
 
     @abstractmethod

@@ -69,7 +69,9 @@ Balance = Annotated[
 ]
 Rank = Annotated[int | None, typer.Option(help="Largest length of the vectors.")]
 Tol = Annotated[float | None, typer.Option(help="Relative error of the scores.")]
-Jobs = Annotated[int | None, typer.Option("--n-jobs", help="Threads for the graphs.")]
+Jobs = Annotated[
+    int | None, typer.Option("--n-jobs", help="Threads; all cores if left out.")
+]
 
 
 def choose_model(options: Mapping[str, Any], inputs: Inputs) -> LinkSpreading:

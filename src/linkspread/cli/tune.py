@@ -28,6 +28,7 @@ from linkspread.cli.inputs import (
 from linkspread.cli.parameters import (
     PARAMETERS,
     Graph,
+    Jobs,
     Metric,
     Objective,
     choose_model,
@@ -85,6 +86,7 @@ def run_tune(
         str | None, typer.Option(help="What is held out: auto, items or links.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the folds, 0.")] = None,
+    n_jobs: Jobs = None,
     output: Annotated[
         Path | None,
         typer.Option(help="All settings as .csv or .parquet, figures beside it."),

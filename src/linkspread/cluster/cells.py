@@ -14,6 +14,7 @@ import numpy as np
 from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.views import ChunkedView
+from linkspread.cores import count_threads
 from linkspread.exceptions import GraphError, MissingDependencyError
 from linkspread.graphs.approximate import (
     LEAST_ITEMS,
@@ -28,7 +29,6 @@ from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import exact_sums, resolve_metric
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
-from linkspread.kernels.threads import count_threads
 
 __all__ = ["BlockCells", "build_cells", "choose_search", "look_up", "sample_rows"]
 

@@ -16,6 +16,7 @@ from linkspread.cluster.model_parts import (
 from linkspread.cluster.planning import ClusterPlan
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.session import Session, Usage
+from linkspread.cores import count_threads
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
 from linkspread.estimators.link_choice import linked_pairs
@@ -26,6 +27,7 @@ from linkspread.estimators.parameters import (
 )
 from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.exceptions import LinkspreadError
+from linkspread.kernels.threads import few_cores
 from linkspread.links import Items
 from linkspread.parameter_checks import naming
 from linkspread.progress import announce
@@ -93,7 +95,8 @@ def fit(
     check_supported(model)
     session = Session(client, verbose=model.verbose)
     given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
-    with open_fit(model, session, views, links, **given) as opened:
+    opening = open_fit(model, session, views, links, **given)
+    with few_cores(count_threads(model.n_jobs)), opening as opened:
         _ClusterFit(opened.builder, opened.told).run(opened.items)
     model.cluster_report_ = ClusterReport(opened.expected, session.usage())
     announce(str(model.cluster_report_.usage), verbose=model.verbose)

@@ -16,6 +16,7 @@ from linkspread.estimators.queries import (
     read_queries,
 )
 from linkspread.exceptions import BlockTooLargeError
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
 from linkspread.parameter_checks import check_count, check_name
 from linkspread.progress import format_bytes
@@ -74,6 +75,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         """Return the vectors with which some items of `target` are found."""
         return self._vectors_found(source, target)[positions]
 
+    @on_own_threads
     def search(
         self,
         queries: Any,
@@ -142,6 +144,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         ids = self.items_[target].ids[found]
         return (ids[0], scores[0]) if wanted.single else (ids, scores)
 
+    @on_own_threads
     def index(self, source: str, target: str, *, method: str = "auto") -> ItemIndex:
         """Make the items of a view ready to be found, before the first search.
 
@@ -173,6 +176,7 @@ class CrossViewSearch(BaseEstimator, ABC):
                 kept[source, target] = index
         return index
 
+    @on_own_threads
     def scores(
         self,
         source: str,
@@ -213,6 +217,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         _check_block(len(i), len(j), like.dtype, max_bytes)
         return self._block(i, j, source, target)
 
+    @on_own_threads
     def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
         """Return the vectors of all items of two views.
 
@@ -234,6 +239,7 @@ class CrossViewSearch(BaseEstimator, ABC):
         everyone = np.arange(self.items_[source].n_items)
         return self._vectors_of_fitted(everyone, source, target), found
 
+    @on_own_threads
     def embed(self, queries: Any, *, source: str, target: str) -> Array:
         """Return the vectors with which queries search, as for a store of vectors.
 

@@ -19,6 +19,7 @@ from linkspread.estimators.spread_objective import SpreadObjective
 from linkspread.exceptions import LinkspreadError
 from linkspread.fitting.embeddings import Changed, Joined
 from linkspread.fitting.fitted_pair import FittedPair, PairEmbedding
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
 from linkspread.parameter_checks import check_count
 from linkspread.retrieval.explanation import Explanation
@@ -39,6 +40,7 @@ Array = np.ndarray
 class Explaining:
     """What a fitted model says of single scores; a part of LinkSpreading."""
 
+    @on_own_threads
     def explain(
         self: Any,
         source_item: Any,

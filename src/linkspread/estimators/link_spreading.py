@@ -37,6 +37,7 @@ from linkspread.estimators.saving import save_model
 from linkspread.estimators.suggesting import Suggesting
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
 from linkspread.propagation.rows import ScoreRows
 from linkspread.validation import check_columns, check_views
@@ -105,7 +106,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
     tol : float, default=1e-6
         Relative error allowed for the scores.
     n_jobs : int, default=None
-        Threads for the graphs; None uses all cores.
+        Threads of all that the model computes, also in searches and changes; None
+        uses all cores, and one for the products of a few thousand items.
     verbose : bool, default=False
         Show what is expected and how far it is.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
@@ -189,6 +191,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         self.backend = backend
 
     @on_own_backend
+    @on_own_threads
     def fit(
         self,
         views: Any,
@@ -262,6 +265,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         ids: ByView = None,
         columns: ByView = None,
         unknown: str = "raise",
+        n_jobs: int | None = None,
     ) -> "LinkSpreading":
         """Fit with everything chosen by what the links say of each other.
 
@@ -273,6 +277,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         columns : mapping from str to list of str, default=None
         unknown : {"raise", "skip"}, default="raise"
             All as for :meth:`fit`.
+        n_jobs : int, default=None
+            As for the class.
 
         Returns
         -------
@@ -289,7 +295,8 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         """
         read = check_views(views, ids, columns).read
         # A view may have fewer items than a graph has neighbours by default.
-        model = cls(objective="auto", n_neighbors=fitting_neighbors(read))
+        n_neighbors = fitting_neighbors(read)
+        model = cls(objective="auto", n_neighbors=n_neighbors, n_jobs=n_jobs)
         return model.fit(read, links, unknown=unknown)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -15,6 +15,7 @@ from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import check_alphas
 from linkspread.exceptions import GraphError, LinkError, LinkspreadError, ViewError
 from linkspread.graphs import NeighborGraph, normalize
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items, Links
 from linkspread.links.growth import grow_links, keep_items
 from linkspread.tables import Table
@@ -38,6 +39,7 @@ class LiveItems:
     _objective: Any
     _columns: dict[str, Any]
 
+    @on_own_threads
     def add_items(self, view: str, rows: Any, *, ids: Any = None) -> Any:
         """Take up new items of a view, which can be found, and linked, from then on.
 
@@ -75,6 +77,7 @@ class LiveItems:
         links = grow_links(self.links_, {**self.items_, view: items})
         return self._renew(view, items, links, lambda own: own.renew(X, changed))
 
+    @on_own_threads
     def update_items(self, view: str, rows: Any, *, ids: Any) -> Any:
         """Give items of a view other features; their links stay.
 
@@ -160,6 +163,7 @@ class LiveItems:
             self._columns = {**self._columns, view: None}  # they named the items
         return self
 
+    @on_own_threads
     def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
         """Return how far graphs are from those that a fit would build now.
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.link_choice import find_chain
 from linkspread.exceptions import LinkError
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Links
 
 __all__ = ["LiveLinks"]
@@ -25,6 +26,7 @@ class LiveLinks:
     view_names_: tuple[str, ...]
     _objective: Any
 
+    @on_own_threads
     def add_links(self, links: Any) -> Any:
         """Take up further judged pairs, without another fit.
 
@@ -56,6 +58,7 @@ class LiveLinks:
         check_is_fitted(self)
         return self._relink(self.links_ + self._single_pairs(links, "added"))
 
+    @on_own_threads
     def remove_links(self, links: Any) -> Any:
         """Take back judged pairs, without another fit.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.cores import count_threads
 from linkspread.estimators.graph_choice import choose_graphs
 from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.estimators.link_choice import (
@@ -15,6 +16,7 @@ from linkspread.estimators.link_choice import (
 )
 from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.graphs.cost import code_cost, knn_cost
+from linkspread.kernels.threads import few_cores
 from linkspread.links import Items, LinkMatrix, Links, as_link_matrix
 from linkspread.progress import announce, format_bytes, format_seconds
 from linkspread.propagation.cost import propagation_cost
@@ -111,7 +113,8 @@ def plan_fit(
     resolved = choose_links(links, tables).resolve(items)
     choices = choose_graphs(model, tables, resolved)
     alphas = check_alphas(model.alpha, tables)
-    return _plan(model, tables, choices, resolved, alphas)
+    with few_cores(count_threads(model.n_jobs)):
+        return _plan(model, tables, choices, resolved, alphas)
 
 
 def announce_plan(

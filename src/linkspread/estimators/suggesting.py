@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.link_choice import check_linked
 from linkspread.estimators.queries import choose_positions
+from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
 from linkspread.retrieval.suggestion import suggest
@@ -37,6 +38,7 @@ class Suggesting:
     view_names_: tuple[str, ...]
     _block: Any
 
+    @on_own_threads
     def suggest_pairs(
         self,
         n: int,
@@ -100,6 +102,7 @@ class Suggesting:
         )
         return self.items_[source].ids[i], self.items_[target].ids[j]
 
+    @on_own_threads
     def expected_gains(
         self,
         source_ids: Any,

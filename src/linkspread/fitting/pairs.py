@@ -16,7 +16,7 @@ from linkspread.fitting.nystrom import has_features, kernel_directions
 from linkspread.fitting.ridge import RidgeFit, solve_dense
 from linkspread.fitting.ridge_by_products import solve_most
 from linkspread.fitting.view_kernels import DENSE_ITEMS, ViewKernel
-from linkspread.kernels import pair_products, sampled_products
+from linkspread.kernels import pair_products, sampled_products, small_loops
 from linkspread.links.balance import Balance
 
 __all__ = ["PairFit", "Term", "fit_pairs", "pair_targets"]
@@ -198,14 +198,17 @@ def _multiply_whole(
     """Return the entries of K_x C K_y at the pairs, whose values are C."""
     # Pairs come sorted by rows, as a CSR matrix has them.
     starts = np.searchsorted(i, np.arange(len(left.matrix) + 1))
-    return pair_products(left.matrix, right.matrix, i, j, starts, values)
+    with small_loops(len(i) * (len(left.matrix) + len(right.matrix))):
+        return pair_products(left.matrix, right.matrix, i, j, starts, values)
 
 
 def _multiply(left: _Side, right: _Side, i: Array, j: Array, values: Array) -> Array:
     """Return the same where a side has features."""
     shape = (len(left.matrix), len(right.matrix))
     C = sparse.csr_array((values, (i, j)), shape=shape)
-    return sampled_products(*_factors(left, C, right), i, j)
+    one, other = _factors(left, C, right)
+    with small_loops(len(i) * one.shape[1]):
+        return sampled_products(one, other, i, j)
 
 
 def _factors(left: _Side, C: sparse.csr_array, right: _Side) -> tuple[Array, Array]:

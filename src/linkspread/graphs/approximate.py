@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from linkspread.cores import count_threads
 from linkspread.exceptions import GraphError, MissingDependencyError, require
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
-from linkspread.kernels.threads import count_threads, map_blocks
+from linkspread.kernels.threads import map_blocks
 from linkspread.progress import format_seconds, track
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "approximate_neighbors",
     "check_method",
     "choose_method",
+    "limit_faiss",
     "load_faiss",
     "metric_obstacle",
 ]
@@ -254,7 +256,7 @@ class Cells:
         rng = np.random.default_rng(SEED)
         n_trained = min(n_items, max(64 * self.n_cells, 4096))
         trained = np.sort(rng.choice(n_items, n_trained, replace=False))
-        with _limit(self.faiss, self.n_threads):
+        with limit_faiss(self.faiss, self.n_threads):
             self.cells.train(self.rows[trained])
             self.cells.add(self.rows)
 
@@ -302,7 +304,7 @@ class Cells:
     def _try(self, queries: np.ndarray, sample: np.ndarray, exact: np.ndarray) -> float:
         """Return the recall of a sample with the settings as they are."""
         self.cells.nprobe = self.n_probed
-        with _limit(self.faiss, self.n_threads):
+        with limit_faiss(self.faiss, self.n_threads):
             return _recall(self._search_block(queries, sample)[1], exact)
 
     def search(
@@ -338,7 +340,7 @@ class Cells:
     def _by_cell(self) -> np.ndarray:
         """Return the items of one cell after those of another."""
         # Queries of one cell have candidates in common, which then are in the cache.
-        with _limit(self.faiss, self.n_threads):
+        with limit_faiss(self.faiss, self.n_threads):
             cells = self.cells.quantizer.search(self.rows, 1)[1]
         return np.argsort(cells.ravel(), kind="stable")
 
@@ -346,7 +348,7 @@ class Cells:
         self, queries: np.ndarray, rows: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Search a block in one thread, as every block has a thread of its own."""
-        with _limit(self.faiss, 1):
+        with limit_faiss(self.faiss, 1):
             return self._search_block(queries, rows)
 
     def _search_block(
@@ -365,7 +367,7 @@ class Cells:
 
 
 @contextmanager
-def _limit(faiss: ModuleType, n_threads: int) -> Iterator[None]:
+def limit_faiss(faiss: ModuleType, n_threads: int) -> Iterator[None]:
     """Let faiss use so many threads when called from this one."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(n_threads)

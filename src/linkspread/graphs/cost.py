@@ -6,9 +6,9 @@
 True
 """
 
+from linkspread.cores import count_threads
 from linkspread.graphs.neighbors import ITEM_TILE, QUERY_TILE
 from linkspread.graphs.products import CONVERSION_BLOCK
-from linkspread.kernels.threads import count_threads
 
 __all__ = ["code_cost", "knn_cost"]
 

@@ -36,6 +36,7 @@ from linkspread.graphs.weights import (
     fixed_bandwidth,
     local_bandwidths,
 )
+from linkspread.kernels.threads import on_own_threads
 from linkspread.progress import format_bytes, format_seconds
 
 __all__ = ["NeighborGraph", "knn_graph"]
@@ -115,6 +116,7 @@ default="euclidean"
         self.verbose = verbose
         self.backend = backend
 
+    @on_own_threads
     def fit(self, X: Any, y: Any = None) -> "NeighborGraph":
         """Build the graph of the items.
 

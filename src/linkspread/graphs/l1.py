@@ -32,6 +32,7 @@ from linkspread.graphs.weights import (
     local_bandwidths,
 )
 from linkspread.graphs.within import links_within
+from linkspread.kernels.threads import on_own_threads
 from linkspread.solvers import Report, solve_many
 from linkspread.solvers.device import solve_on_device
 
@@ -139,6 +140,7 @@ default="euclidean"
         self.verbose = verbose
         self.backend = backend
 
+    @on_own_threads
     def fit(self, X: Any, links: Any = None, *, view: str | None = None) -> "L1Graph":
         """Code every item by its neighbours.
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from linkspread.cores import count_threads, is_integer
 from linkspread.exceptions import GraphError
 from linkspread.graphs.device import device_for_search
 from linkspread.graphs.distances import Pairwise, resolve_metric
@@ -26,7 +27,7 @@ from linkspread.graphs.products import (
 from linkspread.graphs.rows import Rows, check_rows
 from linkspread.graphs.tiles import CallableTiles, DirectTiles, Tiles
 from linkspread.kernels import keep_nearest
-from linkspread.kernels.threads import count_threads, is_integer, map_blocks
+from linkspread.kernels.threads import map_blocks
 from linkspread.progress import track
 
 __all__ = ["NeighborIndex", "check_n_neighbors", "nearest_neighbors"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.cores import is_integer
 from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs.distances import (
     Metric,
@@ -21,7 +22,6 @@ from linkspread.graphs.distances import (
     pairwise_distances,
 )
 from linkspread.graphs.rows import check_rows
-from linkspread.kernels.threads import is_integer
 
 __all__ = [
     "WEIGHTS",

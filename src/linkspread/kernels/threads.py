@@ -1,47 +1,44 @@
-"""Blocks of work shared among threads, one BLAS thread in each.
+"""Blocks of work shared among threads, and short work kept to one of them.
 
-Two pools that both want every core, that of BLAS and that of a compiled loop, take
-turns badly: with one block per thread, and BLAS held to one thread in each, a search
-takes half the time.
+The threads of BLAS and of compiled loops wait for each other by spinning. Where another
+process has one of the cores, a product or a loop of a millisecond then takes as long as
+the other process is let run, and a factorisation, which is many of them, a hundred
+times as long as in one thread. Threads of a pool that each have a block of work do not
+wait for each other, and stay.
 """
 
-import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache
-from numbers import Integral
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
+from functools import wraps
+from typing import Any, TypeVar
 
-from numba import get_num_threads, set_num_threads
-from threadpoolctl import (  # type: ignore[import-untyped]
-    ThreadpoolController,
-    threadpool_limits,
-)
+import numba
 
-from linkspread.exceptions import GraphError
+from linkspread.cores import count_threads, hold_blas, own_cores
 
 __all__ = [
-    "count_threads",
+    "count_rows",
     "few_cores",
-    "is_integer",
     "map_blocks",
+    "on_own_threads",
+    "own_threads",
     "small_algebra",
     "small_loops",
 ]
 
-# Entries of a matrix up to which one thread factorises it as fast as several.
-SMALL_ENTRIES = 1 << 20
-# Multiplications of a loop that one thread does in less than a millisecond.
-SMALL_LOOP = 1 << 19
+# Entries of a matrix that one thread factorises within a second.
+SMALL_ENTRIES = 1 << 22
+# Multiplications of a loop that one thread does in a few milliseconds.
+SMALL_LOOP = 1 << 23
+# Items of a model whose products one thread does in a few milliseconds.
+SMALL_ITEMS = 1 << 12
 
-# The BLAS limit belongs to the process: two searches that set and restored it in turns
-# could leave it at one thread for good, so only one at a time holds it.
-_BLAS_LOCK = threading.RLock()
-# Cores that this thread may use of those that the machine has; None for all.
-_OWN_CORES: ContextVar[int | None] = ContextVar("own cores", default=None)
+# Whether the model that computes here is small, however many products a loop has.
+_IS_SMALL: ContextVar[bool] = ContextVar("is small", default=False)
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def map_blocks(
@@ -61,72 +58,20 @@ def map_blocks(
     ------
     result : object
     """
-    # One block is a live query: it must not wait for a long search to end.
-    if len(blocks) == 1 and n_threads >= count_threads(None):
-        yield work(blocks[0])
-        return
     n_workers = min(n_threads, len(blocks)) if concurrent else 1
-    with _BLAS_LOCK, threadpool_limits(n_threads // n_workers, user_api="blas"):
-        with ThreadPoolExecutor(n_workers) as pool:
-            yield from pool.map(work, blocks)
+    n_each = n_threads // n_workers
 
+    def run(block: Any) -> Any:
+        with own_cores(n_each), hold_blas(n_each):
+            return work(block)
 
-@contextmanager
-def small_algebra(n_entries: int) -> Iterator[None]:
-    """Hold BLAS to one thread for the factorisation of a small matrix.
-
-    Its threads wait for each other by spinning. Where another process has one of the
-    cores, a small factorisation then takes a hundred times as long as in one thread.
-
-    Parameters
-    ----------
-    n_entries : int
-        Entries of the matrix; large ones keep all threads.
-    """
-    if n_entries > SMALL_ENTRIES:
-        yield
+    if n_workers == 1:
+        yield from map(run, blocks)
         return
-    with _BLAS_LOCK, _blas().limit(limits=1, user_api="blas"):
-        yield
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the handle on the BLAS libraries, which takes a while to find."""
-    return ThreadpoolController()
-
-
-@contextmanager
-def small_loops(n_products: int) -> Iterator[None]:
-    """Hold compiled loops to one thread where each is short.
-
-    Their threads wait by spinning as well: of two processes that share two cores, each
-    takes ten times as long as alone.
-
-    Parameters
-    ----------
-    n_products : int
-        Multiplications of one loop; long ones keep all threads.
-    """
-    with _loop_threads(1 if n_products <= SMALL_LOOP else None):
-        yield
-
-
-@contextmanager
-def _loop_threads(n_threads: int | None) -> Iterator[None]:
-    """Hold compiled loops to some threads, where they have more.
-
-    Parameters
-    ----------
-    n_threads : int or None
-        None leaves them what they have.
-    """
-    before = get_num_threads()
-    set_num_threads(min(n_threads or before, before))
-    try:
-        yield
-    finally:
-        set_num_threads(before)
+    # What is set for this thread, such as its backend, is so for those of the pool.
+    runs = [copy_context().run for _ in blocks]
+    with hold_blas(n_each), ThreadPoolExecutor(n_workers) as pool:
+        yield from pool.map(lambda own, block: own(run, block), runs, blocks)
 
 
 @contextmanager
@@ -138,39 +83,110 @@ def few_cores(n_cores: int | None) -> Iterator[None]:
     n_cores : int or None
         None for all of them.
     """
-    token = _OWN_CORES.set(n_cores)
-    try:
-        with _loop_threads(n_cores):
-            yield
-    finally:
-        _OWN_CORES.reset(token)
+    blas = nullcontext() if n_cores is None else hold_blas(n_cores)
+    with own_cores(n_cores), blas, _loop_threads(n_cores):
+        yield
 
 
-def count_threads(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` means on this machine.
+@contextmanager
+def own_threads(n_jobs: int | None, n_items: int | None) -> Iterator[None]:
+    """Hold what a model computes to its threads; a small one spins in none.
 
     Parameters
     ----------
     n_jobs : int or None
-        None and -1 mean every core (see `few_cores`), -2 all but one, and so on.
+        As for `linkspread.cores.count_threads`.
+    n_items : int or None
+        Items of all its views; None where that is not known.
+    """
+    is_small = n_items is not None and n_items <= SMALL_ITEMS
+    token = _IS_SMALL.set(is_small)
+    try:
+        with few_cores(count_threads(n_jobs)):
+            with hold_blas(1) if is_small else nullcontext():
+                yield
+    finally:
+        _IS_SMALL.reset(token)
+
+
+def on_own_threads(method: Method) -> Method:
+    """Let a method of an estimator keep to the estimator's own ``n_jobs``.
+
+    Parameters
+    ----------
+    method : callable
+        Of an object with `items_`, or its ``fit(views, ...)``.
 
     Returns
     -------
-    n_threads : int
+    method : callable
     """
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    n_cores = n_cores or os.cpu_count() or 1
-    n_cores = min(_OWN_CORES.get() or n_cores, n_cores)
-    if n_jobs is None:
-        return n_cores
-    if not is_integer(n_jobs) or n_jobs == 0:
-        raise GraphError(
-            f"`n_jobs` must be None or a whole number other than 0, got {n_jobs!r}. "
-            "Use None for every core."
-        )
-    return int(n_jobs) if n_jobs > 0 else max(n_cores + 1 + int(n_jobs), 1)
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if method.__name__ == "fit":
+            n_items = count_rows(args[0] if args else kwargs.get("views"))
+        else:
+            items = getattr(self, "items_", {}).values()
+            n_items = sum(own.n_items for own in items)
+        with own_threads(getattr(self, "n_jobs", None), n_items):
+            return method(self, *args, **kwargs)
+
+    return run  # type: ignore[return-value]
 
 
-def is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number and not a truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def count_rows(views: Any) -> int | None:
+    """Return the rows of all tables, or None where one does not tell its shape.
+
+    Parameters
+    ----------
+    views : mapping from str to table, or table
+
+    Returns
+    -------
+    n_rows : int or None
+    """
+    tables = views.values() if isinstance(views, Mapping) else [views]
+    shapes: list[Any] = [getattr(table, "shape", None) for table in tables]
+    return sum(shape[0] for shape in shapes) if all(shapes) else None
+
+
+@contextmanager
+def small_algebra(n_entries: int) -> Iterator[None]:
+    """Hold BLAS to one thread for the factorisation of a small matrix.
+
+    Parameters
+    ----------
+    n_entries : int
+        Entries of the matrix; large ones keep all threads.
+    """
+    with hold_blas(1) if n_entries <= SMALL_ENTRIES else nullcontext():
+        yield
+
+
+@contextmanager
+def small_loops(n_products: int) -> Iterator[None]:
+    """Hold compiled loops to one thread where each is short.
+
+    Parameters
+    ----------
+    n_products : int
+        Multiplications of one loop; long ones keep all threads.
+    """
+    is_short = n_products <= SMALL_LOOP or _IS_SMALL.get()
+    with _loop_threads(1 if is_short else None):
+        yield
+
+
+@contextmanager
+def _loop_threads(n_threads: int | None) -> Iterator[None]:
+    """Hold compiled loops to some threads, where they have more; None changes none."""
+    if n_threads is None or n_threads >= numba.config.NUMBA_NUM_THREADS:
+        yield
+        return
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(n_threads, before))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)

@@ -6,9 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from joblib import effective_n_jobs
-
-from linkspread.exceptions import LinkspreadError
+from linkspread.cores import count_threads
 from linkspread.manifests.cache import RowCache
 from linkspread.manifests.choices import choose_transformers
 from linkspread.manifests.collection import ItemCollection
@@ -72,7 +70,7 @@ def featurize(
     chosen = choose_transformers(
         collection, transformers, random_state=random_state, n_jobs=n_jobs
     )
-    n_threads = _count_threads(n_jobs)
+    n_threads = count_threads(n_jobs)
     root, where = collection.root, None if folder is None else Path(folder)
     problems: list[Problem] = []
     made: dict[str, tuple[Any, DescribedView]] = {}
@@ -127,14 +125,3 @@ def _gather(
         transformers={view: fitted for view, (fitted, _) in made.items()},
         problems=problems,
     )
-
-
-def _count_threads(n_jobs: int | None) -> int:
-    """Return the number of threads that read files."""
-    try:
-        return effective_n_jobs(-1 if n_jobs is None else n_jobs)
-    except (TypeError, ValueError) as error:
-        raise LinkspreadError(
-            f"`n_jobs` must be None or a whole number other than 0, got {n_jobs!r}. "
-            "Use None for every core."
-        ) from error

@@ -2,15 +2,16 @@
 
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from linkspread.cores import count_threads
 from linkspread.exceptions import LinkspreadError
 from linkspread.kernels.backends import is_tensor
+from linkspread.kernels.threads import map_blocks
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import (
     FilterOperator,
@@ -326,8 +327,7 @@ def _find_orders(
     def find(k: int) -> Array | None:
         return find_order(graphs[k], width=width, n_steps=degrees[k])
 
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(find, (0, 1))
+    one, other = map_blocks(find, [0, 1], n_threads=count_threads(None))
     return one, other
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from linkspread.kernels import grow_order, renumber_rows
+from linkspread.kernels import grow_order, renumber_rows, small_loops
 
 __all__ = ["Numbering", "find_order", "renumber", "reorder"]
 
@@ -130,7 +130,8 @@ def reorder(S: sparse.csr_array, order: Array | None) -> Numbering:
     np.cumsum(np.diff(S.indptr)[order], out=indptr[1:])
     data, indices = np.empty_like(S.data), np.empty_like(S.indices)
     places = _places(order)
-    renumber_rows(S.data, S.indices, S.indptr, order, places, data, indices, indptr)
+    with small_loops(S.nnz):
+        renumber_rows(S.data, S.indices, S.indptr, order, places, data, indices, indptr)
     return Numbering(sparse.csr_array((data, indices, indptr), shape=S.shape), order)
 
 

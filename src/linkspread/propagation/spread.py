@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from linkspread.cores import count_threads
 from linkspread.kernels.singular import svd
-from linkspread.kernels.threads import count_threads, map_blocks, small_algebra
+from linkspread.kernels.threads import map_blocks, small_algebra
 from linkspread.propagation.factored import Factored
 
 __all__ = ["Spread", "compress", "shorten", "triangle"]

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.graphs.approximate import load_faiss
+from linkspread.cores import count_threads
+from linkspread.graphs.approximate import limit_faiss, load_faiss
 
 __all__ = ["ItemCells"]
 
@@ -57,8 +58,9 @@ class ItemCells:
         )
         cells.cp.seed, cells.cp.niter = SEED, 8
         cells.cp.min_points_per_centroid = 1
-        cells.train(items[_draw_by_length(items, N_TRAINED * self.n_cells)])
-        cells.add(items)
+        with limit_faiss(self._faiss, count_threads(None)):
+            cells.train(items[_draw_by_length(items, N_TRAINED * self.n_cells)])
+            cells.add(items)
         return cells
 
     def tune(self, vectors: Array, true: Array) -> None:
@@ -110,7 +112,8 @@ class ItemCells:
         choice = {} if only is None else {"sel": self._selector(only)}
         options = self._faiss.SearchParametersIVF(nprobe=self.n_probed, **choice)
         rows = np.ascontiguousarray(vectors, dtype=np.float32)
-        return self._cells.search(rows, n_results, params=options)[1]
+        with limit_faiss(self._faiss, count_threads(None)):
+            return self._cells.search(rows, n_results, params=options)[1]
 
     def _selector(self, only: Array) -> Any:
         """Return a filter of one bit per item, as faiss reads it."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.cores import count_threads
 from linkspread.kernels.backends import choose_device
-from linkspread.kernels.threads import count_threads, map_blocks
+from linkspread.kernels.threads import map_blocks
 from linkspread.retrieval.best import best_entries
 
 __all__ = ["count_open", "rank", "rank_rows"]

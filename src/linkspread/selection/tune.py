@@ -12,6 +12,7 @@ from linkspread.estimators import LinkSpreading
 from linkspread.estimators.link_choice import choose_links
 from linkspread.exceptions import ColumnWarning, LinkError, LinkspreadError
 from linkspread.graphs.table_memory import remember_tables
+from linkspread.kernels.threads import count_rows, own_threads
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
 from linkspread.progress import track
@@ -78,7 +79,8 @@ def tune(
         searched in stages, each starting from the best setting of those before.
         None takes `DEFAULT_GRID`.
     model : estimator, default=None
-        With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``.
+        With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``. Its
+        `n_jobs` holds for all that is tried.
     n_splits : int, default=5
         Folds; fewer where there are not so many labels of a class.
     n_repeats : int, default=1
@@ -120,7 +122,8 @@ def tune(
     chosen: Parameters = {}
     tried: list[Parameters] = []
     scores: list[Array] = []
-    with remember_tables(), warnings.catch_warnings():
+    own = own_threads(getattr(model, "n_jobs", None), count_rows(views))
+    with own, remember_tables(), warnings.catch_warnings():
         # The whole views were told of; each fold would tell it again.
         warnings.simplefilter("ignore", ColumnWarning)
         for stage in stages:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.cores import count_threads, is_integer
 from linkspread.exceptions import LinkspreadError
-from linkspread.kernels.threads import count_threads, is_integer, map_blocks
+from linkspread.kernels.threads import map_blocks
 from linkspread.progress import track
 from linkspread.solvers.batches import Batch, certified_batch, check_batch
 

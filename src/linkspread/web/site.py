@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from linkspread.kernels.threads import count_threads
+from linkspread.cores import count_threads
 from linkspread.links import Items
 from linkspread.storage import LinkStore
 from linkspread.web.asking import Asker

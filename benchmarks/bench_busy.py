@@ -1,0 +1,133 @@
+"""A fit beside two processes that take the cores, against one thread.
+
+The ten lines of the README, and spread links of more items. Each fit has a process of
+its own; alone and beside two busy loops, with all threads and with one of each kind,
+round after round, so that whatever else the machine does comes to all of them.
+Seconds are those of the fit and a search; a ratio is the median over the rounds.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import linkspread as ls
+
+N_ROUNDS = 5
+N_PAIRS = 40
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+SIZES = {"tuned": (600, 400), "spread": (6_000, 4_000)}
+
+
+def setup(size):
+    """Return views of so many items, and forty judged pairs."""
+    n_items = dict(zip(("text", "image"), size, strict=True))
+    data = ls.datasets.make_views(n_items, n_classes=5, random_state=0)
+    same = data.labels["text"][:, None] == data.labels["image"][None, :]
+    chosen = [(i, 7 * i % N_PAIRS) for i in range(N_PAIRS)]
+    judged = [(i, j, 1.0 if same[i, j] else -1.0) for i, j in chosen]
+    return data.views(), ls.Links.from_pairs(judged, between=("text", "image"))
+
+
+def tuned(inputs):
+    return ls.LinkSpreading.tuned(*inputs)
+
+
+def spread(inputs):
+    return ls.LinkSpreading().fit(*inputs)
+
+
+CASES = {"tuned": tuned, "spread": spread}
+
+
+def measure_here(name):
+    """Return the seconds of one fit and one search in this process."""
+    inputs = setup(SIZES[name])
+    start = time.perf_counter()
+    CASES[name](inputs).search(123, source="text", target="image", n_results=5)
+    return time.perf_counter() - start
+
+
+def measure_apart(name, threads):
+    """Return the same of a process of its own."""
+    command = [sys.executable, __file__, "--case", name]
+    done = subprocess.run(
+        command, env=os.environ | threads, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+@contextmanager
+def busy_cores(n_loops=2):
+    """Have other processes compute for nothing."""
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(n_loops)
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def measure_round(name):
+    """Return the seconds of a case in all four ways."""
+    ways = {"all threads": {}, "one thread": ONE_THREAD}
+    seconds = {f"{way}, alone": measure_apart(name, env) for way, env in ways.items()}
+    with busy_cores():
+        busy = {f"{way}, busy": measure_apart(name, env) for way, env in ways.items()}
+    return seconds | busy
+
+
+def main(n_rounds=N_ROUNDS):
+    """Return the seconds of all rounds of each case."""
+    for name in CASES:
+        measure_apart(name, {})  # compiled
+    rounds = {name: [measure_round(name) for _ in range(n_rounds)] for name in CASES}
+    return {"sizes": SIZES, "rounds": rounds}
+
+
+def rows(result):
+    """Return one line of the table per case."""
+    return [
+        {
+            "fit": f"{name}, {' + '.join(f'{n:,}' for n in result['sizes'][name])}",
+            "alone, s": _seconds(rounds, "all threads, alone"),
+            "alone, one thread, s": _seconds(rounds, "one thread, alone"),
+            "busy, s": _seconds(rounds, "all threads, busy"),
+            "busy, one thread, s": _seconds(rounds, "one thread, busy"),
+            "alone / one thread": _ratio(rounds, "alone"),
+            "busy / one thread": _ratio(rounds, "busy"),
+        }
+        for name, rounds in result["rounds"].items()
+    ]
+
+
+def _seconds(rounds, way):
+    """Return the median of a way, as text."""
+    return f"{statistics.median(own[way] for own in rounds):.1f}"
+
+
+def _ratio(rounds, where):
+    """Return all threads against one, the median of the rounds and the extremes."""
+    ratios = [own[f"all threads, {where}"] / own[f"one thread, {where}"]
+              for own in rounds]  # fmt: skip
+    middle = statistics.median(ratios)
+    return f"{middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", choices=list(CASES))
+    parser.add_argument("--rounds", type=int, default=N_ROUNDS)
+    options = parser.parse_args()
+    if options.case:
+        print(measure_here(options.case))
+    else:
+        print(json.dumps(main(options.rounds), indent=2))
