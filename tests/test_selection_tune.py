@@ -18,7 +18,7 @@ from linkspread.datasets import make_views
 from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.selection import LabelFolds, runners, score_search, tune
+from linkspread.selection import LabelFolds, runners, tune
 from linkspread.selection.folds import item_trials, link_trials
 from linkspread.selection.grids import expand_grid, group_settings
 
@@ -382,19 +382,33 @@ def test_the_frame_has_a_row_for_each_setting(data, known):
     assert frame["mean"].is_monotonic_decreasing and len(frame) == 4
 
 
-def test_scikit_learn_searches_with_our_folds_and_scorer(data):
-    X, y = data.views()["text"], data.labels["text"]
-    search = GridSearchCV(
-        LinkSpreading(n_neighbors=8),
-        {"alpha": [0.1, 0.5]},
-        scoring=score_search,
-        cv=LabelFolds(3),
-    ).fit(X, y)
+def test_scikit_learn_searches_by_the_score_of_the_model(data):
+    # Classes need not be numbered from 0, nor all be in every fold.
+    X, y = data.views()["text"], np.array([3, 7, 20])[data.labels["text"]]
+    y[:2] = [-1, 8]
+    model = LinkSpreading(n_neighbors=8)
+    search = GridSearchCV(model, {"alpha": [0.1, 0.5]}, cv=LabelFolds(3)).fit(X, y)
     train, test = next(LabelFolds(3).split(X, y))
     model = clone(search.estimator).set_params(alpha=0.1).fit(X[train], y[train])
-    block = model.scores("X", "X", rows=X[test])
-    expected = mean_average_precision(block, y[test], y[train])
+    known = y[train] >= 0
+    block = model.scores("X", "X", rows=X[test], cols=known)
+    expected = mean_average_precision(block, y[test], y[train][known])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
+    assert model.score(X[test], y[test]) == pytest.approx(expected)
+
+
+def test_the_score_of_integer_ids_is_that_of_positions(data):
+    X, y = data.views()["text"], data.labels["text"]
+    model = LinkSpreading(n_neighbors=8)
+    expected = model.fit(X[:90], y[:90]).score(X[90:], y[90:])
+    model.fit({"X": X[:90]}, {"X": y[:90]}, ids={"X": np.arange(90)[::-1]})
+    assert model.score(X[90:], y[90:]) == pytest.approx(expected)
+
+
+def test_several_views_have_no_single_score(data, known):
+    model = LinkSpreading(n_neighbors=8).fit(data.views(), known)
+    with pytest.raises(LinkspreadError, match="`score` .* got views 'text', 'image'"):
+        model.score(data.views()["text"], data.labels["text"])
 
 
 @pytest.mark.parametrize("kind", [LinkSpreading, LabelSpreadingMatching])

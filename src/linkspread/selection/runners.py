@@ -34,7 +34,12 @@ from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
 from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
 
-__all__ = ["ModelRunner", "SpreadingRunner", "choose_runners"]
+__all__ = [
+    "ModelRunner",
+    "SpreadingRunner",
+    "choose_runners",
+    "has_constrained_graphs",
+]
 
 Array = np.ndarray
 
