@@ -155,9 +155,8 @@ def test_mistakes_are_one_line(run, capsys, line, message):
     assert err.startswith("linkspread: ")
 
 
-def test_tuning_is_that_of_the_library(run, folder, capsys):
-    assert run("tune --config grid.toml --json --quiet --output t/s.csv") == 0
-    document = json.loads(capsys.readouterr().out)
+def library_tuning(folder, grid, **parameters):
+    """Return what the library finds in the same files."""
     tables = {
         v: pandas.read_parquet(folder / f"{v}.parquet") for v in ("text", "image")
     }
@@ -165,10 +164,23 @@ def test_tuning_is_that_of_the_library(run, folder, capsys):
     pairs = pandas.read_csv(folder / "pairs.csv").rename(columns={"verdict": "weight"})
     links = ls.Links.from_pairs(pairs, between=("text", "image"))
     ids = {v: t["id"].to_numpy() for v, t in tables.items()}
-    grid = {"alpha": [0.1, 0.5], "n_neighbors": [5]}
-    expected = tune(views, links, grid, ids=ids)
+    return tune(views, links, grid, model=ls.LinkSpreading(**parameters), ids=ids)
+
+
+def test_tuning_is_that_of_the_library(run, folder, capsys):
+    assert run("tune --config grid.toml --json --quiet --output t/s.csv") == 0
+    document = json.loads(capsys.readouterr().out)
+    grid = {"objective": ["spread"], "alpha": [0.1, 0.5], "n_neighbors": [5]}
+    # What `fit` takes without options is what it is compared with.
+    own = {"objective": "auto", "n_neighbors": {"text": 30, "image": 30}}
+    expected = library_tuning(folder, grid, **own)
     assert document["best"] == expected.best_parameters
     assert document["columns"] == expected.columns()
+    assert document["default"] == expected.default
+    assert document["default"]["objective"] == "auto"
+    assert document["default_folds"] == pytest.approx(expected.default_fold_scores)
+    assert document["keeps_default"] == expected.keeps_default
+    assert document["measure"] == "average precision of held-out pairs over 5 folds"
     frame = pandas.read_csv(folder / "t" / "s.csv")
     assert frame["mean"].tolist() == pytest.approx(sorted(expected.scores)[::-1])
     assert (folder / "t" / "s-alpha.svg").read_text().startswith("<svg")
@@ -176,17 +188,32 @@ def test_tuning_is_that_of_the_library(run, folder, capsys):
 
 
 def test_a_tuning_ends_with_what_to_type(run, folder, capsys):
-    assert run("tune --config grid.toml --alpha 0.2 --output t/s.parquet") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "Add to `linkspread fit`: --objective spread --alpha 0.2 --n-neighbors 5"
+    tried = "--objective spread --alpha 0.0,0.9"
+    assert run(f"tune --config grid.toml {tried} --output t/s.parquet") == 0
+    lines = capsys.readouterr().out.splitlines()
+    grid = {"alpha": [0.0, 0.9], "n_neighbors": [5]}
+    expected = library_tuning(folder, grid, objective="spread", n_neighbors=30)
+    assert f"{str(expected).capitalize()}." in lines
+    assert not expected.keeps_default
+    assert lines[-1] == (
+        "Add to `linkspread fit`: --objective spread --alpha 0.9 --n-neighbors 5"
     )
-    assert pandas.read_parquet(folder / "t" / "s.parquet")["alpha"].tolist() == [0.2]
+    found = pandas.read_parquet(folder / "t" / "s.parquet")["alpha"].tolist()
+    assert sorted(found) == [0.0, 0.9]
     # The file of a fit says what to tune on, too.
     typed = "--alpha 0.1,0.3 --n-splits 2 --seed 3 --json -q"
     assert run(f"tune --config model/run.toml {typed}") == 0
     document = json.loads(capsys.readouterr().out)
     assert document["columns"]["alpha"] == [0.1, 0.3]
     assert "fold 3" not in document["columns"]
+
+
+def test_a_tuning_advises_nothing_worse_than_the_default(run, capsys):
+    tried = "--objective spread --alpha 0.0 --n-splits 2"
+    assert run(f"tune --config grid.toml {tried}") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "Add to `linkspread fit`: --objective spread, the default is best."
+    )
 
 
 def test_a_grid_by_view_is_read_from_a_file(run, folder, capsys):

@@ -96,6 +96,18 @@ def test_a_bare_import_is_light():
     assert loaded & HEAVY == set()
 
 
+def test_rooms_are_imported_when_they_are_first_used():
+    program = (
+        "import sys, linkspread as ls\n"
+        "rooms = ('linkspread.baselines', 'linkspread.selection')\n"
+        "assert not any(room in sys.modules for room in rooms)\n"
+        "assert {'baselines', 'selection'} <= set(dir(ls)) & set(ls.__all__)\n"
+        "ls.selection.tune, ls.baselines.BilinearRidge\n"
+        "assert not hasattr(ls, 'nowhere')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_the_changelog_starts_with_this_version():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     # A heading such as "## [0.2.0] - 2026-01-31" or "## 0.2.0 (unreleased)".

@@ -230,11 +230,11 @@ def test_every_method_beats_chance_and_says_what_was_chosen(collection, split):
 
 def test_methods_start_from_what_was_chosen_before(collection, split):
     grid = [{"n_neighbors": [5, 12]}]
-    first = Method("first", "paper", LinkSpreading(), grid)
+    first = Method("first", "paper", LinkSpreading(n_neighbors=5), grid)
     second = Method(
         "second",
         "paper",
-        LinkSpreading(graph="cwa"),
+        LinkSpreading(graph="cwa", beta=0.5),
         [{"beta": [0.5]}],
         after="first",
         inherited=("n_neighbors",),

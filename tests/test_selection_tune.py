@@ -18,7 +18,7 @@ from linkspread.datasets import make_views
 from linkspread.estimators.graph_kinds import GRAPHS
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.selection import LabelFolds, runners, score_search, tune
+from linkspread.selection import LabelFolds, runners, tune
 from linkspread.selection.folds import item_trials, link_trials
 from linkspread.selection.grids import expand_grid, group_settings
 
@@ -78,15 +78,154 @@ def test_a_grid_scores_as_single_fits_do(data, known, protocol, graph):
 
 
 @pytest.mark.parametrize("n_pairs", [30, 600])
-def test_pairs_score_as_single_fits_do(data, n_pairs):
+@pytest.mark.parametrize("turned", [False, True])
+def test_pairs_score_as_single_fits_do(data, n_pairs, turned):
     model = LinkSpreading(n_neighbors=8)
-    grid = {"alpha": [0.1, 0.7], "rank": [4, 30]}
+    grid = {"alpha": [0.1, 0.7], "rank": [4, 30, None]}
     links = pairs_of(data, n_pairs)
+    if turned:
+        ((between, table),) = links.pair_tables
+        links = Links(pairs=[(between[::-1], table.turned())])
     tuning = tune(data.views(), links, grid, model=model, n_splits=3)
     trials = trials_of_pairs(data, links)
     expected = plain_scores(trials, expand_grid(grid), model)
-    # The sketch of a small rank is not quite the truncation of a larger one.
-    assert np.allclose(tuning.fold_scores, expected, atol=0.05)
+    assert np.allclose(tuning.fold_scores, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("max_bytes", [runners.MAX_BYTES, 0])
+def test_many_pairs_score_as_the_fit_does(rng, monkeypatch, max_bytes):
+    """Promised .923 and had .722: scores were not truncated as those of the fit."""
+    monkeypatch.setattr(runners, "MAX_BYTES", max_bytes)
+    data = make_views({"text": 330, "image": 250}, n_classes=3, random_state=0)
+    i, j = rng.integers(0, 330, 900), rng.integers(0, 250, 900)
+    same = data.labels["text"][i] == data.labels["image"][j]
+    weights = np.where(same, 1.0, -1.0)
+    links = Links.from_pairs(
+        np.column_stack([i, j, weights]), between=("text", "image")
+    )
+    assert len(np.unique(i)) > 256
+    model = LinkSpreading(n_neighbors=8)
+    grid = {"alpha": [0.1], "rank": [None, 20]}
+    tuning = tune(data.views(), links, grid, model=model, n_splits=2)
+    resolved = links.resolve({"text": 330, "image": 250})
+    trials = link_trials(
+        data.views(), resolved, n_splits=2, n_repeats=1, random_state=0
+    )
+    expected = plain_scores(trials, expand_grid(grid), model)
+    assert np.allclose(tuning.fold_scores, expected, atol=1e-3)
+    assert abs(tuning.scores[0] - tuning.scores[1]) > 0.02
+
+
+IDS = {v: [f"{v}-{k}" for k in range(60)] for v in ("text", "image")}
+OF_PAIRS = [
+    (LinkSpreading(n_neighbors=8), {"alpha": [0.1, 0.5], "rank": [None, 5]}),
+    (LinkSpreading(n_neighbors=8, objective="ridge"), {"ridge": [0.1, 1.0]}),
+    (LinkSpreading(n_neighbors=8, objective="auto"), {"n_neighbors": [8]}),
+    (BilinearRidge(), {"ridge": [0.01, 1.0]}),
+]
+OF_LABELS = [*OF_PAIRS[:3], (SemanticMatching(), {"C": [0.1, 1.0]})]
+
+
+@pytest.mark.parametrize(("model", "grid"), OF_PAIRS)
+def test_pairs_by_ids_are_tuned_as_those_by_position(model, grid):
+    data = make_views(60, n_classes=3, random_state=0)
+    i, j = np.divmod(np.random.default_rng(0).permutation(3600)[:40], 60)
+    same = data.labels["text"][i] == data.labels["image"][j]
+    weights = np.where(same, 1.0, -1.0)
+    between = "text", "image"
+    named = [(IDS["text"][a], IDS["image"][b], w)
+             for a, b, w in zip(i, j, weights, strict=True)]  # fmt: skip
+    plain = Links.from_pairs(np.column_stack([i, j, weights]), between=between)
+    asked = {"model": model, "n_splits": 2}
+    by_ids = tune(
+        data.views(), Links.from_pairs(named, between=between), grid, ids=IDS, **asked
+    )
+    by_rows = tune(data.views(), plain, grid, **asked)
+    np.testing.assert_allclose(by_ids.fold_scores, by_rows.fold_scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("protocol", ["transductive", "inductive"])
+@pytest.mark.parametrize(("model", "grid"), OF_LABELS)
+def test_labels_of_items_with_ids_are_tuned(model, grid, protocol):
+    data = make_views(60, n_classes=3, random_state=0)
+    asked = {"model": model, "n_splits": 2, "protocol": protocol}
+    by_ids = tune(data.views(), data.labels, grid, ids=IDS, **asked)
+    by_rows = tune(data.views(), data.labels, grid, **asked)
+    np.testing.assert_allclose(by_ids.fold_scores, by_rows.fold_scores, atol=1e-6)
+
+
+@pytest.mark.parametrize("by_view", [False, True])
+def test_the_default_is_measured_and_stays_unless_it_is_beaten(data, known, by_view):
+    model = LinkSpreading(n_neighbors=8, alpha=0.3)
+    values = [0.0, 0.99]
+    alpha = {"text": values, "image": values} if by_view else values
+    tuning = tune(data.views(), known, {"alpha": alpha}, model=model, n_splits=3)
+    links = Links.from_labels(known)
+    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
+    expected = plain_scores(trials, [{}], model)[0]
+    assert np.allclose(tuning.default_fold_scores, expected, atol=1e-3)
+    assert tuning.default_score > tuning.scores.max() and tuning.keeps_default
+    assert tuning.best_parameters == tuning.default
+    assert tuning.default == {"alpha": {"text": 0.3, "image": 0.3} if by_view else 0.3}
+    assert tuning.best_score == tuning.default_score
+    assert tuning.model.get_params()["alpha"] == tuning.default["alpha"]
+    assert f"default {tuning.default_score:.3f} ± " in str(tuning)
+    assert "stays" in str(tuning)
+    better = tune(
+        data.views(), known, {"alpha": [0.3, 0.0]},
+        model=LinkSpreading(n_neighbors=8, alpha=0.99), n_splits=3,
+    )  # fmt: skip
+    assert better.best_parameters == {"alpha": 0.3} and not better.keeps_default
+    assert f"default {better.default_score:.3f} ± " in str(better)
+    assert f"best {better.best_score:.3f} ± " in str(better)
+
+
+def test_a_tie_goes_to_the_default(data, known):
+    # Without `rank` both are the same scores.
+    model = LinkSpreading(n_neighbors=8, backend="cpu")
+    tuning = tune(data.views(), known, {"backend": ["auto"]}, model=model, n_splits=3)
+    assert tuning.scores[0] == tuning.default_score
+    assert tuning.keeps_default and tuning.best_parameters == {"backend": "cpu"}
+
+
+def test_a_default_of_another_objective_is_measured_by_its_own_fits(data, known):
+    model = LinkSpreading(n_neighbors=8, objective="ridge", ridge=1.0)
+    grid = {"objective": ["spread"], "alpha": [0.1, 0.5]}
+    tuning = tune(data.views(), known, grid, model=model, n_splits=3)
+    links = Links.from_labels(known)
+    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
+    expected = plain_scores(trials, [{}, *expand_grid(grid)], model)
+    assert np.allclose(tuning.default_fold_scores, expected[0], atol=1e-3)
+    assert np.allclose(tuning.fold_scores, expected[1:], atol=1e-3)
+
+
+def test_views_too_small_for_the_default_are_tuned_all_the_same():
+    data = make_views(24, n_classes=2, random_state=0)
+    tuning = tune(data.views(), data.labels, {"n_neighbors": [5]}, n_splits=2)
+    assert np.isnan(tuning.default_score) and tuning.best_score == tuning.scores[0]
+    assert tuning.best_parameters == {"n_neighbors": 5} and not tuning.keeps_default
+    assert "too small for the default" in str(tuning)
+    with pytest.raises(LinkspreadError, match="n_neighbors"):
+        tune(data.views(), data.labels, {"n_neighbors": [30]}, n_splits=2)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda data: data.labels,
+         "mean average precision of held-out labels over 3 folds, both directions"),
+        (lambda data: pairs_of(data, 40),
+         "average precision of held-out pairs over 3 folds"),
+        (lambda data: Links.from_matched(("text", "image"), 60),
+         "mean average precision of held-out partners over 3 folds, both directions"),
+    ],
+)  # fmt: skip
+def test_a_tuning_says_of_what_it_is_the_mean(data, make, words):
+    model = LinkSpreading(n_neighbors=8)
+    grid = {"alpha": [0.3]}
+    tuning = tune(data.views(), make(data), grid, model=model, n_splits=3)
+    assert tuning.measure == words
+    assert words in str(tuning)
 
 
 BOTH_ALPHAS = {"alpha": {"text": [0.05, 0.9], "image": [0.3, 0.8]}}
@@ -132,7 +271,7 @@ def test_the_best_model_is_a_copy_with_the_best_parameters(data, known):
     assert tuning.model.get_params()["beta"] == tuning.best_parameters["beta"]
     assert tuning.model.get_params()["n_neighbors"] == 8
     assert model.beta == 0.95 and model.alpha == 0.1
-    assert tuning.best_score == tuning.scores.max()
+    assert tuning.best_score == max(tuning.scores.max(), tuning.default_score)
 
 
 def test_folds_hide_the_same_rows_of_matched_views(data, known):
@@ -185,10 +324,23 @@ def test_matched_rows_must_find_their_partners(data):
 
 def test_stages_start_from_the_best_before_them(data, known):
     stages = [{"n_neighbors": [5, 20]}, {"alpha": [0.1, 0.5]}, {"beta": [0.5]}]
-    tuning = tune(data.views(), known, stages, n_splits=3)
+    model = LinkSpreading(n_neighbors=2)
+    tuning = tune(data.views(), known, stages, model=model, n_splits=3)
     assert len(tuning.settings) == 5
-    best = max((5, 20), key=lambda k: tuning.scores[[5, 20].index(k)])
+    first = [tuning.default_score, *tuning.scores[:2]]
+    best = (2, 5, 20)[int(np.argmax(first))]
+    assert best != 2
     assert all(s["n_neighbors"] == best for s in tuning.settings[2:])
+
+
+def test_stages_start_from_the_default_if_nothing_beats_it(data, known):
+    stages = [{"n_neighbors": [1]}, {"alpha": [0.1, 0.5]}]
+    model = LinkSpreading(n_neighbors=15)
+    tuning = tune(data.views(), known, stages, model=model, n_splits=3)
+    assert tuning.scores[0] < tuning.default_score
+    assert [s["n_neighbors"] for s in tuning.settings] == [1, 15, 15]
+    # The model's own alpha among them is the default, and does no better than it.
+    assert tuning.scores[1] == pytest.approx(tuning.default_score, abs=1e-9)
 
 
 def test_any_model_with_the_same_face_can_be_tuned(data, known):
@@ -230,19 +382,33 @@ def test_the_frame_has_a_row_for_each_setting(data, known):
     assert frame["mean"].is_monotonic_decreasing and len(frame) == 4
 
 
-def test_scikit_learn_searches_with_our_folds_and_scorer(data):
-    X, y = data.views()["text"], data.labels["text"]
-    search = GridSearchCV(
-        LinkSpreading(n_neighbors=8),
-        {"alpha": [0.1, 0.5]},
-        scoring=score_search,
-        cv=LabelFolds(3),
-    ).fit(X, y)
+def test_scikit_learn_searches_by_the_score_of_the_model(data):
+    # Classes need not be numbered from 0, nor all be in every fold.
+    X, y = data.views()["text"], np.array([3, 7, 20])[data.labels["text"]]
+    y[:2] = [-1, 8]
+    model = LinkSpreading(n_neighbors=8)
+    search = GridSearchCV(model, {"alpha": [0.1, 0.5]}, cv=LabelFolds(3)).fit(X, y)
     train, test = next(LabelFolds(3).split(X, y))
     model = clone(search.estimator).set_params(alpha=0.1).fit(X[train], y[train])
-    block = model.scores("X", "X", rows=X[test])
-    expected = mean_average_precision(block, y[test], y[train])
+    known = y[train] >= 0
+    block = model.scores("X", "X", rows=X[test], cols=known)
+    expected = mean_average_precision(block, y[test], y[train][known])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
+    assert model.score(X[test], y[test]) == pytest.approx(expected)
+
+
+def test_the_score_of_integer_ids_is_that_of_positions(data):
+    X, y = data.views()["text"], data.labels["text"]
+    model = LinkSpreading(n_neighbors=8)
+    expected = model.fit(X[:90], y[:90]).score(X[90:], y[90:])
+    model.fit({"X": X[:90]}, {"X": y[:90]}, ids={"X": np.arange(90)[::-1]})
+    assert model.score(X[90:], y[90:]) == pytest.approx(expected)
+
+
+def test_several_views_have_no_single_score(data, known):
+    model = LinkSpreading(n_neighbors=8).fit(data.views(), known)
+    with pytest.raises(LinkspreadError, match="`score` .* got views 'text', 'image'"):
+        model.score(data.views()["text"], data.labels["text"])
 
 
 @pytest.mark.parametrize("kind", [LinkSpreading, LabelSpreadingMatching])
@@ -251,7 +417,7 @@ def test_graphs_without_links_are_built_once(data, known, monkeypatch, kind):
     real = GRAPHS["knn"]
     monkeypatch.setitem(GRAPHS, "knn", lambda *a, **k: built.append(1) or real(*a, **k))
     grid = {"n_neighbors": [5, 9], "alpha": [0.1, 0.3]}
-    tune(data.views(), known, grid, model=kind(), n_splits=3)
+    tune(data.views(), known, grid, model=kind(n_neighbors=9), n_splits=3)
     assert len(built) == 4
     kind(n_neighbors=5).fit(data.views(), known)
     assert len(built) == 6  # and outside of it as ever

@@ -9,6 +9,9 @@ every other out.
 Links(1 must and 1 cannot between text and image)
 """
 
+import importlib
+from typing import Any
+
 from linkspread import (
     datasets,
     exceptions,
@@ -25,6 +28,7 @@ from linkspread.links import Links
 __all__ = [
     "LinkSpreading",
     "Links",
+    "baselines",
     "datasets",
     "exceptions",
     "graphs",
@@ -33,6 +37,21 @@ __all__ = [
     "metrics",
     "propagation",
     "retrieval",
+    "selection",
     "solvers",
 ]
 __version__ = "0.1.0"
+# Rooms that are imported when they are first used.
+LAZY = ("baselines", "selection")
+
+
+def __getattr__(name: str) -> Any:
+    """Return a room that was not imported yet."""
+    if name in LAZY:
+        return importlib.import_module(f"linkspread.{name}")
+    raise AttributeError(f"module 'linkspread' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return all names, also those of rooms that were not imported yet."""
+    return sorted({*globals(), *LAZY})

@@ -1,5 +1,6 @@
 """``linkspread tune``: parameters by cross-validation on the links there are."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,11 +96,11 @@ def run_tune(
     as_json: AsJson = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Try settings on folds of the links, and say which is best.
+    """Try settings on folds of the links, and say whether one beats the default.
 
     Values stand in the options or in the table grid of the --config file; without any
     a small grid of n_neighbors, alpha and beta is tried. The objective is spread
-    unless it is given.
+    unless it is given. The default is what `fit` takes without these options.
     """
     typed = {k: v for k, v in locals().items() if k not in ("as_json", "quiet")}
     options = gather_options(typed, also=["grid", *PARAMETERS])
@@ -117,13 +118,12 @@ def run_tune(
         write_json(_document(tuning))
     elif not quiet:
         tell_columns(inputs)
-        _print(tuning)
+        _print(tuning, options.get("objective"))
 
 
 def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
     """Search the grid of the options."""
     fixed = {n: options[n] for n in PARAMETERS if n in options and n not in TRIED}
-    fixed["objective"] = options.get("objective", "spread")
     seed = {"random_state": options["seed"]} if "seed" in options else {}
     names = ("n_splits", "n_repeats", "protocol", "folds")
     with warnings.catch_warnings():
@@ -145,6 +145,9 @@ def _grid(options: Mapping[str, Any]) -> Any:
     for name in TRIED:
         if name in options:
             grid[name] = [read_value(own) for own in _split(options[name])]
+    if grid and "objective" not in options:
+        fitted = "ridge" in grid or "kernel" in grid
+        grid = {"objective": ["ridge" if fitted else "spread"], **grid}
     return grid or None
 
 
@@ -203,13 +206,18 @@ def _document(tuning: Tuning) -> dict[str, Any]:
     return {
         "best": tuning.best_parameters,
         "score": tuning.best_score,
+        "default": tuning.default,
+        "default_score": _number(tuning.default_score),
+        "default_folds": [_number(own) for own in tuning.default_fold_scores],
+        "keeps_default": tuning.keeps_default,
+        "measure": tuning.measure,
         "seconds": tuning.seconds,
         "columns": tuning.columns(),
     }
 
 
-def _print(tuning: Tuning) -> None:
-    """Print the best settings, and the command that fits the best one."""
+def _print(tuning: Tuning, typed: str | None) -> None:
+    """Print the best settings, the default, and the command that fits the best."""
     columns = tuning.columns()
     names = [name for name in columns if not name.startswith("fold ")]
     table = Table(title=f"{len(tuning.settings):,} settings, best first",
@@ -222,10 +230,22 @@ def _print(tuning: Tuning) -> None:
         table.add_row(*(plain(_cell(columns[name][k])) for name in names))
     out = console()
     out.print(table)
-    chosen = " ".join(_typed(n, v) for n, v in tuning.best_parameters.items())
-    objective = tuning.model.objective
+    out.print(plain(f"{str(tuning).capitalize()}."), soft_wrap=True)
     out.print(f"Tried in {format_seconds(tuning.seconds)}.")
-    out.print(plain(f"Add to `linkspread fit`: --objective {objective} {chosen}"))
+    out.print(plain(f"Add to `linkspread fit`: {_advice(tuning, typed)}"))
+
+
+def _advice(tuning: Tuning, objective: str | None) -> str:
+    """Return what to add to a fit; the objective goes first where it was typed."""
+    words = [] if objective is None else [f"--objective {objective}"]
+    if tuning.keeps_default:
+        return f"{' '.join(words) or 'nothing'}, the default is best."
+    return " ".join(words + [_typed(n, v) for n, v in tuning.best_parameters.items()])
+
+
+def _number(value: float) -> float | None:
+    """Return a number as JSON has it, which knows no NaN."""
+    return None if math.isnan(value) else float(value)
 
 
 def _cell(value: Any) -> str:

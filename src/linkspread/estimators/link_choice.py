@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Links, as_link_matrix
 
@@ -13,9 +15,14 @@ __all__ = [
     "check_reachable",
     "choose_links",
     "find_chain",
+    "hard_labels",
+    "label_classes",
     "largest_rank",
     "linked_pairs",
 ]
+
+Array = np.ndarray
+UNKNOWN = -1
 
 # Length of vectors beyond which memory and search cost more than they bring.
 MAX_RANK = 256
@@ -48,6 +55,23 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
         f"`links` must be Links or labels by view, got {got}. Make them with "
         "`Links.from_pairs` or `Links.from_labels`."
     )
+
+
+def label_classes(links: Any) -> Array | None:
+    """Return the classes of labels of a single view, in order; None of other links."""
+    if isinstance(links, Mapping) and len(links) == 1:
+        (links,) = links.values()
+    if isinstance(links, Links | Mapping) or np.ndim(links) != 1:
+        return None
+    labels = np.asarray(links)
+    return np.unique(labels[labels != UNKNOWN])
+
+
+def hard_labels(links: Links, view: str) -> Array:
+    """Return the class of each item of a view by its largest membership, or -1."""
+    memberships = links.memberships(view)
+    known = np.asarray(memberships.sum(axis=1)).ravel() > 0
+    return np.where(known, np.asarray(memberships.argmax(axis=1)).ravel(), UNKNOWN)
 
 
 def largest_rank(Z: Any, rank: int | None) -> int | None:

@@ -8,7 +8,6 @@ from linkspread.selection.evaluation import (
     evaluate_search,
 )
 from linkspread.selection.folds import LabelFolds
-from linkspread.selection.scorer import score_search
 from linkspread.selection.tune import DEFAULT_GRID, tune
 from linkspread.selection.tuning import Tuning
 
@@ -22,6 +21,5 @@ __all__ = [
     "calibrate",
     "evaluate_pairs",
     "evaluate_search",
-    "score_search",
     "tune",
 ]

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import RepeatedStratifiedKFold
 
+from linkspread.estimators.link_choice import hard_labels
 from linkspread.exceptions import FewLinksError
 from linkspread.links import Links
 from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
 
-__all__ = ["LabelFolds", "hard_labels", "item_trials", "link_trials"]
+__all__ = ["LabelFolds", "item_trials", "link_trials"]
 
 Array = np.ndarray
 UNKNOWN = -1
@@ -181,25 +182,6 @@ def link_trials(
         questions = _pair_questions(links.pick(held_out))
         trials.append([Trial(views, links.pick(~held_out), questions)])
     return trials
-
-
-def hard_labels(links: Links, view: str) -> Array:
-    """Return the class of each item of a view, -1 for unknown.
-
-    Parameters
-    ----------
-    links : Links
-        With labels of this view.
-    view : str
-
-    Returns
-    -------
-    labels : ndarray of int of shape (n_items,)
-        The class of the largest membership.
-    """
-    memberships = links.memberships(view)
-    known = np.asarray(memberships.sum(axis=1)).ravel() > 0
-    return np.where(known, np.asarray(memberships.argmax(axis=1)).ravel(), UNKNOWN)
 
 
 def _is_labelled(links: Links, view: str) -> bool:

@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 from linkspread.exceptions import LinkspreadError
+from linkspread.validation import per_view
 
 __all__ = [
     "Parameters",
@@ -12,6 +13,8 @@ __all__ = [
     "check_names",
     "expand_grid",
     "group_settings",
+    "own_setting",
+    "place_of",
     "refine_stages",
 ]
 
@@ -107,6 +110,30 @@ def check_names(grid: Any, model: Any) -> None:
         )
 
 
+def own_setting(
+    model: Any, stages: Sequence[Mapping[str, Any]], views: Mapping[str, Any]
+) -> Parameters:
+    """Return the model's own values of all that is tried, by view where grids are."""
+    values = model.get_params(deep=False)
+    by_view = {n for stage in stages for n, own in stage.items()
+               if isinstance(own, Mapping)}  # fmt: skip
+    return {
+        name: per_view(values[name], views, name=name)
+        if name in by_view
+        else values[name]
+        for stage in stages
+        for name in stage
+    }
+
+
+def place_of(setting: Parameters, settings: Sequence[Parameters]) -> int | None:
+    """Return where a setting stands among others, None for nowhere."""
+    for k, other in enumerate(settings):
+        if _equal(setting, other):
+            return k
+    return None
+
+
 def group_settings(
     settings: Sequence[Parameters], together: Iterable[str]
 ) -> list[tuple[Parameters, list[int]]]:
@@ -128,10 +155,7 @@ def group_settings(
     for k, setting in enumerate(settings):
         common = {n: v for n, v in setting.items() if n not in together}
         for known, members in groups:
-            # Values may be arrays or functions: the same object is the same value.
-            if known.keys() == common.keys() and all(
-                _same(known[n], common[n]) for n in common
-            ):
+            if _equal(known, common):
                 members.append(k)
                 break
         else:
@@ -158,8 +182,14 @@ def _choices(name: str, values: Any) -> list[Any]:
     return chosen
 
 
+def _equal(one: Parameters, other: Parameters) -> bool:
+    """Tell whether two settings are the same."""
+    return one.keys() == other.keys() and all(_same(one[n], other[n]) for n in one)
+
+
 def _same(one: Any, other: Any) -> bool:
     """Tell whether two values of a parameter are the same."""
+    # Values may be arrays or functions: the same object is the same value.
     if one is other:
         return True
     plain = str | int | float | bool | dict | tuple | None

@@ -1,6 +1,6 @@
 """Fit the settings of a grid to a trial, as cheaply as the model allows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from linkspread.estimators.graph_choice import (
     similarities,
 )
 from linkspread.estimators.graph_kinds import CONSTRAINED, GraphContext
-from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.parameters import (
     check_adjustment,
     check_alphas,
@@ -25,6 +24,7 @@ from linkspread.estimators.queries import is_table
 from linkspread.graphs import normalize
 from linkspread.kernels.threads import small_algebra
 from linkspread.propagation import Spread, spread_links
+from linkspread.propagation.rows import SpreadRows
 from linkspread.propagation.settings import (
     SettingsSpread,
     settings_bytes,
@@ -34,11 +34,17 @@ from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
 from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
 
-__all__ = ["ModelRunner", "SpreadingRunner", "choose_runner"]
+__all__ = [
+    "ModelRunner",
+    "SpreadingRunner",
+    "choose_runners",
+    "has_constrained_graphs",
+]
 
 Array = np.ndarray
 
-# Memory that the shared functions of a grid may take; larger links go one by one.
+# Memory that the shared functions of a grid may take; of larger links only the rows
+# that are asked for are spread.
 MAX_BYTES = 2e9
 # Error of the scores that no choice depends on.
 TOL = 1e-4
@@ -106,12 +112,17 @@ class SpreadingRunner:
     Parameters
     ----------
     model : LinkSpreading
+    graphs : mapping from str to fitted graph, default=None
+        Of all views, where they are known and do not depend on the links.
     """
 
     together = ("alpha", "beta", "rank")
 
-    def __init__(self, model: LinkSpreading) -> None:
+    def __init__(
+        self, model: LinkSpreading, graphs: Mapping[str, Any] | None = None
+    ) -> None:
         self.model = model
+        self._graphs = graphs
         # Trials whose links were spread together with those of others.
         self._prepared: list[_Arrows] = []
 
@@ -134,9 +145,7 @@ class SpreadingRunner:
         models, first = self._models(common, settings), trials[0]
         if any(trial.views is not first.views for trial in trials):
             return
-        choices = choose_graphs(models[0], first.views, first.links)
-        kinds = [choice["graph"] for choice in choices.values()]
-        if any(isinstance(kind, str) and kind in CONSTRAINED for kind in kinds):
+        if self._graphs is None and has_constrained_graphs(models[0], first):
             return
         graphs = self._build(first, models[0])
         together = [_Arrows(trial, graphs, models) for trial in trials]
@@ -179,6 +188,8 @@ class SpreadingRunner:
 
     def _build(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
         """Return the graph of each view and its normalised form."""
+        if self._graphs is not None:
+            return {v: (g, normalize(g.affinity_)) for v, g in self._graphs.items()}
         choices = choose_graphs(model, trial.views, trial.links)
         return {
             view: self._graph(trial, view, choices[view], model) for view in trial.views
@@ -222,79 +233,93 @@ class _Arrows:
             way: trial.links.between(*way, balance=models[0].balance) for way in ways
         }
         self.unseen = any(is_table(q.rows) for q in trial.questions)
+        # Models whose scores are not truncated, which can share their functions.
+        self.whole = [k for k, model in enumerate(models) if model.rank is None]
 
         self.spreads: dict[tuple[str, str], SettingsSpread] = {}
         # Views, new items and their similarities, which all settings share.
         self._nears: list[tuple[str, Any, Any]] = []
 
     def run(self) -> Iterator[ScoreBlock]:
-        """Yield the scores of each model, from shared functions where these fit."""
-        if self.spreads or _spread_together([self]):
-            return self._run_shared()
-        return self._run_single()
+        """Yield the scores of each model, as its fit would have them."""
+        shared = bool(self.spreads) or _spread_together([self])
+        for k, model in enumerate(self.models):
+            if shared and model.rank is None:
+                yield self._shared_scores(self.whole.index(k))
+            elif model.rank is None:
+                yield self._exact_scores(k)
+            else:
+                yield self._single_scores(k)
 
     def grid(self, way: tuple[str, str]) -> list[Setting]:
-        """Return the settings of all models between two views."""
+        """Return the settings between two views of models that are not truncated."""
         return [
-            ((alphas[way[0]], alphas[way[1]]), model.beta)
-            for alphas, model in zip(self.alphas, self.models, strict=True)
+            ((self.alphas[k][way[0]], self.alphas[k][way[1]]), self.models[k].beta)
+            for k in self.whole
         ]
 
-    def _run_shared(self) -> Iterator[ScoreBlock]:
-        """Score every setting from functions that all of them share."""
-        spreads = self.spreads
-        for k in range(len(self.models)):
+    def _shared_scores(self, place: int) -> ScoreBlock:
+        """Score a setting from functions that all of them share."""
 
-            def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
-                spread = spreads[source, target]
-                if is_table(rows):
-                    own = self._near(rows, source) @ spread.left
-                else:
-                    own = spread.left_of(rows)
-                # Spinning threads of BLAS would slow the measure that comes next.
-                with small_algebra(len(own) * len(cols)):
-                    return spread.queries(own, k) @ spread.right_of(cols).T  # noqa: B023
+        def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
+            spread = self.spreads[source, target]
+            if is_table(rows):
+                own = self._near(rows, source) @ spread.left
+            else:
+                own = spread.left_of(rows)
+            # Spinning threads of BLAS would slow the measure that comes next.
+            with small_algebra(len(own) * len(cols)):
+                return spread.queries(own, place) @ spread.right_of(cols).T
 
-            yield scores
+        return scores
 
-    def _run_single(self) -> Iterator[ScoreBlock]:
-        """Spread anew for each alpha and beta; a smaller rank is cut from a larger."""
-        largest = max((m.rank or 0 for m in self.models), default=0) or None
-        kept: dict[Any, Any] = {}
-        for alphas, model in zip(self.alphas, self.models, strict=True):
-            key = (*alphas.values(), model.beta)
-            if key not in kept:
-                # One at a time: the spreads of a whole grid would fill the memory.
-                kept = {key: self._spread_one(alphas, model, largest)}
-            spreads = {w: s.truncated(model.rank) for w, s in kept[key].items()}
+    def _exact_scores(self, k: int) -> ScoreBlock:
+        """Spread the links to the rows, or columns, that are asked for."""
 
-            def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
-                spread = spreads[source, target]  # noqa: B023 - used at once
-                if is_table(rows):
-                    own = self._near(rows, source) @ spread.left @ spread.unseen_left
-                else:
-                    own = spread.queries(rows)
-                return own @ spread.right[cols].T
+        def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
+            S_x, S_y = (self.graphs[view][1] for view in (source, target))
+            filter = self._filter(k, (source, target)) | {"tol": TOL}
+            exact = SpreadRows.of(S_x, self.links[source, target], S_y, **filter)
+            if is_table(rows):
+                return exact.unseen_rows(self._near(rows, source))[:, cols]
+            return exact.block(rows, cols)
 
-            yield scores
+        return scores
 
-    def _spread_one(
-        self, alphas: dict[str, float], model: LinkSpreading, largest: int | None
-    ) -> dict[tuple[str, str], Spread]:
-        """Spread the links of all pairs of views with the settings of one model."""
-        spreads = {}
-        for way, Z in self.links.items():
-            S_x, S_y = (self.graphs[view][1] for view in way)
-            spreads[way] = spread_links(
-                S_x,
-                Z,
-                S_y,
-                alpha=(alphas[way[0]], alphas[way[1]]),
-                beta=model.beta,
-                tol=model.tol,
-                rank=largest_rank(Z, largest),
-            )
-        return spreads
+    def _single_scores(self, k: int) -> ScoreBlock:
+        """Spread the links as a fit does, to vectors of its rank."""
+        spreads = {way: self._spread_one(k, way) for way in self.links}
+
+        def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
+            spread = spreads[source, target]
+            if is_table(rows):
+                own = spread.unseen_queries(self._near(rows, source))
+            else:
+                own = spread.queries(rows)
+            return own @ spread.right[cols].T
+
+        return scores
+
+    def _spread_one(self, k: int, way: tuple[str, str]) -> Spread:
+        """Spread the links of two views with one setting, turned as a fit does."""
+        names, Z = list(self.trial.views), self.links[way]
+        is_turned = names.index(way[0]) > names.index(way[1])
+        if is_turned:
+            way, Z = way[::-1], Z.T
+        S_x, S_y = (self.graphs[view][1] for view in way)
+        model = self.models[k]
+        spread = spread_links(
+            S_x, Z, S_y, **self._filter(k, way), tol=model.tol, rank=model.rank
+        )
+        return spread.T if is_turned else spread
+
+    def _filter(self, k: int, way: tuple[str, str]) -> dict[str, Any]:
+        """Return the filter of one setting between two views."""
+        alphas = self.alphas[k]
+        return {
+            "alpha": (alphas[way[0]], alphas[way[1]]),
+            "beta": self.models[k].beta,
+        }
 
     def _near(self, rows: Any, view: str) -> Any:
         """Return the similarities of new items to the fitted ones, searched once."""
@@ -309,13 +334,15 @@ class _Arrows:
 def _spread_together(trials: Sequence[_Arrows]) -> bool:
     """Spread the links of trials with the same graphs at once, if memory allows."""
     first = trials[0]
+    if not first.whole:
+        return False
     wanted = {way: _wanted_items(trials, way) for way in first.links}
     n_bytes = sum(
         settings_bytes(arrows.links[way], n_items=_count(wanted[way], arrows, way))
         for arrows in trials
         for way in first.links
     )
-    if n_bytes > MAX_BYTES or any(model.rank is not None for model in first.models):
+    if n_bytes > MAX_BYTES:
         return False
     for way, (rows, cols) in wanted.items():
         S_x, S_y = (first.graphs[view][1] for view in way)
@@ -359,23 +386,23 @@ def _count(
     return n_rows + len(cols)
 
 
-def choose_runner(
+def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:
+    """Tell whether the graphs of a model are made with the help of the links."""
+    choices = choose_graphs(model, trial.views, trial.links)
+    kinds = [choice["graph"] for choice in choices.values()]
+    return any(isinstance(kind, str) and kind in CONSTRAINED for kind in kinds)
+
+
+def choose_runners(
     model: Any, settings: Sequence[Parameters]
-) -> ModelRunner | SpreadingRunner:
-    """Return the cheapest way to try a model's parameters.
-
-    Parameters
-    ----------
-    model : estimator
-    settings : sequence of dict
-        All that will be tried.
-
-    Returns
-    -------
-    runner : ModelRunner or SpreadingRunner
-    """
+) -> list[tuple[ModelRunner | SpreadingRunner, list[int]]]:
+    """Return the cheapest ways to try a model's parameters, and which go each way."""
+    every = range(len(settings))
     if type(model) is not LinkSpreading:
-        return ModelRunner(model)
+        return [(ModelRunner(model), list(every))]
     # Only links that are spread have a grid of alpha and beta for the price of one.
-    objectives = {setting.get("objective", model.objective) for setting in settings}
-    return SpreadingRunner(model) if objectives == {"spread"} else ModelRunner(model)
+    objectives = [setting.get("objective", model.objective) for setting in settings]
+    spread = [k for k in every if objectives[k] == "spread"]
+    others = [k for k in every if objectives[k] != "spread"]
+    ways = (SpreadingRunner(model), spread), (ModelRunner(model), others)
+    return [(runner, members) for runner, members in ways if members]

@@ -23,10 +23,12 @@ from linkspread.selection.grids import (
     check_names,
     expand_grid,
     group_settings,
+    own_setting,
+    place_of,
     refine_stages,
 )
-from linkspread.selection.questions import Trial
-from linkspread.selection.runners import choose_runner
+from linkspread.selection.questions import PairQuestion, Trial
+from linkspread.selection.runners import choose_runners
 from linkspread.selection.tuning import Tuning
 from linkspread.tables import Views
 from linkspread.validation import check_views
@@ -64,8 +66,9 @@ def tune(
 ) -> Tuning:
     """Try a grid of parameters on folds of the labels or links, and choose.
 
-    A whole grid of `alpha` and `beta` of `LinkSpreading` costs about one propagation
-    for each graph and fold.
+    Every setting is scored as a fit with it would be. The model's own parameters are
+    measured too, and stay unless a setting has a larger mean. A whole grid of `alpha`
+    and `beta` of `LinkSpreading` costs about one propagation for each graph and fold.
 
     Parameters
     ----------
@@ -79,8 +82,9 @@ def tune(
         searched in stages, each starting from the best setting of those before.
         None takes `DEFAULT_GRID`.
     model : estimator, default=None
-        With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``. Its
-        `n_jobs` holds for all that is tried.
+        With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``. Its own
+        parameters are the default that settings are compared with, and its `n_jobs`
+        holds for all that is tried.
     n_splits : int, default=5
         Folds; fewer where there are not so many labels of a class.
     n_repeats : int, default=1
@@ -108,7 +112,7 @@ def tune(
     >>> from linkspread.selection import tune
     >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
     >>> tuning = tune(data.views(), data.labels, {"alpha": [0.1, 0.5]}, n_splits=3)
-    >>> len(tuning.settings), 0 < tuning.best_score <= 1
+    >>> len(tuning.settings), tuning.default_score <= tuning.best_score <= 1
     (2, True)
     """
     start = time.perf_counter()
@@ -118,23 +122,40 @@ def tune(
     trials = _make_trials(
         read, links, n_splits, n_repeats, protocol, folds, random_state
     )
-    stages = refine_stages(_default_grid(trials) if grid is None else grid)
-    chosen: Parameters = {}
+    stages = refine_stages(_default_grid(model, trials) if grid is None else grid)
+    for stage in stages:
+        check_names(stage, model)
+    grids = [expand_grid(stage) for stage in stages]
+    chosen = default = own_setting(model, stages, trials[0][0].views)
     tried: list[Parameters] = []
-    scores: list[Array] = []
-    own = own_threads(getattr(model, "n_jobs", None), count_rows(views))
-    with own, remember_tables(), warnings.catch_warnings():
+    scores, own_scores = np.zeros((0, len(trials))), np.zeros(0)
+    threads = own_threads(getattr(model, "n_jobs", None), count_rows(views))
+    with threads, remember_tables(), warnings.catch_warnings():
         # The whole views were told of; each fold would tell it again.
         warnings.simplefilter("ignore", ColumnWarning)
-        for stage in stages:
-            check_names(stage, model)
-            settings = [chosen | setting for setting in expand_grid(stage)]
-            tried += settings
-            scores.append(_measure(model, settings, trials, verbose=verbose))
-            chosen = tried[int(np.argmax(np.vstack(scores).mean(axis=1)))]
+        for own in grids:
+            settings = [chosen | setting for setting in own]
+            if not tried:
+                found, own_scores = _with_default(
+                    model, settings, default, trials, verbose=verbose
+                )
+            else:
+                found = _measure(model, settings, trials, verbose=verbose)
+            tried, scores = tried + settings, np.vstack([scores, found])
+            best = int(np.argmax(scores.mean(axis=1)))
+            keeps = scores[best].mean() <= own_scores.mean()
+            chosen = default if keeps else tried[best]
     seconds = time.perf_counter() - start
-    best = clone(model).set_params(**chosen)
-    return Tuning(best, tuple(tried), np.vstack(scores), seconds, protocol)
+    return Tuning(
+        model=clone(model).set_params(**chosen),
+        settings=tuple(tried),
+        fold_scores=scores,
+        default=default,
+        default_fold_scores=own_scores,
+        measure=_name_measure(trials),
+        seconds=seconds,
+        protocol=protocol,
+    )
 
 
 def _make_trials(
@@ -153,7 +174,8 @@ def _make_trials(
     _check_choice(folds, FOLDS, "folds")
     tables = read.tables
     items = {view: Items(own, view=view) for view, own in read.ids.items()}
-    resolved: Links = choose_links(links, tables).resolve(items)
+    # A trial knows items by their positions, so that no fit needs their ids.
+    resolved: Links = choose_links(links, tables).resolve(items).select({})
     has_labels = any(resolved.memberships(view) is not None for view in tables)
     if folds == "items" and not has_labels:
         raise LinkError(
@@ -177,39 +199,97 @@ def _make_trials(
     )
 
 
+def _with_default(
+    model: Any,
+    settings: list[Parameters],
+    default: Parameters,
+    trials: Trials,
+    *,
+    verbose: bool,
+) -> tuple[Array, Array]:
+    """Return the scores of settings, and those of the default, measured once."""
+    place = place_of(default, settings)
+    if place is not None:
+        found = _measure(model, settings, trials, verbose=verbose)
+        return found, found[place]
+    last = len(settings)
+    found = _measure(model, [*settings, default], trials, optional=last,
+                     verbose=verbose)  # fmt: skip
+    return found[:last], found[last]
+
+
 def _measure(
-    model: Any, settings: list[Parameters], trials: Trials, *, verbose: bool
+    model: Any,
+    settings: list[Parameters],
+    trials: Trials,
+    *,
+    optional: int | None = None,
+    verbose: bool,
 ) -> Array:
-    """Return the score of every setting on every fold."""
-    runner = choose_runner(model, settings)
-    groups = group_settings(settings, runner.together)
-    values = np.zeros((len(settings), len(trials)))
+    """Return the score of every setting on every fold, NaN where one may fail."""
+    values = np.full((len(settings), len(trials)), np.nan)
+    groups = [
+        (runner, common, [members[k] for k in places])
+        for runner, members in choose_runners(model, settings)
+        for common, places in group_settings(
+            [settings[k] for k in members], runner.together
+        )
+    ]
     steps = [(group, fold) for group in groups for fold in range(len(trials))]
     label = f"{len(settings):,} settings on {len(trials)} folds"
-    for (common, members), fold in track(
+    for (runner, common, members), fold in track(
         steps, total=len(steps), label=label, verbose=verbose
     ):
         own = [
             {n: v for n, v in settings[k].items() if n not in common} for k in members
         ]
-        if fold == 0:
-            runner.prepare([t for trial in trials for t in trial], common, own)
-        answers: list[list[float]] = [[] for _ in members]
-        for trial in trials[fold]:
-            for found, scores in zip(
-                answers, runner.run(trial, common, own), strict=True
-            ):
-                found += trial.measure(scores)
-        values[members, fold] = [np.mean(found) for found in answers]
+        try:
+            if fold == 0:
+                runner.prepare([t for trial in trials for t in trial], common, own)
+            values[members, fold] = _run_fold(runner, trials[fold], common, own)
+        except LinkspreadError:
+            # A default that these views are too small for is no reason to stop.
+            if members != [optional]:
+                raise
     return values
 
 
-def _default_grid(trials: Trials) -> dict[str, list[Any]]:
+def _run_fold(
+    runner: Any, trials: list[Trial], common: Parameters, settings: list[Parameters]
+) -> list[float]:
+    """Return the score of each setting on one fold."""
+    answers: list[list[float]] = [[] for _ in settings]
+    for trial in trials:
+        run = runner.run(trial, common, settings)
+        for found, scores in zip(answers, run, strict=True):
+            found += trial.measure(scores)
+    return [float(np.mean(found)) for found in answers]
+
+
+def _name_measure(trials: Trials) -> str:
+    """Say what the score of a setting is the mean of."""
+    questions = [q for fold in trials for trial in fold for q in trial.questions]
+    both = ", both directions"
+    weights = [q.weights for q in questions if isinstance(q, PairQuestion)]
+    if not weights:
+        what = "mean average precision of held-out labels"
+        ways = "" if questions[0].source == questions[0].target else both
+    elif min(own.min() for own in weights) > 0:
+        what, ways = "mean average precision of held-out partners", both
+    else:
+        what, ways = "average precision of held-out pairs", ""
+    return f"{what} over {len(trials)} folds{ways}"
+
+
+def _default_grid(model: Any, trials: Trials) -> dict[str, list[Any]]:
     """Return the default grid, without more neighbours than a view has items."""
     smallest = min(
         table.shape[0] for fold in trials for t in fold for table in t.views.values()
     )
     grid = {name: list(values) for name, values in DEFAULT_GRID.items()}
+    if getattr(model, "objective", "spread") == "auto":
+        # Which has no use for alpha and beta.
+        grid = {"objective": ["spread"], **grid}
     fitting = [k for k in grid["n_neighbors"] if k < smallest]
     return grid | {"n_neighbors": fitting or [max(1, smallest - 1)]}
 

@@ -24,7 +24,12 @@ class Tuning:
     settings : tuple of dict
         Every setting that was tried.
     fold_scores : ndarray of shape (n_settings, n_folds)
-        Mean average precision, or average precision of held-out pairs.
+    default : dict
+        The model's own values of what was tried.
+    default_fold_scores : ndarray of shape (n_folds,)
+        NaN where these views are too small for the default.
+    measure : str
+        What the mean of a setting's scores is, in words.
     seconds : float
         Time of the search.
     protocol : str
@@ -34,8 +39,23 @@ class Tuning:
     model: Any
     settings: tuple[Parameters, ...]
     fold_scores: Array
+    default: Parameters
+    default_fold_scores: Array
+    measure: str
     seconds: float
     protocol: str
+
+    def __str__(self) -> str:
+        own = _mean_and_deviation(self.default_fold_scores)
+        best = _mean_and_deviation(self.fold_scores[self.best_index])
+        words = f"{self.measure} (± standard deviation over the folds)"
+        if self.keeps_default:
+            return f"default {own} stays, the best that was tried has {best}: {words}"
+        if np.isnan(self.default_score):
+            return (
+                f"best {best}, and these views are too small for the default: {words}"
+            )
+        return f"default {own}, best {best}: {words}"
 
     @property
     def scores(self) -> Array:
@@ -43,19 +63,29 @@ class Tuning:
         return self.fold_scores.mean(axis=1)
 
     @property
+    def default_score(self) -> float:
+        """Mean of the folds, for the default."""
+        return float(self.default_fold_scores.mean())
+
+    @property
     def best_index(self) -> int:
-        """Which setting is best; the first of equal ones."""
+        """Which of the settings that were tried is best; the first of equal ones."""
         return int(np.argmax(self.scores))
 
     @property
+    def keeps_default(self) -> bool:
+        """Whether no setting that was tried has a larger mean than the default."""
+        return bool(self.scores[self.best_index] <= self.default_score)
+
+    @property
     def best_parameters(self) -> Parameters:
-        """The setting with the largest mean."""
-        return self.settings[self.best_index]
+        """The setting with the largest mean, the default if none has a larger one."""
+        return self.default if self.keeps_default else self.settings[self.best_index]
 
     @property
     def best_score(self) -> float:
         """Its mean over the folds, a little flattered by the choice."""
-        return float(self.scores[self.best_index])
+        return float(np.nanmax([self.scores[self.best_index], self.default_score]))
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the settings and their scores, a list for each column.
@@ -87,7 +117,7 @@ class Tuning:
         return frame.sort_values("mean", ascending=False, kind="stable")
 
     def curve(self, parameter: str) -> tuple[list[Any], Array]:
-        """Return the scores against one parameter, all others being the best.
+        """Return the scores against one parameter, others as in the best tried.
 
         Parameters
         ----------
@@ -113,6 +143,11 @@ class Tuning:
             if row.keys() == best.keys() and all(row[n] == best[n] for n in others):
                 found.setdefault(row[parameter], float(score))
         return list(found), np.array(list(found.values()))
+
+
+def _mean_and_deviation(values: Array) -> str:
+    """Return the mean of some folds and how much they differ."""
+    return f"{values.mean():.3f} ± {values.std():.3f}"
 
 
 def flatten(setting: Parameters) -> Parameters:
