@@ -37,6 +37,7 @@ from linkspread.estimators.parameters import (
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.saving import save_model
 from linkspread.estimators.suggesting import Suggesting
+from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.kernels.threads import on_own_threads
