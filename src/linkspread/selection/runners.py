@@ -21,10 +21,9 @@ from linkspread.estimators.parameters import (
     check_parameters,
 )
 from linkspread.estimators.queries import is_table
-from linkspread.estimators.score_blocks import exact_block
 from linkspread.graphs import normalize
 from linkspread.kernels.threads import small_algebra
-from linkspread.propagation import Spread, spread_links
+from linkspread.propagation import Spread, propagate_rows, spread_links
 from linkspread.propagation.settings import (
     SettingsSpread,
     settings_bytes,
@@ -46,6 +45,8 @@ Array = np.ndarray
 # Memory that the shared functions of a grid may take; of larger links only the rows
 # that are asked for are spread.
 MAX_BYTES = 2e9
+# Rows that are spread at a time then, times the items of both views.
+ROW_ENTRIES = 1 << 21
 # Error of the scores that no choice depends on.
 TOL = 1e-4
 
@@ -71,31 +72,12 @@ class ModelRunner:
         common: Parameters,
         settings: Sequence[Parameters],
     ) -> None:
-        """Do nothing: models of other kinds share no work among trials.
-
-        Parameters
-        ----------
-        trials : sequence of Trial
-        common : dict
-        settings : sequence of dict
-        """
+        """Do nothing: models of other kinds share no work among trials."""
 
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
     ) -> Iterator[ScoreBlock]:
-        """Yield the scores of each setting.
-
-        Parameters
-        ----------
-        trial : Trial
-        common : dict
-            Parameters that all settings share.
-        settings : sequence of dict
-
-        Yields
-        ------
-        scores : callable
-        """
+        """Yield the scores of each setting, whose other parameters are common."""
         memory = Memory()
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
@@ -132,15 +114,7 @@ class SpreadingRunner:
         common: Parameters,
         settings: Sequence[Parameters],
     ) -> None:
-        """Spread the links of all trials at once, where they have the same graphs.
-
-        Parameters
-        ----------
-        trials : sequence of Trial
-        common : dict
-        settings : sequence of dict
-            As for :meth:`run`.
-        """
+        """Spread the links of all trials at once, where they have the same graphs."""
         self._prepared = []
         models, first = self._models(common, settings), trials[0]
         if any(trial.views is not first.views for trial in trials):
@@ -155,20 +129,7 @@ class SpreadingRunner:
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
     ) -> Iterator[ScoreBlock]:
-        """Yield the scores of each setting.
-
-        Parameters
-        ----------
-        trial : Trial
-        common : dict
-            Parameters that all settings share.
-        settings : sequence of dict
-            Of `alpha`, `beta` and `rank` only.
-
-        Yields
-        ------
-        scores : callable
-        """
+        """Yield the scores of each setting of `alpha`, `beta` and `rank`."""
         for arrows in self._prepared:
             if arrows.trial is trial:
                 yield from arrows.run()
@@ -277,12 +238,24 @@ class _Arrows:
         """Spread the links to the rows, or columns, that are asked for."""
 
         def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
-            S_x, S_y = (self.graphs[view][1] for view in (source, target))
-            filter = self._filter(k, (source, target)) | {"tol": TOL}
-            Z = self.links[source, target]
-            return exact_block(S_x, Z, S_y, rows, cols, **filter)
+            if len(cols) < len(rows):
+                return self._rows_of(k, (target, source), cols)[:, rows].T
+            return self._rows_of(k, (source, target), rows)[:, cols]
 
         return scores
+
+    def _rows_of(self, k: int, way: tuple[str, str], rows: Array) -> Array:
+        """Return rows of the scores between two views, a few at a time."""
+        S_x, S_y = (self.graphs[view][1] for view in way)
+        Z = self.links[way] if way in self.links else self.links[way[::-1]].T
+        step = max(1, ROW_ENTRIES // sum(Z.shape))
+        found = [
+            propagate_rows(
+                S_x, Z, S_y, rows[a : a + step], **self._filter(k, way), tol=TOL
+            )
+            for a in range(0, len(rows), step)
+        ]
+        return np.concatenate(found)
 
     def _single_scores(self, k: int) -> ScoreBlock:
         """Spread the links as a fit does, to vectors of its rank."""
