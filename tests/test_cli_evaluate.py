@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import linkspread as ls
 from example_files import command, made_data, prepare
@@ -90,8 +91,41 @@ def test_pairs_are_told_apart_by_their_scores(run, folder, capsys):
     wins = np.mean((must > cannot) + 0.5 * (must == cannot))
     assert found["auc"] == pytest.approx(wins)
     assert found["n_must"] + found["n_cannot"] == 30
+    low, high = found["auc_interval"]
+    assert low < found["auc"] < high
+    assert found["baselines"][0]["name"] == "chance"
     assert run("evaluate model --links held-out.csv") == 0
-    assert "0 pairs that the model was told are not counted." in capsys.readouterr().out
+    first, note = capsys.readouterr().out.splitlines()
+    figure = f"{found['auc']:.2f} (90 % interval {low:.2f} to {high:.2f}, chance 0.50)"
+    assert first.startswith(f"text and image: AUC {figure}, average precision ")
+    n_must, n_cannot = found["n_must"], found["n_cannot"]
+    assert first.endswith(f"from {n_must} must- and {n_cannot} cannot-links.")
+    assert note == "0 pairs that the model was told are not counted."
+
+
+def test_must_links_alone_are_told_from_the_partners_of_others(run, folder, capsys):
+    pairs = pandas.read_csv(folder / "held-out.csv")
+    pairs[pairs["verdict"] == "must"].to_csv(folder / "must.csv", index=False)
+    assert run("evaluate model --links must.csv --json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["pairs"]
+    must = pairs[pairs["verdict"] == "must"]
+    rows, cols = (must[view].str[1:].astype(int) for view in ("text", "image"))
+    i, j = np.unique(rows), np.unique(cols)
+    block = ls.load(folder / "model").scores("text", "image")[np.ix_(i, j)]
+    linked = np.zeros_like(block, dtype=bool)
+    linked[np.searchsorted(i, rows), np.searchsorted(j, cols)] = True
+    assert found["kind"] == "partners" and found["n_judged"] == len(must)
+    assert found["auc"] == pytest.approx(roc_auc_score(linked.ravel(), block.ravel()))
+
+
+def test_pairs_of_items_whose_labels_were_told_do_not_count(run, folder, capsys):
+    assert run("evaluate labelled --links held-out.csv --json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["pairs"]
+    pairs = pandas.read_csv(folder / "held-out.csv")
+    rows, cols = (pairs[view].str[1:].astype(int) for view in ("text", "image"))
+    n_known = int(((rows < 20) & (cols < 20)).sum())
+    assert n_known > 0 and found["n_known"] == n_known
+    assert found["n_judged"] == 30 - n_known
 
 
 def test_ratings_and_unknown_items_are_measured_when_told_how(run, folder, capsys):

@@ -22,7 +22,7 @@ PATHS = ("features", "output")
 REPEATED = ("view", "columns", "links", "labels", "metric", "graph", "n_neighbors",
             "alpha", "kernel")  # fmt: skip
 # What a file says of itself; nothing depends on it.
-ABOUT = ("command", "version")
+ABOUT = ("command", "version", "quality")
 
 
 def gather_options(
@@ -94,19 +94,25 @@ def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
     return _in_full(options, path.resolve().parent)
 
 
-def run_file(command: str, options: Mapping[str, Any]) -> str:
+def run_file(
+    command: str, options: Mapping[str, Any], quality: Mapping[str, Any] | None = None
+) -> str:
     """Return the text of a run file: how to run a command once more.
 
     Parameters
     ----------
     command : str
     options : mapping from str to object
+    quality : mapping from str to object, default=None
+        What the run found out about itself.
 
     Returns
     -------
     text : str
     """
-    about = {"command": command, "version": __version__}
+    about: dict[str, Any] = {"command": command, "version": __version__}
+    if quality is not None:
+        about["quality"] = quality
     return f"# linkspread {command} --config THIS FILE runs it again.\n" + write_toml(
         about | dict(options)
     )

@@ -21,7 +21,7 @@ from linkspread.cli.inputs import (
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.exceptions import LinkspreadError
 from linkspread.selection import (
-    PairQuality,
+    Quality,
     SearchQuality,
     evaluate_pairs,
     evaluate_search,
@@ -29,7 +29,7 @@ from linkspread.selection import (
 
 __all__ = ["run_evaluate"]
 
-Qualities = Sequence[SearchQuality] | Sequence[PairQuality]
+Qualities = Sequence[SearchQuality] | Sequence[Quality]
 
 
 def run_evaluate(
@@ -51,10 +51,10 @@ def run_evaluate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure searches by labels, or scores of pairs that were held out.
+    """Measure searches by labels, or scores by judged pairs.
 
     Items whose label the model was told, and pairs that it was told, do not count
-    unless --all is given.
+    unless --all is given. Pairs are measured with a 90 % interval and beside chance.
     """
     if bool(labels) == bool(links):
         got = "both" if labels else "neither"
@@ -104,7 +104,7 @@ def _by_labels(
 
 def _by_pairs(
     model: Any, judged: list[JudgedTable], every: bool, notes: list[str]
-) -> list[PairQuality]:
+) -> list[Quality]:
     """Score judged pairs."""
     found = evaluate_pairs(model, join_judged(judged), include_known=every)
     n_known = sum(quality.n_known for quality in found)
@@ -148,39 +148,34 @@ def _document(found: Qualities, precision: float, every: bool) -> dict[str, Any]
 
 
 def _print(found: Qualities, precision: float, notes: list[str]) -> None:
-    """Print a row for each direction, or for each two views."""
-    table = Table()
-    columns = _columns(found)
-    for name in columns:
-        table.add_column(name, justify="left" if name in ("From", "To") else "right")
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*(plain(cell) for cell in row))
+    """Print a row for each direction, or a sentence for each two views."""
     out = console()
-    out.print(table)
-    out.print(f"Mean: {precision:.3f}")
+    searches = [own for own in found if isinstance(own, SearchQuality)]
+    if searches:
+        table = Table()
+        columns = _columns(searches)
+        for name in columns:
+            is_name = name in ("From", "To")
+            table.add_column(name, justify="left" if is_name else "right")
+        for row in zip(*columns.values(), strict=True):
+            table.add_row(*(plain(cell) for cell in row))
+        out.print(table)
+        out.print(f"Mean: {precision:.3f}")
+    else:
+        for quality in found:
+            out.print(plain(str(quality)), soft_wrap=True)
     for note in notes:
         out.print(plain(note))
 
 
-def _columns(found: Qualities) -> dict[str, list[str]]:
+def _columns(searches: Sequence[SearchQuality]) -> dict[str, list[str]]:
     """Return the table, a list for each column."""
-    searches = [own for own in found if isinstance(own, SearchQuality)]
-    if searches:
-        return {
-            "From": [own.source for own in searches],
-            "To": [own.target for own in searches],
-            "Queries": [f"{own.n_queries:,}" for own in searches],
-            "Items": [f"{own.n_items:,}" for own in searches],
-            "MAP": [f"{own.mean_average_precision:.3f}" for own in searches],
-            "Precision@10": [f"{own.precision_at_10:.3f}" for own in searches],
-            "nDCG": [f"{own.ndcg:.3f}" for own in searches],
-        }
-    pairs = [own for own in found if isinstance(own, PairQuality)]
     return {
-        "From": [own.between[0] for own in pairs],
-        "To": [own.between[1] for own in pairs],
-        "Must": [f"{own.n_must:,}" for own in pairs],
-        "Cannot": [f"{own.n_cannot:,}" for own in pairs],
-        "AUC": [f"{own.auc:.3f}" for own in pairs],
-        "Average precision": [f"{own.average_precision:.3f}" for own in pairs],
+        "From": [own.source for own in searches],
+        "To": [own.target for own in searches],
+        "Queries": [f"{own.n_queries:,}" for own in searches],
+        "Items": [f"{own.n_items:,}" for own in searches],
+        "MAP": [f"{own.mean_average_precision:.3f}" for own in searches],
+        "Precision@10": [f"{own.precision_at_10:.3f}" for own in searches],
+        "nDCG": [f"{own.ndcg:.3f}" for own in searches],
     }

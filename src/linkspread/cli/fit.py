@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +30,12 @@ from linkspread.cli.inputs import (
     ViewOption,
     read_inputs,
 )
-from linkspread.cli.model_output import FittedPairs, check_output, write_model
+from linkspread.cli.model_output import (
+    FittedPairs,
+    check_output,
+    write_model,
+    write_run,
+)
 from linkspread.cli.parameters import (
     Alpha,
     Balance,
@@ -55,9 +60,10 @@ from linkspread.cli.sharded import (
 )
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.plan import FitPlan, plan_fit
-from linkspread.exceptions import ColumnWarning
+from linkspread.exceptions import ColumnWarning, FewLinksError, LinkspreadError
 from linkspread.links.counts import count_links
 from linkspread.progress import format_seconds
+from linkspread.selection import Quality, held_out_quality, plan_held_out
 
 __all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit", "tell_columns"]
 
@@ -67,7 +73,17 @@ ConfigOption = Annotated[
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
 # Options of this one call, which are no part of how the model was made.
-OF_THE_CALL = ("overwrite", "dry_run", "quiet", "scheduler", "shards", "store")
+OF_THE_CALL = (
+    "overwrite",
+    "dry_run",
+    "quality",
+    "quiet",
+    "scheduler",
+    "shards",
+    "store",
+)
+# Time that fits with held-out items may take, where each is as long as the fit.
+MAX_SECONDS = 30.0
 
 
 def run_fit(
@@ -115,23 +131,31 @@ def run_fit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen, and stop.")
     ] = False,
+    quality: Annotated[
+        bool,
+        typer.Option(
+            "--quality/--no-quality", help="Measure the fit by items held out of it."
+        ),
+    ] = True,
     quiet: QuietOption = False,
 ) -> None:
     """Fit a model to tables and to judged pairs, labels or matched items.
 
     Without --objective everything is chosen by what the links say of each other. The
-    folder gets the model, run.toml to run it again, and a store with the pairs.
+    folder gets the model, run.toml to run it again, and a store with the pairs. With
+    ten judgements or more a sentence says how well items are found that were held out.
     """
     typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
     options = gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
     check = check_shards_output if shards else check_output
     folder = check(options.get("output"), overwrite=overwrite or dry_run)
-    with quiet_steps(3, quiet=quiet or dry_run) as step:
+    n_steps = 4 if quality and not shards else 3
+    with quiet_steps(n_steps, quiet=quiet or dry_run) as step:
         step("Reading")
         inputs = read_inputs(options)
         if dry_run:
-            _tell_plan(options, inputs, folder)
+            _tell_plan(options, inputs, folder, quality=quality and not shards)
             return
         if shards:
             step("Fitting and saving")
@@ -149,10 +173,16 @@ def run_fit(
         seconds = time.perf_counter() - start
         step("Saving")
         notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
+        found = None
+        if quality:
+            step("Measuring")
+            found = _measure(model, inputs, notes)
+        if found is not None:
+            write_run(folder, run_file("fit", options, quality=_document(found)))
     if not quiet:
         _tell_notes([*inputs.notes, *notes, *model.report_.inexact(model.tol)])
         tell_columns(inputs)
-        _tell_fit(model, folder, seconds)
+        _tell_fit(model, folder, seconds, found)
 
 
 @contextmanager
@@ -207,7 +237,23 @@ def _fit(
     return model
 
 
-def _tell_plan(options: Mapping[str, Any], inputs: Inputs, folder: Path) -> None:
+def _measure(model: LinkSpreading, inputs: Inputs, notes: list[str]) -> Quality | None:
+    """Return the quality on held-out items, or note why there is none."""
+    try:
+        return held_out_quality(model, inputs.views, max_seconds=MAX_SECONDS)
+    except LinkspreadError as error:
+        notes.append(f"no held-out figure of quality: {error}")
+        return None
+
+
+def _document(quality: Quality) -> dict[str, Any]:
+    """Return a quality as it is stored, with its sentence."""
+    return {"summary": str(quality), **asdict(quality)}
+
+
+def _tell_plan(
+    options: Mapping[str, Any], inputs: Inputs, folder: Path, *, quality: bool
+) -> None:
     """Print what a fit would do, and what it would take."""
     model = choose_model(options, inputs)
     plan = plan_fit(model, inputs.tables, inputs.links)
@@ -223,6 +269,8 @@ def _tell_plan(options: Mapping[str, Any], inputs: Inputs, folder: Path) -> None
     told = ", ".join(f"{name} {value}" for name, value in chosen.items())
     out.print(plain(f"  objective {model.objective}{f', {told}' if told else ''}"))
     out.print(f"  {_expected(plan, model)}")
+    if quality:
+        out.print(plain(f"  {_expected_quality(plan)}"), soft_wrap=True)
     out.print(plain(f"  model folder: {_shown(folder)}"), soft_wrap=True)
 
 
@@ -235,13 +283,24 @@ def _expected(plan: FitPlan, model: LinkSpreading) -> str:
     return f"{plan.cost}{rest}"
 
 
+def _expected_quality(plan: FitPlan) -> str:
+    """Say what will be held out to measure the fit, which takes time of its own."""
+    try:
+        held_out = plan_held_out(plan.links)
+    except FewLinksError as error:
+        return f"no held-out figure of quality: {error}"
+    return f"then its quality by {held_out}, held out (--no-quality skips it)"
+
+
 def _tell_notes(notes: list[str]) -> None:
     """Write what a person should know to standard error."""
     for note in notes:
         tell(f"linkspread: {note}")
 
 
-def _tell_fit(model: LinkSpreading, folder: Path, seconds: float) -> None:
+def _tell_fit(
+    model: LinkSpreading, folder: Path, seconds: float, quality: Quality | None
+) -> None:
     """Print what was fitted, and what to type next."""
     out = console()
     for view, report in model.report_.graphs.items():
@@ -254,6 +313,8 @@ def _tell_fit(model: LinkSpreading, folder: Path, seconds: float) -> None:
     for what, error in getattr(model, "loo_error_", {}).items():
         name = what if isinstance(what, str) else " and ".join(what)
         out.print(plain(f"leave-one-out error of {name}: {error:.3f}"))
+    if quality is not None:
+        out.print(plain(str(quality)), soft_wrap=True)
     out.print(plain(f"Fitted in {format_seconds(seconds)}."))
     out.print(plain(f"Next: {_next_command(model, folder)}"), soft_wrap=True)
 

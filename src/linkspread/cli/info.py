@@ -33,8 +33,8 @@ def run_info(
 ) -> None:
     """Tell what a model, shards or a features folder hold.
 
-    Of a model: views, links by kind, conflicts, isolated items, the choice made,
-    versions, size, and judgements that are not in it yet.
+    Of a model: views, links by kind, conflicts, isolated items, the choice made, the
+    quality on held-out items, versions, size, and judgements that are not in it yet.
     """
     if not folder.is_dir():
         raise LinkspreadError(
@@ -76,6 +76,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
         "conflicts": len(model.links_.conflicts()),
         "objective": model.objective,
         "choice": getattr(model, "choice_", None),
+        "quality": opened.quality(),
         "dimensions": {
             " and ".join(p): s.rank for p, s in model.report_.spreads.items()
         },
@@ -223,6 +224,8 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
         lines.append(f"  choice: {document['choice']}")
     for pair, told in document.get("scores", {}).items():
         lines.append(f"  scores of {pair}: {told}")
+    if document.get("quality"):
+        lines.append(f"  quality at the fit: {document['quality']['summary']}")
     for pair, n_files in document.get("files", {}).items():
         width = document["dimensions"][pair]
         lines.append(f"  {pair}: vectors of {width:,} numbers in {n_files:,} files")

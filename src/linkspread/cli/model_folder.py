@@ -181,22 +181,31 @@ class ModelFolder:
 
     def features(self) -> Any:
         """Return the FeatureSet that run.toml names, or None."""
-        if not (self.path / RUN).is_file():
-            return None
-        try:
-            options = tomllib.loads((self.path / RUN).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ModelError(
-                f"{RUN} must be a TOML file, and {str(self.path / RUN)!r} is none "
-                f"({error}). Mend it, or fit the model again."
-            ) from error
-        named = options.get("features")
+        named = self._run().get("features")
         if not named:
             return None
         from linkspread.manifests import load_features
 
         # Paths in the file are taken from its own folder.
         return load_features(self.path / named)
+
+    def quality(self) -> dict[str, Any] | None:
+        """Return what the fit found out about its quality, or None."""
+        quality = self._run().get("quality")
+        has_summary = isinstance(quality, dict) and "summary" in quality
+        return quality if has_summary else None
+
+    def _run(self) -> dict[str, Any]:
+        """Return what run.toml says, nothing where there is none."""
+        if not (self.path / RUN).is_file():
+            return {}
+        try:
+            return tomllib.loads((self.path / RUN).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ModelError(
+                f"{RUN} must be a TOML file, and {str(self.path / RUN)!r} is none "
+                f"({error}). Mend it, or fit the model again."
+            ) from error
 
     def _state(self, store: LinkStore) -> Absorbed:
         """Return which rows are in the model, which must be rows of this store."""

@@ -21,7 +21,7 @@ from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.storage.files import write_file
 from linkspread.storage.manifest import MANIFEST, read_manifest
 
-__all__ = ["FittedPairs", "check_output", "is_model", "write_model"]
+__all__ = ["FittedPairs", "check_output", "is_model", "write_model", "write_run"]
 
 RUN = "run.toml"
 
@@ -136,11 +136,16 @@ def write_model(model: Any, output: Path, *, run: str, pairs: FittedPairs) -> li
     return notes
 
 
+def write_run(folder: Path, run: str) -> None:
+    """Write how a model was made, and what was found out about it."""
+    data = run.encode()
+    write_file(folder, lambda file: file.write(data), lambda entry: RUN)
+
+
 def _write(model: Any, folder: Path, run: str, pairs: FittedPairs) -> list[str]:
     """Write the model, how it was made, and which judgements it knows."""
     model.save(folder)
-    data = run.encode()
-    write_file(folder, lambda file: file.write(data), lambda entry: RUN)
+    write_run(folder, run)
     opened = ModelFolder(folder, store=pairs.store)
     opened.set_absorbed(pairs.number or 0)
     return [] if pairs.number is not None else _keep(opened, pairs.judged)

@@ -6,7 +6,7 @@ over its graph: soft links. Pairs are fitted by several kernels whose scores are
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,7 @@ from scipy.special import softmax
 
 from linkspread.estimators.candidates import Material, label_candidates, pair_candidates
 from linkspread.estimators.link_choice import largest_rank
-from linkspread.estimators.objective import FittingObjective
+from linkspread.estimators.objective import FittingObjective, HeldOut
 from linkspread.estimators.similar_items import SimilarItems
 from linkspread.fitting.diffused_pairs import DiffusedFit, fit_diffused
 from linkspread.fitting.embeddings import Added, WithColumn, add_column
@@ -46,6 +46,9 @@ PRIOR_SHARES = {"8 components": 0.5}
 FEW_CANNOT = 0.05
 # Whole lengths would forget how much is known of an item, plain scores say it loudest.
 JUDGED_MASS = "root length"
+
+# Items of each view of which all pairs are scored that were held out.
+MAX_ASKED = 150
 
 # Two of one kind under each name.
 Kernels = Mapping[str, tuple[Any, Any]]
@@ -123,10 +126,28 @@ class AutoObjective(FittingObjective):
     story: dict[str, str] = field(default_factory=dict)
     _memberships: dict[str, Memberships] = field(default_factory=dict)
     _kernels: dict[tuple[str, bool, bool], dict[str, Any]] = field(default_factory=dict)
+    # What was said of judgements that were held out, known after a fit only.
+    _held_out: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def told(self) -> dict[str, Any]:
         """Return what was chosen, in sentences."""
         return {"choice_": " ".join(self.story.values())}
+
+    def held_out(self, source: str, target: str, *, by_labels: bool) -> HeldOut | None:
+        """Return what the added fits said of judgements that were held out.
+
+        Before scores are divided by lengths or memberships spread over a graph; not of
+        must-links alone, whose held-out partners score too high.
+        """
+        if by_labels:
+            left, right = (
+                self._held_out.get(self.known(*way)[0])
+                for way in ((source, target), (target, source))
+            )
+            return _held_out_labels(left, right) if left and right else None
+        if (target, source) in self._held_out:
+            return self._held_out[target, source].T
+        return self._held_out.get((source, target))
 
     def label_scores(self, source: str, target: str) -> FittedPair:
         """Return how much likelier than by chance two items are of one class."""
@@ -144,11 +165,13 @@ class AutoObjective(FittingObjective):
         """Return the memberships of a view, learnt now if not before."""
         name, known = self.known(view, other)
         if name not in self._memberships:
-            members = self._learn_members(view, sparse.csr_array(known))
+            members = self._learn_members(view, sparse.csr_array(known), name)
             self._memberships[name] = members
         return self._memberships[name]
 
-    def _learn_members(self, view: str, known: sparse.csr_array) -> Memberships:
+    def _learn_members(
+        self, view: str, known: sparse.csr_array, place: str
+    ) -> Memberships:
         """Fit the labels of a view by all candidates, and add the fits."""
         # What is left out must have others of its class to be found by.
         n_labels = (known > 0).sum(axis=0)
@@ -164,6 +187,11 @@ class AutoObjective(FittingObjective):
             held_out = [fit.fit.held_out for fit in fits]
             known_weights = first.weights * can_miss[first.rows]
             weights = class_weights(held_out, first.targets, known_weights)
+            likely = softmax(np.tensordot(weights, held_out, 1), axis=1)
+            missed = can_miss[first.rows]
+            self._held_out[place] = _HeldOutLabels(
+                first.rows[missed], likely[missed], first.targets.argmax(axis=1)[missed]
+            )
         else:
             weights = _equal_weights([fit.values for fit in fits])
         what = f"labels of {view!r}"
@@ -205,6 +233,8 @@ class AutoObjective(FittingObjective):
         kernels = {name: (left[name], right[name]) for name in left if name in right}
         weigh = _weigh_judged if is_judged else _weigh_matches
         fits, shares, told = weigh(kernels, pairs, self.balance)
+        if is_judged:
+            self._held_out[source, target] = _held_out_pairs(pairs, fits, shares)
         what = f"pairs of {source!r} and {target!r}"
         self.story[what] = _tell(what, list(kernels), told, pairs.nnz)
         rank = largest_rank(pairs, self.rank)
@@ -271,6 +301,42 @@ def _weigh_matches(
     held_out = [np.vstack([fit.held_out, fit.held_out.T]) for fit in fits]
     shares = class_weights(held_out, both_ways, np.ones(len(both_ways)))
     return fits, shares / [fit.scale for fit in fits], shares
+
+
+def _held_out_pairs(pairs: sparse.csr_array, fits: list[Any], shares: Array) -> HeldOut:
+    """Return the scores of judged pairs that were held out with all of their items."""
+    scores = shares @ np.stack([fit.fit.held_out[:, 0] for fit in fits])
+    entries, asked = pairs.tocoo(), ~np.isnan(scores)
+    return HeldOut(
+        entries.row[asked],
+        entries.col[asked],
+        entries.data[asked] > 0,
+        scores[asked],
+        n_judged=int(asked.sum()),
+    )
+
+
+class _HeldOutLabels(NamedTuple):
+    """Items of a view, their classes' probabilities without their label, and it."""
+
+    rows: Array
+    likely: Array
+    classes: Array
+
+
+def _held_out_labels(one: _HeldOutLabels, other: _HeldOutLabels) -> HeldOut:
+    """Return the scores of all pairs of some items whose labels were held out."""
+    rng = np.random.default_rng(0)
+    p, q = (
+        np.sort(rng.permutation(len(side.rows))[:MAX_ASKED]) for side in (one, other)
+    )
+    i, j = (own.ravel() for own in np.meshgrid(p, q, indexing="ij"))
+    apart = one.rows[i] != other.rows[j] if one is other else i >= 0
+    i, j = i[apart], j[apart]
+    scores = np.einsum("ij,ij->i", one.likely[i], other.likely[j])
+    same = one.classes[i] == other.classes[j]
+    n_judged = len(p) if one is other else len(p) + len(q)
+    return HeldOut(one.rows[i], other.rows[j], same, scores, n_judged)
 
 
 def _equal_weights(values: list[Array]) -> Array:

@@ -16,7 +16,6 @@ __all__ = [
     "choose_links",
     "find_chain",
     "hard_labels",
-    "label_classes",
     "largest_rank",
     "linked_pairs",
 ]
@@ -55,16 +54,6 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
         f"`links` must be Links or labels by view, got {got}. Make them with "
         "`Links.from_pairs` or `Links.from_labels`."
     )
-
-
-def label_classes(links: Any) -> Array | None:
-    """Return the classes of labels of a single view, in order; None of other links."""
-    if isinstance(links, Mapping) and len(links) == 1:
-        (links,) = links.values()
-    if isinstance(links, Links | Mapping) or np.ndim(links) != 1:
-        return None
-    labels = np.asarray(links)
-    return np.unique(labels[labels != UNKNOWN])
 
 
 def hard_labels(links: Links, view: str) -> Array:

@@ -21,8 +21,6 @@ from linkspread.estimators.graph_choice import (
 from linkspread.estimators.link_choice import (
     check_reachable,
     choose_links,
-    hard_labels,
-    label_classes,
     linked_pairs,
 )
 from linkspread.estimators.live_items import LiveItems
@@ -36,13 +34,12 @@ from linkspread.estimators.parameters import (
 )
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.saving import save_model
+from linkspread.estimators.single_view import labels_of_one_view, score_new_items
 from linkspread.estimators.suggesting import Suggesting
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
-from linkspread.metrics import mean_average_precision
 from linkspread.propagation.rows import ScoreRows
 from linkspread.validation import check_columns, check_views
 
@@ -126,8 +123,6 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         Each with `affinity_`.
     links_ : Links
         The links by position.
-    classes_ : ndarray of shape (n_classes,), or None
-        Of labels of a single view, in order.
     spreads_ : dict from pairs of str to Spread, SpreadRows or FittedPair
         What makes the scores of two views.
     report_ : FitReport
@@ -256,7 +251,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
-        self.classes_ = label_classes(links)
+        self._labels = labels_of_one_view(links)
         self.spreads_: dict[tuple[str, str], Any] = spreads
         self.report_, self._objective = report, objective
         self._columns = read.columns
@@ -306,52 +301,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearc
         model = cls(objective="auto", n_neighbors=n_neighbors, n_jobs=n_jobs)
         return model.fit(read, links, unknown=unknown)
 
-    def score(self, X: Any, y: Any) -> float:
-        """Tell how well new items of a single view find fitted ones of their class.
-
-        It is what searches of scikit-learn over parameters, such as `GridSearchCV`,
-        compare.
-
-        Parameters
-        ----------
-        X : table of shape (n, n_features)
-            New items of the view.
-        y : array-like of shape (n,)
-            Their labels, -1 for unknown.
-
-        Returns
-        -------
-        precision : float
-            Mean average precision among the fitted items that have a label.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.model_selection import GridSearchCV
-        >>> from linkspread import LinkSpreading
-        >>> X = np.random.default_rng(0).standard_normal((40, 3))
-        >>> y = (X[:, 0] > 0).astype(int)
-        >>> grid = {"alpha": [0.1, 0.5]}
-        >>> search = GridSearchCV(LinkSpreading(n_neighbors=5), grid).fit(X, y)
-        >>> sorted(search.best_params_)
-        ['alpha']
-        """
-        check_is_fitted(self)
-        classes = getattr(self, "classes_", None)
-        if classes is None:
-            raise LinkspreadError(
-                "`score` must have a model that was fitted to one table and its "
-                f"labels, got views {', '.join(map(repr, self.items_))}. Choose "
-                "parameters with `linkspread.selection.tune`, which takes any views "
-                "and links."
-            )
-        (view,) = self.items_
-        known = hard_labels(self.links_, view)
-        y = np.asarray(y)
-        places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        numbers = np.where(classes[places] == y, places, -1)
-        block = self.scores(view, view, rows=X, cols=known >= 0)
-        return mean_average_precision(block, numbers, known[known >= 0])
+    score = score_new_items
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,35 @@ from linkspread.links import Links
 from linkspread.links.balance import Balance
 from linkspread.validation import check_table
 
-__all__ = ["FittingObjective", "Objective", "changed_views"]
+__all__ = ["FittingObjective", "HeldOut", "Objective", "changed_views"]
 
 Array = np.ndarray
 ViewPair = tuple[str, str]
 Scores = dict[ViewPair, Any]
+
+
+class HeldOut(NamedTuple):
+    """Scores of pairs, each made without what is known of its items.
+
+    Attributes
+    ----------
+    rows, cols : ndarray of int of shape (n_pairs,)
+    is_must : ndarray of bool of shape (n_pairs,)
+    scores : ndarray of shape (n_pairs,)
+    n_judged : int
+        Judged pairs, or labelled items, that they are of.
+    """
+
+    rows: Array
+    cols: Array
+    is_must: Array
+    scores: Array
+    n_judged: int
+
+    @property
+    def T(self) -> "HeldOut":
+        """The same with the views exchanged."""
+        return self._replace(rows=self.cols, cols=self.rows)
 
 
 @dataclass(kw_only=True)
@@ -65,6 +89,10 @@ class Objective(ABC):
     def told(self) -> dict[str, Any]:
         """Return what is known of the fits, by the name of a fitted attribute."""
         return {}
+
+    def held_out(self, source: str, target: str, *, by_labels: bool) -> HeldOut | None:
+        """Return what a fit said of judgements that it held out, None of others."""
+        return None
 
 
 def changed_views(

@@ -27,6 +27,8 @@ Array = np.ndarray
 
 # Functions that a grid needs, about: 19 for tol=1e-3 and 31 for tol=1e-8.
 N_FUNCTIONS = 26
+# Columns of single items that are filtered at a time, times the items of the view.
+FILTERED_ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,12 @@ def _filter_each(
         # Few items take part in many blocks: those items are filtered in their place.
         ones = np.ones(len(linked)), (linked, np.arange(len(linked)))
         alone = sparse.csr_array(ones, shape=(S.shape[0], len(linked)))
-        reached = filtered_sums(S, alone, functions, rows=rows)
+        step = max(16, FILTERED_ENTRIES // S.shape[0])
+        parts = [
+            filtered_sums(S, alone[:, k : k + step], functions, rows=rows)
+            for k in range(0, len(linked), step)
+        ]
+        reached = np.concatenate(parts, axis=2)
         sums = reached @ joined[linked].toarray().astype(S.dtype)
     else:
         sums = filtered_sums(S, joined, functions, rows=rows)

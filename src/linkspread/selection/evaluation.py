@@ -6,18 +6,21 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Links
 from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
+from linkspread.selection.folds import judged_pairs
+from linkspread.selection.quality import Quality, measure_pairs
 from linkspread.selection.questions import PairQuestion
 
-__all__ = ["PairQuality", "SearchQuality", "evaluate_pairs", "evaluate_search"]
+__all__ = ["SearchQuality", "evaluate_pairs", "evaluate_search"]
 
 Array = np.ndarray
 K = 10
+# Must-links alone of which all pairs of items are scored.
+MAX_PARTNERS = 300
 
 
 @dataclass(frozen=True)
@@ -43,29 +46,6 @@ class SearchQuality:
     mean_average_precision: float
     precision_at_10: float
     ndcg: float
-
-
-@dataclass(frozen=True)
-class PairQuality:
-    """How well scores tell must- from cannot-links.
-
-    Attributes
-    ----------
-    between : tuple of two str
-    n_must, n_cannot : int
-    n_known : int
-        Pairs that were left out, because the model was told of them.
-    auc : float
-        How often a must-link scores higher than a cannot-link.
-    average_precision : float
-    """
-
-    between: tuple[str, str]
-    n_must: int
-    n_cannot: int
-    n_known: int
-    auc: float
-    average_precision: float
 
 
 def evaluate_search(
@@ -117,8 +97,10 @@ def evaluate_search(
 
 def evaluate_pairs(
     model: Any, links: Links, *, include_known: bool = False
-) -> list[PairQuality]:
+) -> list[Quality]:
     """Score judged pairs, and measure how well must is told from cannot.
+
+    Where there is no cannot-link, partners are told from those of the others.
 
     Parameters
     ----------
@@ -127,11 +109,11 @@ def evaluate_pairs(
     links : Links
         Pairs with their verdicts, of items of the model.
     include_known : bool, default=False
-        Whether pairs count that the model was told.
+        Whether pairs count that the model was told, as pairs or by labels of both.
 
     Returns
     -------
-    qualities : list of PairQuality
+    qualities : list of Quality
         One for each two views.
     """
     resolved = links.resolve(model.items_)
@@ -220,31 +202,45 @@ def _mask(model: Any, view: str, positions: Array) -> Array:
 
 def _measure_pairs(
     model: Any, links: Links, between: tuple[str, str], include_known: bool
-) -> PairQuality:
+) -> Quality:
     """Score the pairs of two views."""
-    pairs = links.judged(*between).tocoo()
-    told = model.links_.judged(*between).astype(bool)
-    is_known = np.asarray(told[pairs.row, pairs.col]).ravel()
-    counted = np.ones(pairs.nnz, dtype=bool) if include_known else ~is_known
-    must = pairs.data[counted] > 0
-    if must.all() or not must.any():
+    i, j, weights = judged_pairs(links, between)
+    is_known = _is_known(model.links_, between, i, j)
+    if not include_known:
+        i, j, weights = (own[~is_known] for own in (i, j, weights))
+    must = weights > 0
+    if not must.any():
         raise LinkError(
-            "there must be must- and cannot-links that the model was not told of, got "
-            f"{int(must.sum()):,} must and {int((~must).sum()):,} cannot between "
-            f"{between[0]!r} and {between[1]!r}. Judge more pairs, or count all."
+            "there must be must-links that the model was not told of, got 0 must and "
+            f"{len(weights):,} cannot between {between[0]!r} and {between[1]!r}. Judge "
+            "more pairs, or count all."
         )
-    question = PairQuestion(
-        *between, pairs.row[counted], pairs.col[counted], pairs.data[counted]
-    )
-    scores = question.pair_scores(_by_position(model))
-    return PairQuality(
-        between,
-        n_must=int(must.sum()),
-        n_cannot=int((~must).sum()),
+    kind, question = "pairs", PairQuestion(*between, i, j, weights)
+    if must.all():
+        kind = "partners"
+        question = PairQuestion.of_partners(*between, i, j, n_asked=MAX_PARTNERS)
+    return measure_pairs(
+        question.pair_scores(_by_position(model)),
+        question.weights > 0,
+        question.rows,
+        question.cols,
+        between=between,
+        kind=kind,
+        n_judged=len(weights),
         n_known=0 if include_known else int(is_known.sum()),
-        auc=float(roc_auc_score(must, scores)),
-        average_precision=float(average_precision_score(must, scores)),
     )
+
+
+def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Array:
+    """Tell which pairs links judge, or give both items of a label."""
+    is_known = np.asarray(links.judged(*between).astype(bool)[i, j]).ravel()
+    a, b = between
+    left, right = (links.memberships(a, shared_with=b),
+                   links.memberships(b, shared_with=a))  # fmt: skip
+    if left is None or right is None:
+        return is_known
+    labelled = [np.asarray(own.sum(axis=1)).ravel() > 0 for own in (left, right)]
+    return is_known | (labelled[0][i] & labelled[1][j])
 
 
 def _by_position(model: Any) -> Any:

@@ -6,6 +6,8 @@ from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from linkspread.estimators.link_choice import hard_labels
@@ -13,7 +15,14 @@ from linkspread.exceptions import FewLinksError
 from linkspread.links import Links
 from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
 
-__all__ = ["LabelFolds", "item_trials", "link_trials"]
+__all__ = [
+    "LabelFolds",
+    "deal_items",
+    "hidden_items",
+    "item_trials",
+    "judged_pairs",
+    "link_trials",
+]
 
 Array = np.ndarray
 UNKNOWN = -1
@@ -130,7 +139,7 @@ def item_trials(
     trials : list of lists of Trial
     """
     labels = {v: hard_labels(links, v) for v in views if _is_labelled(links, v)}
-    hidden = _hidden_items(labels, folds)
+    hidden = hidden_items(labels, folds)
     if protocol == "transductive":
         return [[_transductive(views, links, labels, h)] for h in hidden]
     return [
@@ -184,12 +193,46 @@ def link_trials(
     return trials
 
 
+def judged_pairs(links: Links, between: tuple[str, str]) -> tuple[Array, Array, Array]:
+    """Return rows, columns and weights of judged pairs, of those within a view once."""
+    pairs = links.judged(*between)
+    pairs = (sparse.triu(pairs) if between[0] == between[1] else pairs).tocoo()
+    return pairs.row, pairs.col, pairs.data
+
+
+def deal_items(
+    i: Array, j: Array, weights: Array, n_folds: int, *, is_within: bool
+) -> tuple[Array, Array]:
+    """Return the fold of each pair's row item, and of its column item.
+
+    Items that pairs connect, near or far, go into one fold, so that no other pair is
+    lost with them. Where too many are connected they are dealt one by one.
+    """
+    rng, n_rows = np.random.default_rng(0), int(i.max()) + 1
+    nodes = i, j if is_within else j + n_rows
+    n_nodes = int(max(own.max() for own in nodes)) + 1
+    edges = sparse.coo_array((np.ones(len(i)), nodes), shape=(n_nodes, n_nodes))
+    parts = connected_components(edges, directed=False)[1]
+    of_pair = parts[i]
+    sizes = np.bincount(of_pair, minlength=parts.max() + 1)
+    n_must = np.bincount(of_pair, weights > 0, minlength=len(sizes))
+    # Parts of one size and kind stand together, so that folds get as many of each.
+    order = np.lexsort((rng.random(len(sizes)), n_must, -sizes))
+    fold_of_part = np.empty(len(sizes), dtype=np.int64)
+    fold_of_part[order] = np.arange(len(sizes)) % n_folds
+    folds = fold_of_part[parts]
+    for side in (np.unique(nodes[0]), np.unique(nodes[1])):
+        large = side[sizes[parts[side]] > len(i) / n_folds]
+        folds[large] = rng.permutation(np.arange(len(large)) % n_folds)
+    return folds[nodes[0]], folds[nodes[1]]
+
+
 def _is_labelled(links: Links, view: str) -> bool:
     """Tell whether items of a view have labels."""
     return links.memberships(view) is not None
 
 
-def _hidden_items(
+def hidden_items(
     labels: Mapping[str, Array], folds: LabelFolds
 ) -> list[dict[str, Array]]:
     """Return the items of each view that every fold hides.

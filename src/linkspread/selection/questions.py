@@ -131,6 +131,22 @@ class PairQuestion:
     cols: Array
     weights: Array
 
+    @classmethod
+    def of_partners(
+        cls, source: str, target: str, i: Array, j: Array, *, n_asked: int
+    ) -> "PairQuestion":
+        """Ask for all pairs of some partners' items, those not linked as cannot."""
+        chosen = np.random.default_rng(0).permutation(len(i))[:n_asked]
+        rows, own_i = np.unique(i[chosen], return_inverse=True)
+        cols, own_j = np.unique(j[chosen], return_inverse=True)
+        weights = np.full((len(rows), len(cols)), -1.0)
+        weights[own_i, own_j] = 1.0
+        p, q = (own.ravel() for own in np.indices(weights.shape))
+        # Within a view nothing is its own partner.
+        apart = rows[p] != cols[q] if source == target else p >= 0
+        p, q = p[apart], q[apart]
+        return cls(source, target, rows[p], cols[q], weights[p, q])
+
     def measure(self, scores: ScoreBlock) -> float:
         """Return the average precision of the must-links among all held-out pairs.
 

@@ -71,31 +71,12 @@ class ModelRunner:
         common: Parameters,
         settings: Sequence[Parameters],
     ) -> None:
-        """Do nothing: models of other kinds share no work among trials.
-
-        Parameters
-        ----------
-        trials : sequence of Trial
-        common : dict
-        settings : sequence of dict
-        """
+        """Do nothing: models of other kinds share no work among trials."""
 
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
     ) -> Iterator[ScoreBlock]:
-        """Yield the scores of each setting.
-
-        Parameters
-        ----------
-        trial : Trial
-        common : dict
-            Parameters that all settings share.
-        settings : sequence of dict
-
-        Yields
-        ------
-        scores : callable
-        """
+        """Yield the scores of each setting, whose other parameters are common."""
         memory = Memory()
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
@@ -132,15 +113,7 @@ class SpreadingRunner:
         common: Parameters,
         settings: Sequence[Parameters],
     ) -> None:
-        """Spread the links of all trials at once, where they have the same graphs.
-
-        Parameters
-        ----------
-        trials : sequence of Trial
-        common : dict
-        settings : sequence of dict
-            As for :meth:`run`.
-        """
+        """Spread the links of all trials at once, where they have the same graphs."""
         self._prepared = []
         models, first = self._models(common, settings), trials[0]
         if any(trial.views is not first.views for trial in trials):
@@ -155,20 +128,7 @@ class SpreadingRunner:
     def run(
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
     ) -> Iterator[ScoreBlock]:
-        """Yield the scores of each setting.
-
-        Parameters
-        ----------
-        trial : Trial
-        common : dict
-            Parameters that all settings share.
-        settings : sequence of dict
-            Of `alpha`, `beta` and `rank` only.
-
-        Yields
-        ------
-        scores : callable
-        """
+        """Yield the scores of each setting of `alpha`, `beta` and `rank`."""
         for arrows in self._prepared:
             if arrows.trial is trial:
                 yield from arrows.run()

@@ -1,0 +1,395 @@
+"""Held-out quality of a fit: its own judgements, asked of fits that lack their items.
+
+A pair that is held out alone has its items judged elsewhere, as most items of a
+collection are not. So whole items are hidden, with all that is known of them, and what
+is asked are the pairs whose items are both hidden.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from linkspread.estimators.link_choice import choose_links
+from linkspread.estimators.parameters import check_alphas
+from linkspread.exceptions import FewLinksError, LinkspreadError
+from linkspread.graphs.table_memory import remember_tables
+from linkspread.links import Items, Links, as_link_matrix
+from linkspread.progress import format_seconds, track
+from linkspread.propagation.cost import propagation_cost
+from linkspread.selection.folds import (
+    LabelFolds,
+    deal_items,
+    hidden_items,
+    judged_pairs,
+)
+from linkspread.selection.quality import Quality, measure_pairs
+from linkspread.selection.questions import PairQuestion, Trial
+from linkspread.selection.runners import (
+    TOL,
+    ModelRunner,
+    SpreadingRunner,
+    choose_runners,
+    has_constrained_graphs,
+)
+from linkspread.validation import as_mapping, check_columns, check_views
+
+__all__ = ["HeldOutPlan", "held_out_quality", "plan_held_out"]
+
+Array = np.ndarray
+
+FEWEST = 10
+# Parts of the items that are hidden in turn: where graphs are shared, and where each
+# part takes a fit.
+N_FOLDS, N_REFITS = 5, 3
+# Judged pairs, or labelled items, after which no further part is hidden.
+ENOUGH = 300
+# Items of each view of which all pairs are asked, in one part.
+MAX_ITEMS = 100
+# Share of cannot-links below which must-links are all there is to measure by.
+FEW_CANNOT = 0.05
+
+
+@dataclass(frozen=True)
+class HeldOutPlan:
+    """What is to be held out; print it.
+
+    Attributes
+    ----------
+    between : tuple of two str
+    kind : {"pairs", "partners", "labels"}
+    n_judged : int
+    """
+
+    between: tuple[str, str]
+    kind: str
+    n_judged: int
+
+    def __str__(self) -> str:
+        names = " and ".join(dict.fromkeys(self.between))
+        what = {"labels": "labelled items", "partners": "must-links"}
+        return f"{self.n_judged:,} {what.get(self.kind, 'judged pairs')} of {names}"
+
+
+def held_out_quality(
+    model: Any,
+    views: Any,
+    links: Any = None,
+    *,
+    ids: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    max_seconds: float = math.inf,
+    verbose: bool = False,
+) -> Quality:
+    """Measure a model by its own judgements, of items that are hidden from its fit.
+
+    Items are hidden in a few parts, with all their pairs and labels, and pairs of
+    hidden items are scored by fits to the rest. Spread links share their graphs, which
+    makes that cheap; objective "auto" has held its judgements out already.
+
+    Parameters
+    ----------
+    model : LinkSpreading, or a rival of :mod:`linkspread.baselines`
+        Only its parameters are used where `links` are given.
+    views : mapping from str to table of shape (n_items, n_features)
+        Those that the model was fitted to, or is to be.
+    links : Links, or mapping from str to labels, default=None
+        None takes what the model was fitted to.
+    ids : mapping from str to array-like of shape (n_items,), default=None
+    columns : mapping from str to list of str, default=None
+        Both as for :meth:`LinkSpreading.fit`, where `links` are given.
+    max_seconds : float, default=inf
+        Refuse if further fits of a fitted model would take longer.
+    verbose : bool, default=False
+        Show how far it is.
+
+    Returns
+    -------
+    quality : Quality
+        Of the two views with the most judgements; print it.
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    >>> model = ls.LinkSpreading(n_neighbors=10).fit(data.views(), data.labels)
+    >>> quality = ls.selection.held_out_quality(model, data.views())
+    >>> quality.kind, quality.auc > quality.baselines[0].auc
+    ('labels', True)
+    """
+    with warnings.catch_warnings(), remember_tables():
+        # What a fit warns of, the fit itself has told.
+        warnings.simplefilter("ignore", UserWarning)
+        if links is not None:
+            read = check_views(views, ids, columns)
+            tables = read.tables
+            items = {view: Items(own, view=view) for view, own in read.ids.items()}
+            links = choose_links(links, tables).resolve(items)
+            model = clone(model)
+            if getattr(model, "objective", None) == "auto":
+                model.fit(tables, links.select({}))
+        else:
+            given = as_mapping(views).items()
+            fitted = {v: check_columns(X, model._columns[v], view=v) for v, X in given}
+            own_ids = {view: items.ids for view, items in model.items_.items()}
+            tables, links = check_views(fitted, own_ids).tables, model.links_
+        known = links.select({})
+        plan = plan_held_out(known)
+        told = _already_held_out(model, plan)
+        if told is not None:
+            return told
+        return _hold_out(model, tables, known, plan, max_seconds, verbose)
+
+
+def plan_held_out(links: Links) -> HeldOutPlan:
+    """Return what of these links is to be held out, of which there must be enough.
+
+    Parameters
+    ----------
+    links : Links
+        Resolved.
+
+    Returns
+    -------
+    plan : HeldOutPlan
+    """
+    plans = [
+        plan
+        for between in combinations_with_replacement(links.views, 2)
+        for plan in _plans_between(links, between)
+    ]
+    # Links within a view count where there are no others, as in a fit.
+    plans.sort(key=lambda plan: (plan.between[0] == plan.between[1], -plan.n_judged))
+    if not plans or plans[0].n_judged < FEWEST:
+        got = plans[0] if plans else "none"
+        raise FewLinksError(
+            f"a held-out figure must have at least {FEWEST} judgements and a "
+            f"must-link among them, got {got}. Judge a few more pairs."
+        )
+    return plans[0]
+
+
+def _plans_between(links: Links, between: tuple[str, str]) -> Iterator[HeldOutPlan]:
+    """Yield what labels and judged pairs of two views can be held out."""
+    labels = _labels(links, between)
+    if labels is not None:
+        n_judged = sum(int(np.sum(own >= 0)) for own in labels.values())
+        yield HeldOutPlan(between, "labels", n_judged)
+    weights = judged_pairs(links, between)[2]
+    n_must, n_cannot = int(np.sum(weights > 0)), int(np.sum(weights < 0))
+    if n_must and n_cannot and n_cannot >= FEW_CANNOT * len(weights):
+        yield HeldOutPlan(between, "pairs", len(weights))
+    elif n_must:
+        yield HeldOutPlan(between, "partners", n_must)
+
+
+def _labels(links: Links, between: tuple[str, str]) -> dict[str, Array] | None:
+    """Return the classes of each view's items, -1 for unknown; None without any."""
+    labels = {}
+    for view, other in (between, between[::-1]):
+        known = links.memberships(view, shared_with=other)
+        if known is None or not known.sum():
+            return None
+        classes = np.asarray(known.argmax(axis=1)).ravel()
+        labels[view] = np.where(np.asarray(known.sum(axis=1)).ravel() > 0, classes, -1)
+    return labels
+
+
+def _already_held_out(model: Any, plan: HeldOutPlan) -> Quality | None:
+    """Return what a fitted objective says of judgements that it held out itself."""
+    ask = getattr(getattr(model, "_objective", None), "held_out", None)
+    found = None if ask is None else ask(*plan.between, by_labels=plan.kind == "labels")
+    if found is None:
+        return None
+    return measure_pairs(
+        found.scores,
+        found.is_must,
+        found.rows,
+        found.cols,
+        # About as many judgements as are asked stand behind every answer.
+        widening=math.sqrt(2),
+        between=plan.between,
+        kind=plan.kind,
+        n_judged=found.n_judged,
+        hidden=plan.between,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One fit, what it is asked, and how many judgements are asked and left."""
+
+    trial: Trial
+    question: PairQuestion
+    hidden: tuple[str, ...]
+    n_asked: int
+    n_left: int
+
+
+def _hold_out(
+    model: Any,
+    tables: Mapping[str, Any],
+    links: Links,
+    plan: HeldOutPlan,
+    max_seconds: float,
+    verbose: bool,
+) -> Quality:
+    """Fit without each part of the items, and score their pairs."""
+    runner, is_cheap = _choose_runner(model, tables, links)
+    make = _label_parts if plan.kind == "labels" else _pair_parts
+    parts = list(make(tables, links, plan, N_FOLDS if is_cheap else N_REFITS))
+    seconds = _expected_seconds(model, plan, parts, is_cheap=is_cheap)
+    _check_time(seconds, len(parts), max_seconds)
+    runner.prepare([part.trial for part in parts], {}, [{}])
+    scores = []
+    label = f"held-out quality by {len(parts)} fits"
+    for part in track(parts, total=len(parts), label=label, verbose=verbose):
+        (block,) = runner.run(part.trial, {}, [{}])
+        scores.append(part.question.pair_scores(block))
+    asked = [part.question for part in parts]
+    n_asked = sum(part.n_asked for part in parts)
+    n_left = float(np.mean([part.n_left for part in parts]))
+    return measure_pairs(
+        np.concatenate(scores),
+        np.concatenate([question.weights for question in asked]) > 0,
+        np.concatenate([question.rows for question in asked]),
+        np.concatenate([question.cols for question in asked]),
+        # Fits that share judgements err together; see [Nadeau2003].
+        widening=math.sqrt(1 + n_asked / n_left),
+        between=plan.between,
+        kind=plan.kind,
+        n_judged=n_asked,
+        hidden=parts[0].hidden,
+        n_folds=len(parts),
+    )
+
+
+def _choose_runner(
+    model: Any, tables: Mapping[str, Any], links: Links
+) -> tuple[ModelRunner | SpreadingRunner, bool]:
+    """Return who fits the model, and whether the fits share their graphs."""
+    ((runner, _),) = choose_runners(model, [{}])
+    if not isinstance(runner, SpreadingRunner):
+        return runner, False
+    if has_constrained_graphs(model, Trial(tables, links, ())):
+        return runner, False
+    return SpreadingRunner(model, getattr(model, "graphs_", None)), True
+
+
+def _expected_seconds(
+    model: Any, plan: HeldOutPlan, parts: list[_Part], *, is_cheap: bool
+) -> float:
+    """Return how long the parts of a fitted model will take, 0 where that is open."""
+    report = getattr(model, "report_", None)
+    if report is None:
+        return 0.0
+    if not is_cheap or model.rank is not None:
+        steps = [*report.graphs.values(), *report.spreads.values()]
+        return len(parts) * sum(step.seconds for step in steps)
+    graphs = [report.graphs[view] for view in plan.between]
+    alphas = check_alphas(model.alpha, report.graphs)
+    links = [part.trial.links.between(*plan.between) for part in parts]
+    seconds, _ = propagation_cost(
+        (graphs[0].n_items, graphs[1].n_items),
+        (graphs[0].mean_degree, graphs[1].mean_degree),
+        min(sum(as_link_matrix(Z).thin_width() for Z in links), plan.n_judged),
+        alpha=(alphas[plan.between[0]], alphas[plan.between[1]]),
+        beta=model.beta,
+        tol=TOL,
+    )
+    return seconds
+
+
+def _check_time(seconds: float, n_fits: int, max_seconds: float) -> None:
+    """Refuse fits that would take too long."""
+    if seconds > max_seconds:
+        raise LinkspreadError(
+            f"a held-out figure must take no more than {format_seconds(max_seconds)}, "
+            f"and {n_fits} fits to parts of the links would take about "
+            f"{format_seconds(seconds)}. Judge some pairs that are in no fit, and "
+            "`linkspread evaluate MODEL --links` tells."
+        )
+
+
+def _label_parts(
+    tables: Mapping[str, Any], links: Links, plan: HeldOutPlan, n_folds: int
+) -> Iterator[_Part]:
+    """Yield fits without some labelled items, and all pairs of these."""
+    a, b = plan.between
+    labels = _labels(links, plan.between)
+    assert labels is not None
+    rng, n_asked = np.random.default_rng(0), 0
+    for hidden in hidden_items(labels, LabelFolds(n_folds)):
+        some = {v: rng.permutation(own)[:MAX_ITEMS] for v, own in hidden.items()}
+        rows, cols = some[a], some[b]
+        same = labels[a][rows][:, None] == labels[b][cols]
+        i, j = np.nonzero(np.triu(np.ones_like(same), 1) if a == b else same | True)
+        question = PairQuestion(a, b, rows[i], cols[j], np.where(same[i, j], 1.0, -1.0))
+        trial = Trial(tables, links.hide(hidden), (question,))
+        n_hidden = sum(map(len, hidden.values()))
+        left = plan.n_judged - n_hidden
+        yield _Part(trial, question, tuple(hidden), n_hidden, left)
+        n_asked += n_hidden
+        if n_asked >= ENOUGH:
+            return
+
+
+def _pair_parts(
+    tables: Mapping[str, Any], links: Links, plan: HeldOutPlan, n_folds: int
+) -> Iterator[_Part]:
+    """Yield fits without some judged items, and the pairs of these."""
+    i, j, weights = judged_pairs(links, plan.between)
+    if plan.kind == "partners":
+        i, j, weights = i[weights > 0], j[weights > 0], weights[weights > 0]
+    is_within = plan.between[0] == plan.between[1]
+    left, right = deal_items(i, j, weights, n_folds, is_within=is_within)
+    n_asked = 0
+    for a, b in _cells(left, right, is_within=is_within):
+        asked, out = (left == a) & (right == b), (left == a, right == b)
+        if is_within:
+            asked |= (left == b) & (right == a)
+            out = np.isin(left, (a, b)), np.isin(right, (a, b))
+        hidden = _hidden(plan.between, (i, j), out)
+        rest = links.hide(hidden)
+        n_left = len(judged_pairs(rest, plan.between)[0])
+        if n_left and n_asked < ENOUGH:
+            question = PairQuestion(*plan.between, i[asked], j[asked], weights[asked])
+            if plan.kind == "partners":
+                pairs = question.rows, question.cols
+                question = PairQuestion.of_partners(
+                    *plan.between, *pairs, n_asked=MAX_ITEMS
+                )
+            n_new = int(asked.sum())
+            trial = Trial(tables, rest, (question,))
+            yield _Part(trial, question, tuple(hidden), n_new, n_left)
+            n_asked += n_new
+    if not n_asked:
+        raise FewLinksError(
+            "items must be judged apart from each other for a held-out figure, and "
+            f"nothing is left of {plan} without a few of them. Judge pairs of other "
+            "items."
+        )
+
+
+def _cells(left: Array, right: Array, *, is_within: bool) -> list[tuple[int, int]]:
+    """Return the folds of rows and of columns that pairs have, equal ones first."""
+    both = np.sort([left, right], axis=0) if is_within else np.stack([left, right])
+    cells = [(int(a), int(b)) for a, b in np.unique(both, axis=1).T]
+    return sorted(cells, key=lambda cell: cell[0] != cell[1])
+
+
+def _hidden(
+    between: tuple[str, str], items: tuple[Array, Array], out: tuple[Array, Array]
+) -> dict[str, Array]:
+    """Return the items to hide; the only judged one of a view cannot be missed."""
+    hidden: dict[str, Array] = {}
+    for view, own, is_out in zip(between, items, out, strict=True):
+        if len(np.unique(own)) > 1:
+            before = hidden.get(view, np.zeros(0, dtype=np.int64))
+            hidden[view] = np.union1d(before, own[is_out])
+    return hidden
