@@ -140,7 +140,8 @@ def run_fit(
         model = _fit(options, inputs, scheduler, folder)
         seconds = time.perf_counter() - start
         step("Saving")
-        notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
+        run = run_file("fit", options, folder)
+        notes = write_model(model, folder, run=run, pairs=pairs)
     if not quiet:
         _tell_notes([*inputs.notes, *notes])
         _tell_fit(model, folder, seconds)
