@@ -3,7 +3,8 @@
 The ten lines of the README, and spread links of more items. Each fit has a process of
 its own; alone and beside two busy loops, with all threads and with one of each kind,
 round after round, so that whatever else the machine does comes to all of them.
-Seconds are those of the fit and a search; a ratio is the median over the rounds.
+Seconds are those of the fit and a search; a ratio is the median over the rounds. The
+seconds of the processors tell threads that spin, also on a machine that others use.
 """
 
 import argparse
@@ -45,11 +46,11 @@ CASES = {"tuned": tuned, "spread": spread}
 
 
 def measure_here(name):
-    """Return the seconds of one fit and one search in this process."""
+    """Return the seconds of one fit and one search here, and of the processors."""
     inputs = setup(SIZES[name])
-    start = time.perf_counter()
+    start, processed = time.perf_counter(), time.process_time()
     CASES[name](inputs).search(123, source="text", target="image", n_results=5)
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - processed
 
 
 def measure_apart(name, threads):
@@ -58,7 +59,7 @@ def measure_apart(name, threads):
     done = subprocess.run(
         command, env=os.environ | threads, capture_output=True, text=True, check=True
     )
-    return float(done.stdout)
+    return [float(seconds) for seconds in done.stdout.split()]
 
 
 @contextmanager
@@ -94,29 +95,29 @@ def main(n_rounds=N_ROUNDS):
 
 
 def rows(result):
-    """Return one line of the table per case."""
+    """Return two lines of the table per case."""
     return [
         {
             "fit": f"{name}, {' + '.join(f'{n:,}' for n in result['sizes'][name])}",
-            "alone, s": _seconds(rounds, "all threads, alone"),
-            "alone, one thread, s": _seconds(rounds, "one thread, alone"),
-            "busy, s": _seconds(rounds, "all threads, busy"),
-            "busy, one thread, s": _seconds(rounds, "one thread, busy"),
-            "alone / one thread": _ratio(rounds, "alone"),
-            "busy / one thread": _ratio(rounds, "busy"),
+            "beside": "two busy loops" if where == "busy" else "nothing",
+            "seconds": _seconds(rounds, f"all threads, {where}"),
+            "with one thread": _seconds(rounds, f"one thread, {where}"),
+            "ratio": _ratio(rounds, where, 0),
+            "ratio of processor seconds": _ratio(rounds, where, 1),
         }
         for name, rounds in result["rounds"].items()
+        for where in ("alone", "busy")
     ]
 
 
 def _seconds(rounds, way):
     """Return the median of a way, as text."""
-    return f"{statistics.median(own[way] for own in rounds):.1f}"
+    return f"{statistics.median(own[way][0] for own in rounds):.1f}"
 
 
-def _ratio(rounds, where):
+def _ratio(rounds, where, k):
     """Return all threads against one, the median of the rounds and the extremes."""
-    ratios = [own[f"all threads, {where}"] / own[f"one thread, {where}"]
+    ratios = [own[f"all threads, {where}"][k] / own[f"one thread, {where}"][k]
               for own in rounds]  # fmt: skip
     middle = statistics.median(ratios)
     return f"{middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -128,6 +129,6 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=N_ROUNDS)
     options = parser.parse_args()
     if options.case:
-        print(measure_here(options.case))
+        print(*measure_here(options.case))
     else:
         print(json.dumps(main(options.rounds), indent=2))

@@ -43,8 +43,34 @@ def test_what_is_typed_goes_before_the_file(tmp_path, monkeypatch):
         "rank": 3,
     }
     again = tmp_path / "run.toml"
-    again.write_text(run_file("fit", options))
+    again.write_text(run_file("fit", options, tmp_path))
+    assert tomllib.loads(again.read_text())["view"] == ["a=sub/a.npy"]
     assert gather_options(dict.fromkeys(typed) | {"config": again}) == options
+
+
+def test_a_run_file_names_only_what_is_beside_it_from_there(tmp_path):
+    outside = tmp_path / "text.npy"
+    options = {
+        "view": [f"text={outside}", f"image={tmp_path / 'model' / 'image.npy'}"],
+        "links": [f"text,image={tmp_path / 'model' / 'sub' / 'p.csv'}:l,r"],
+        "labels": [f"text={tmp_path / 'model.csv'}:label"],
+        "features": str(tmp_path / "model" / "features"),
+        "output": str(tmp_path / "model"),
+        "beta": 0.5,
+    }
+    text = run_file("fit", options, tmp_path / "model")
+    written = tomllib.loads(text)
+    assert written["view"] == [f"text={outside}", "image=image.npy"]
+    assert written["links"] == ["text,image=sub/p.csv:l,r"]
+    assert written["labels"] == options["labels"]
+    assert (written["features"], written["output"]) == ("features", ".")
+    # In another folder what was beside it is beside it again.
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "run.toml").write_text(text)
+    read = read_config(tmp_path / "copy" / "run.toml", known=options)
+    moved = {k: str(v).replace("/model/", "/copy/") for k, v in options.items()}
+    moved["output"] = str(tmp_path / "copy")
+    assert {k: str(v) for k, v in read.items()} == moved
 
 
 @pytest.mark.parametrize(

@@ -114,13 +114,41 @@ def test_a_disk_that_fails_leaves_the_old_model(name, number, path, monkeypatch)
         return operation(*arguments)
 
     monkeypatch.setattr(os, name, fail)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ModelError, match="No space left on device. Free some space"):
         write_folder(path, content(2))
     monkeypatch.undo()
     assert_holds(path, 1)
-    assert not any(own.startswith(".") for own in names(path))
-    write_folder(path, content(1))
     assert names(path) == before
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_disk_that_fails_leaves_no_new_folder(number, tmp_path, monkeypatch):
+    calls, replace = [], os.replace
+
+    def fail(*arguments):
+        calls.append(arguments)
+        if len(calls) > number:
+            raise OSError(28, "No space left on device")
+        return replace(*arguments)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(ModelError, match="No space left"):
+        write_folder(tmp_path / "new", content(1))
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_stop_after_the_one_step_leaves_the_new_model_whole(path, monkeypatch):
+    replace = os.replace
+
+    def replace_and_stop(source, target):
+        replace(source, target)
+        if str(target).endswith("manifest.json"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", replace_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(path, content(2))
+    assert_holds(path, 2)
 
 
 def test_the_data_are_on_the_disk_before_the_manifest_names_them(path, monkeypatch):

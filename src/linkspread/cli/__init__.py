@@ -1,7 +1,7 @@
 """The command line: ``linkspread COMMAND``.
 
 Commands parse their arguments, call the library and render what it returns. Input
-errors become one line on standard error and exit status 2.
+errors and what the system refuses become one line on standard error, exit status 2.
 """
 
 import sys
@@ -74,6 +74,19 @@ def main() -> None:
     except LinkspreadError as error:
         print(f"linkspread: {' '.join(str(error).split())}", file=sys.stderr)
         raise SystemExit(2) from None
+    except OSError as error:
+        print(f"linkspread: {_refused(error)}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _refused(error: OSError) -> str:
+    """Return what the system refused as a sentence."""
+    place = "" if error.filename is None else f" {str(error.filename)!r}"
+    reason = error.strerror or " ".join(str(error).split())
+    return (
+        f"a file{place} must be one that the system lets be read or written, and it "
+        f"says: {reason}. Free some space, or correct the path or its permissions."
+    )
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,12 +2,15 @@
 
 A file names options as they are typed, with _ for -; a list stands for an option that
 is repeated. Paths in it are taken from its own folder, and what is typed beside
---config goes before what it says.
+--config goes before what it says. The run.toml of a model has what lies in the model
+by its path from there, so that a copy of the folder is about the copy, and all else in
+full, so that a copy still finds it.
 """
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +98,10 @@ def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
 
 
 def run_file(
-    command: str, options: Mapping[str, Any], quality: Mapping[str, Any] | None = None
+    command: str,
+    options: Mapping[str, Any],
+    folder: Path,
+    quality: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the text of a run file: how to run a command once more.
 
@@ -103,6 +109,9 @@ def run_file(
     ----------
     command : str
     options : mapping from str to object
+        With paths in full.
+    folder : Path
+        In which the file will be.
     quality : mapping from str to object, default=None
         What the run found out about itself.
 
@@ -114,7 +123,7 @@ def run_file(
     if quality is not None:
         about["quality"] = quality
     return f"# linkspread {command} --config THIS FILE runs it again.\n" + write_toml(
-        about | dict(options)
+        about | _with_paths(options, lambda path: _from(path, folder))
     )
 
 
@@ -141,24 +150,37 @@ def write_toml(options: Mapping[str, Any]) -> str:
 
 def _in_full(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return options whose paths do not depend on the current folder."""
-    full = dict(options)
+    return _with_paths(options, lambda path: (folder / path.expanduser()).resolve())
+
+
+def _from(path: Path, folder: Path) -> Path:
+    """Return a path from a folder if it is in there, or else in full."""
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def _with_paths(
+    options: Mapping[str, Any], change: Callable[[Path], Path]
+) -> dict[str, Any]:
+    """Return options with each path in them replaced."""
+    changed = dict(options)
     for name in PATHS:
-        if name in full:
-            full[name] = str((folder / Path(full[name]).expanduser()).resolve())
+        if name in changed:
+            changed[name] = str(change(Path(changed[name])))
     for name, parse in PLACES.items():
-        if name in full:
-            full[name] = [str(_place(parse, text, folder)) for text in full[name]]
-    return full
+        if name in changed:
+            places = [_place(parse, text) for text in changed[name]]
+            changed[name] = [str(replace(p, path=change(p.path))) for p in places]
+    return changed
 
 
-def _place(parse: Any, text: Any, folder: Path) -> Place:
-    """Return where something is, in full."""
+def _place(parse: Any, text: Any) -> Place:
+    """Return where something is, as it was written."""
     if not isinstance(text, str):
         raise LinkspreadError(
             f"places of input must be texts, got {text!r:.60}. Write them as on the "
             'command line, such as view = ["text=text.parquet"].'
         )
-    return parse(text).below(folder)
+    return parse(text)
 
 
 def _value(value: Any) -> str:

@@ -19,6 +19,7 @@ from linkspread.report import (
     Hit,
     Search,
     build_page,
+    check_folder,
     choose_labeled,
     choose_queries,
     compare_chance,
@@ -51,6 +52,7 @@ def run_demo(
     The glyphs are the characters of a font that comes with matplotlib; their views
     are the words of their Unicode names and their pictures.
     """
+    check_folder(output)
     console = Console()
     with step_bar(n_steps=5) as step:
         step("Drawing glyphs")

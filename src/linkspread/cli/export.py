@@ -16,6 +16,7 @@ from linkspread.cli.asking import (
     open_model,
     tell,
 )
+from linkspread.cli.outputs import check_writable
 from linkspread.exceptions import LinkspreadError
 from linkspread.exchange import (
     write_faiss,
@@ -24,6 +25,7 @@ from linkspread.exchange import (
     write_postgres,
     write_run,
 )
+from linkspread.exchange.files import check_new
 
 __all__ = ["run_export"]
 
@@ -78,6 +80,9 @@ def run_export(
     options = {"role": role, "index": index, "dtype": dtype, "n_results": n_results}
     given = {name: value for name, value in options.items() if value is not None}
     write, where = _choose_writer(output, postgres, given)
+    if output is not None:
+        check_new(output, overwrite)
+        check_writable(output)
     _, loaded = open_model(model, store)
     source, target = choose_views(loaded, source, target)
     views = {"source": source, "target": target}

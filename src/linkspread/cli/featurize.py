@@ -11,6 +11,7 @@ import typer
 
 from linkspread.cli.asking import AsJson, tell
 from linkspread.cli.featurize_summary import tell_features, tell_plan
+from linkspread.cli.outputs import check_writable
 from linkspread.exceptions import LinkspreadError
 from linkspread.manifests import (
     default_cache,
@@ -110,6 +111,7 @@ def _check_output(output: Path | None, dry_run: bool) -> Path | None:
     """Return where features may be written, before anything is computed."""
     if output is not None:
         check_features_target(output)
+        check_writable(output)
     elif not dry_run:
         raise LinkspreadError(
             "`--output` must be a folder for the features, and was not given. Add "

@@ -172,13 +172,15 @@ def run_fit(
         model = _fit(options, inputs, scheduler, folder)
         seconds = time.perf_counter() - start
         step("Saving")
-        notes = write_model(model, folder, run=run_file("fit", options), pairs=pairs)
+        run = run_file("fit", options, folder)
+        notes = write_model(model, folder, run=run, pairs=pairs)
         found = None
         if quality:
             step("Measuring")
             found = _measure(model, inputs, notes)
         if found is not None:
-            write_run(folder, run_file("fit", options, quality=_document(found)))
+            told = run_file("fit", options, folder, quality=_document(found))
+            write_run(folder, told)
     if not quiet:
         _tell_notes([*inputs.notes, *notes, *model.report_.inexact(model.tol)])
         tell_columns(inputs)

@@ -1,7 +1,7 @@
 """Where input is, as it is typed: ``name=PATH:columns``."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from linkspread.exceptions import LinkspreadError
@@ -34,10 +34,6 @@ class Place:
         name = f"{','.join(self.views)}=" if self.views else ""
         columns = f":{','.join(self.columns)}" if self.columns else ""
         return f"{name}{self.path}{columns}"
-
-    def below(self, folder: Path) -> "Place":
-        """Return the same place with its path taken from a folder, in full."""
-        return replace(self, path=(folder / self.path.expanduser()).resolve())
 
 
 def parse_view(text: str) -> Place:

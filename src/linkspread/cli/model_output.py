@@ -1,7 +1,8 @@
 """A fitted model on the disk, with how it was made and the pairs it knows.
 
 Nothing is there before everything is: a new model is written beside its place and then
-moved there in one step, and an older one is replaced by the one step of `save`.
+moved there in one step, and an older one is replaced by the one step of `save`. What
+fails leaves what was there.
 """
 
 import os
@@ -10,15 +11,16 @@ import signal
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from linkspread.cli.fit_judgements import keep_judged
 from linkspread.cli.input_links import JudgedTable
 from linkspread.cli.model_folder import ModelFolder
+from linkspread.cli.outputs import check_writable
 from linkspread.exceptions import LinkspreadError, MissingDependencyError
-from linkspread.storage.files import write_file
+from linkspread.storage.files import write_file, writing
 from linkspread.storage.manifest import MANIFEST, read_manifest
 
 __all__ = ["FittedPairs", "check_output", "is_model", "write_model", "write_run"]
@@ -67,18 +69,18 @@ def check_output(path: str | None, *, overwrite: bool) -> Path:
         raise LinkspreadError(
             f"`--output` must be a folder, and {str(folder)!r} is a file. Give another."
         )
-    if not folder.exists() or not any(folder.iterdir()):
-        return folder
-    if not is_model(folder):
+    holds_files = folder.exists() and any(folder.iterdir())
+    if holds_files and not is_model(folder):
         raise LinkspreadError(
             f"`--output` must be a new folder, an empty one, or a model, and "
             f"{str(folder)!r} holds other files. Give another."
         )
-    if not overwrite:
+    if holds_files and not overwrite:
         raise LinkspreadError(
             f"`--output` must be a new folder, and {str(folder)!r} holds a model. Add "
             "--overwrite to replace it, or give another."
         )
+    check_writable(folder)
     return folder
 
 
@@ -120,19 +122,16 @@ def write_model(model: Any, output: Path, *, run: str, pairs: FittedPairs) -> li
     -------
     notes : list of str
     """
-    if is_model(output):
-        with _undisturbed():
-            return _write(model, output, run, pairs)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    stage = output.parent / f".{output.name}.{uuid.uuid4().hex[:8]}"
-    try:
-        notes = _write(model, stage, run, pairs)
-        with _undisturbed():
-            if output.exists():
-                output.rmdir()
+    with writing(output):
+        if output.exists():
+            return _write_over(model, output, run, pairs)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        stage = output.parent / f".{output.name}.{uuid.uuid4().hex[:8]}"
+        try:
+            notes = _write(model, stage, run, pairs)
             os.rename(stage, output)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
     return notes
 
 
@@ -140,6 +139,19 @@ def write_run(folder: Path, run: str) -> None:
     """Write how a model was made, and what was found out about it."""
     data = run.encode()
     write_file(folder, lambda file: file.write(data), lambda entry: RUN)
+
+
+def _write_over(model: Any, folder: Path, run: str, pairs: FittedPairs) -> list[str]:
+    """Write into an empty folder, which another disk may begin in, or over a model."""
+    was_empty = not any(folder.iterdir())
+    with _undisturbed():
+        try:
+            return _write(model, folder, run, pairs)
+        except BaseException:
+            for entry in folder.iterdir() if was_empty else ():
+                with suppress(OSError):
+                    entry.unlink()
+            raise
 
 
 def _write(model: Any, folder: Path, run: str, pairs: FittedPairs) -> list[str]:

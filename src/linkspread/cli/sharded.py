@@ -5,6 +5,7 @@ from pathlib import Path
 
 from linkspread import cluster
 from linkspread.cli.inputs import Inputs
+from linkspread.cli.outputs import check_writable
 from linkspread.estimators import LinkSpreading
 from linkspread.exceptions import ColumnWarning, LinkspreadError
 
@@ -30,6 +31,7 @@ def check_shards_output(path: str | None, *, overwrite: bool) -> Path:
             "--output model/."
         )
     folder = cluster.check_output(path)
+    check_writable(folder)
     if cluster.is_sharded(folder) and not overwrite:
         raise LinkspreadError(
             f"`--output` must be a new folder, and {str(folder)!r} holds shards. Add "

@@ -26,6 +26,7 @@ from linkspread.cli.inputs import (
     ViewOption,
     read_inputs,
 )
+from linkspread.cli.outputs import check_writable
 from linkspread.cli.parameters import (
     PARAMETERS,
     Graph,
@@ -40,8 +41,10 @@ from linkspread.exceptions import (
     LinkspreadError,
     MissingDependencyError,
 )
+from linkspread.exchange.files import new_file
 from linkspread.progress import format_seconds
 from linkspread.report.figures import draw_curve
+from linkspread.report.files import replace_file
 from linkspread.selection import Tuning, tune
 
 __all__ = ["run_tune"]
@@ -165,26 +168,28 @@ def _check_frame(path: Path | None) -> Path | None:
             f"`--output` must be a file that ends in {' or '.join(SUFFIXES)}, got "
             f"{str(path)!r}. Write --output settings.csv."
         )
+    if path is not None:
+        check_writable(path)
     return path
 
 
 def _write(tuning: Tuning, path: Path) -> list[str]:
     """Write all settings, and a figure for each parameter that was tried."""
     frame = tuning.frame()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix.lower() == ".csv":
-        frame.to_csv(path, index=False)
-    else:
-        # A column of one kind each, as parquet wants it.
-        texts = {n: str for n, c in frame.items() if c.dtype == object}
-        frame.astype(texts).to_parquet(path, index=False)
+    with new_file(path, overwrite=True) as file:
+        if path.suffix.lower() == ".csv":
+            frame.to_csv(file, index=False)
+        else:
+            # A column of one kind each, as parquet wants it.
+            texts = {n: str for n, c in frame.items() if c.dtype == object}
+            frame.astype(texts).to_parquet(file, index=False)
     try:
         figures = _figures(tuning)
     except MissingDependencyError as error:
         return [f"no figures were drawn: {error}"]
     for name, svg in figures.items():
         place = path.with_name(f"{path.stem}-{name.replace(' ', '-')}.svg")
-        place.write_text(svg, encoding="utf-8")
+        replace_file(place, svg, what="figure")
     return []
 
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from linkspread.exceptions import LinkspreadError, MissingDependencyError
 
-__all__ = ["FilePath", "new_file", "reading"]
+__all__ = ["FilePath", "check_new", "new_file", "reading"]
 
 FilePath = str | os.PathLike[str]
 
@@ -20,14 +20,14 @@ def new_file(path: FilePath, *, overwrite: bool) -> Iterator[Path]:
     Whatever goes wrong before that leaves the target as it was, and nothing else.
     """
     path = Path(path)
-    _check_new(path, overwrite)
+    check_new(path, overwrite)
     temporary = path.with_name(f".{uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
         yield temporary
         # Again, because somebody may have written there in the meantime.
-        _check_new(path, overwrite)
+        check_new(path, overwrite)
         os.replace(temporary, path)
     except OSError as error:
         raise LinkspreadError(
@@ -57,7 +57,7 @@ def reading(path: FilePath, *, what: str, writer: str) -> Iterator[None]:
         ) from error
 
 
-def _check_new(path: Path, overwrite: bool) -> None:
+def check_new(path: Path, overwrite: bool) -> None:
     """Refuse a folder, and a file that is there unless it may be replaced."""
     if path.is_dir():
         raise LinkspreadError(

@@ -1,7 +1,6 @@
 """Features as a folder: arrays, ids and JSON through the room `storage`."""
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.packed_texts import PackedTexts, checked_texts, pack_texts
 from linkspread.manifests.places import is_picture_name
 from linkspread.manifests.states import make_transformer, take_state
-from linkspread.storage import Content, Ids, Registry, read_folder, write_folder
+from linkspread.storage import Ids, Registry, read_folder, write_folder
 from linkspread.storage.folder import check_target
 from linkspread.storage.kinds import TEXT, array, csr, instance, mapping
-from linkspread.storage.manifest import FEATURES, MANIFEST
+from linkspread.storage.manifest import FEATURES
 
 __all__ = ["check_features_target", "load_features", "save_features"]
 
@@ -73,18 +72,7 @@ def save_features(features: FeatureSet, path: str | os.PathLike[str]) -> None:
     }
     sizes = {view: {"n_items": X.shape[0]} for view, X in features.views.items()}
     about = {"features": sizes, "problems": features.count_problems()}
-    _write(Path(path), REGISTRY.encode(state, about=about))
-
-
-def _write(folder: Path, content: Content) -> None:
-    """Write a folder; a new one that was cut short does not stay."""
-    is_new = not folder.exists()
-    try:
-        write_folder(folder, content, kind=FEATURES)
-    except BaseException:
-        if is_new and not (folder / MANIFEST).exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    write_folder(path, REGISTRY.encode(state, about=about), kind=FEATURES)
 
 
 def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> FeatureSet:

@@ -27,6 +27,7 @@ __all__ = [
     "open_plain",
     "sync_folder",
     "write_file",
+    "writing",
 ]
 
 # A data file is named after what it holds, and after the beginning of its checksum.
@@ -111,6 +112,23 @@ def naming_file(name: str) -> Iterator[None]:
         yield
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from error
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn what the system refuses while a folder is written into a sentence.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(
+            f"a folder must take all that is written to it, and {str(folder)!r} did "
+            f"not: {error.strerror or error}. Free some space, or give another path."
+        ) from error
 
 
 def write_file(

@@ -35,6 +35,7 @@ from linkspread.storage.files import (
     open_plain,
     sync_folder,
     write_file,
+    writing,
 )
 from linkspread.storage.id_columns import check_ids, read_ids, write_ids
 from linkspread.storage.manifest import (
@@ -100,11 +101,43 @@ def write_folder(
     document = make_manifest(content, nowhere, columns, kind=kind)
     check_depth(document)
     format_json(document, max_bytes=MAX_MANIFEST)
-    folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    with writing(folder), _made(folder), _alone(folder):
         _remove_files(folder, lambda name: bool(PARTIAL_NAME.fullmatch(name)))
-        kept = _write_files(folder, content, kind)
+        with _without_leftovers(folder):
+            kept = _write_files(folder, content, kind)
         _remove_files(folder, lambda name: _is_data(name) and name not in kept)
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder that is not there; what fails does not leave an empty one."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # which it says of a folder that is not empty
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _without_leftovers(folder: Path) -> Iterator[None]:
+    """Remove the data files that a save which fails has added."""
+    before = set(os.listdir(folder))
+    try:
+        yield
+    except BaseException:
+        manifest = folder / MANIFEST
+        named = manifest.read_bytes() if manifest.exists() else b""
+        _remove_files(
+            folder,
+            lambda name: (
+                _is_data(name) and name not in before and name.encode() not in named
+            ),
+        )
+        raise
 
 
 def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
