@@ -81,3 +81,18 @@ def filtered_links(model, source="text", target="image"):
     S_x, S_y = of.normalized[source], of.normalized[target]
     Z = of.links.between(source, target, balance=of.balance).toarray()
     return dense_filter(S_x, Z, S_y, (of.alphas[source], of.alphas[target]), of.beta)
+
+
+def recall_at_one(partners):
+    """Return how often the largest cosine is the partner's, in both directions.
+
+    Among equal cosines the first row counts.
+    """
+    left, right = (
+        X.toarray() if sparse.issparse(X) else X for X in partners.views.values()
+    )
+    cosines = left @ right.T
+    rows, columns = partners.pairs.T
+    forth = cosines[rows].argmax(axis=1) == columns
+    back = cosines[:, columns].argmax(axis=0) == rows
+    return forth.mean(), back.mean()

@@ -1,4 +1,4 @@
-"""What a loader returns: the views of one collection and its classes."""
+"""What a loader returns: the views of one collection, and its classes or partners."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from linkspread.exceptions import ViewError
 
-__all__ = ["Collection"]
+__all__ = ["Collection", "Partners"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,4 +50,78 @@ class Collection:
     def __repr__(self) -> str:
         shapes = [f"{v}: {X.shape[0]} x {X.shape[1]}" for v, X in self.views.items()]
         counts = f"{len(self.labels)} items, {len(self.label_names)} classes"
+        return f"{type(self).__name__}({', '.join([counts, *shapes])})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partners:
+    """Hold views whose items have partners, and who the partners are.
+
+    Parameters
+    ----------
+    views : dict of {array, csr_array} of shape (n_items, n_features)
+        The tables by view name. Views may have different numbers of items.
+    ids : dict of ndarray of str of shape (n_items,)
+        Ids of the items, by view.
+    pairs : ndarray of int of shape (n_pairs, 2)
+        Rows of true partners in the first and the second view. Where there are more
+        views, the pairs hold between any two of them.
+    metrics : dict of str
+        The distance that suits each view.
+    shared_space : bool
+        Whether the views have the same columns, so that rows of one can be compared
+        with rows of another.
+    texts : dict of list of str, default=None
+        Text of each item, by view, where the items are texts.
+    labels : ndarray of shape (n_items,), default=None
+        Class of each item, where it is known; it holds for the row in every view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkspread.datasets import Partners
+    >>> Partners(
+    ...     views={"left": np.eye(2), "right": np.eye(3)[:, :2]},
+    ...     ids={"left": np.array(["a", "b"]), "right": np.array(["x", "y", "z"])},
+    ...     pairs=np.array([[0, 1]]),
+    ...     metrics={"left": "cosine", "right": "cosine"},
+    ...     shared_space=True,
+    ... )
+    Partners(1 pairs in a shared space, left: 2 x 2, right: 3 x 2)
+    """
+
+    views: Mapping[str, Any]
+    ids: Mapping[str, np.ndarray]
+    pairs: np.ndarray
+    metrics: Mapping[str, str]
+    shared_space: bool
+    texts: Mapping[str, list[str]] | None = None
+    labels: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for position, (view, X) in enumerate(self.views.items()):
+            n_rows = X.shape[0]
+            rows = self.pairs[:, position] if len(self.views) == 2 else self.pairs
+            if len(self.ids[view]) != n_rows:
+                raise ViewError(
+                    f"Every row of a view needs an id: view {view!r} has {n_rows} "
+                    f"rows and {len(self.ids[view])} ids. Give one per row."
+                )
+            if rows.size and not 0 <= rows.min() <= rows.max() < n_rows:
+                raise ViewError(
+                    f"`pairs` must hold rows of view {view!r} between 0 and "
+                    f"{n_rows - 1}, got {rows.min()} to {rows.max()}. Give positions "
+                    "of rows, not ids."
+                )
+        widths = {X.shape[1] for X in self.views.values()}
+        if self.shared_space and len(widths) > 1:
+            raise ViewError(
+                f"Views in a shared space must have the same columns, got "
+                f"{sorted(widths)} columns. Use one description for all views."
+            )
+
+    def __repr__(self) -> str:
+        shapes = [f"{v}: {X.shape[0]} x {X.shape[1]}" for v, X in self.views.items()]
+        space = " in a shared space" if self.shared_space else ""
+        counts = f"{len(self.pairs)} pairs{space}"
         return f"{type(self).__name__}({', '.join([counts, *shapes])})"

@@ -15,6 +15,7 @@ def find_folder(
     title: str,
     holds: str,
     source: str,
+    argument: str = "folder",
 ) -> Path:
     """Return the folder given, or the one below LINKSPREAD_DATA.
 
@@ -25,6 +26,8 @@ def find_folder(
         Of the folder below LINKSPREAD_DATA.
     title, holds, source : str
         What it is called, what must be in it, and where it comes from, for messages.
+    argument : str, default="folder"
+        What the caller calls it, for messages.
 
     Returns
     -------
@@ -32,15 +35,15 @@ def find_folder(
     """
     if folder is None and not os.environ.get("LINKSPREAD_DATA"):
         raise LinkspreadError(
-            f"`folder` must name the folder of {title} where the environment variable "
-            f"LINKSPREAD_DATA is not set, got None. {source}"
+            f"`{argument}` must name the folder of {title} where the environment "
+            f"variable LINKSPREAD_DATA is not set, got None. {source}"
         )
     if folder is None:
         folder = Path(os.environ["LINKSPREAD_DATA"]) / name
     if not Path(folder).is_dir():
         raise LinkspreadError(
-            f"`folder` must be a folder with {holds}, got {str(folder)!r}, which does "
-            f"not exist. {source}"
+            f"`{argument}` must be a folder with {holds}, got {str(folder)!r}, which "
+            f"does not exist. {source}"
         )
     return Path(folder)
 

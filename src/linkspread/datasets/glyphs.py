@@ -23,7 +23,13 @@ from linkspread.datasets.collection import Collection
 from linkspread.datasets.unicode_blocks import family
 from linkspread.exceptions import LinkspreadError, require
 
-__all__ = ["Glyphs", "index_names", "load_glyphs", "make_glyph_image"]
+__all__ = [
+    "Glyphs",
+    "index_names",
+    "load_glyphs",
+    "make_glyph_image",
+    "named_characters",
+]
 
 # Each picture is drawn larger, then averaged down, so that edges are smooth.
 _OVERSAMPLING = 4
@@ -86,7 +92,7 @@ def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Glyphs:
     """
     _check_positive("size", size)
     _check_positive("min_class_size", min_class_size)
-    drawn = {c: make_glyph_image(c, size) for c in _named_characters()}
+    drawn = {c: make_glyph_image(c, size) for c in named_characters()}
     characters = _large_families(
         [c for c, X in drawn.items() if X.any()], min_class_size
     )
@@ -105,8 +111,10 @@ def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Glyphs:
     )
 
 
-def make_glyph_image(character: str, size: int = 32) -> np.ndarray:
-    """Draw one character of DejaVu Sans as it stands on a line of text.
+def make_glyph_image(
+    character: str, size: int = 32, *, font: str = "DejaVuSans"
+) -> np.ndarray:
+    """Draw one character of a font as it stands on a line of text.
 
     All characters share one scale and one baseline and are centred sideways; only
     those that are larger than the picture are shrunk to fit.
@@ -117,6 +125,8 @@ def make_glyph_image(character: str, size: int = 32) -> np.ndarray:
         One character.
     size : int, default=32
         Side of the picture in pixels.
+    font : str, default="DejaVuSans"
+        File in matplotlib's folder of fonts, without ".ttf".
 
     Returns
     -------
@@ -133,18 +143,18 @@ def make_glyph_image(character: str, size: int = 32) -> np.ndarray:
     pil = require("PIL.Image", extra="demo", purpose="Drawing glyphs")
     _check_positive("size", size)
     canvas = pil.new("L", (size * _OVERSAMPLING, size * _OVERSAMPLING))
-    mask, left_top = _ink(character, canvas.width)
+    mask, left_top = _ink(character, canvas.width, font)
     if mask is not None:
         canvas.paste(255, left_top, mask)
     small = canvas.resize((size, size), pil.Resampling.BOX)
     return np.asarray(small, dtype=np.float32) / np.float32(255)
 
 
-def _ink(character: str, side: int) -> tuple[Any, tuple[int, int]]:
+def _ink(character: str, side: int, name: str) -> tuple[Any, tuple[int, int]]:
     """Return the inked rectangle of a character and its place in a square."""
     pil = require("PIL.Image", extra="demo", purpose="Drawing glyphs")
     draw = require("PIL.ImageDraw", extra="demo", purpose="Drawing glyphs")
-    font = _font(round(side * _EM))
+    font = _font(name, round(side * _EM))
     left, top, right, bottom = font.getbbox(character, anchor="ls")
     if right <= left or bottom <= top:
         return None, (0, 0)
@@ -155,10 +165,10 @@ def _ink(character: str, side: int) -> tuple[Any, tuple[int, int]]:
     return mask, ((side - mask.width) // 2, min(max(y, 0), side - mask.height))
 
 
-def _named_characters() -> list[str]:
-    """List the characters of the font that Unicode names, by code point."""
+def named_characters(font: str = "DejaVuSans") -> list[str]:
+    """List the characters of a font that Unicode names, by code point."""
     ft2font = require("matplotlib.ft2font", extra="demo", purpose="Listing glyphs")
-    codes = sorted(ft2font.FT2Font(str(_font_path())).get_charmap())
+    codes = sorted(ft2font.FT2Font(str(_font_path(font))).get_charmap())
     return [chr(code) for code in codes if unicodedata.name(chr(code), None)]
 
 
@@ -183,20 +193,26 @@ def index_names(names: list[str]) -> Any:
     return TfidfVectorizer(token_pattern=r"[^\s-]+").fit(names)
 
 
-def _font_path() -> Path:
-    """Return the file of DejaVu Sans inside the matplotlib package."""
+def _font_path(font: str) -> Path:
+    """Return the file of a font inside the matplotlib package."""
     matplotlib = require("matplotlib", extra="demo", purpose="The glyph collection")
-    return Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"
+    path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{font}.ttf"
+    if not path.is_file():
+        raise LinkspreadError(
+            f"`font` must name a font of matplotlib, got {font!r}. Leave it out for "
+            "DejaVuSans, or choose DejaVuSerif."
+        )
+    return path
 
 
 @lru_cache(maxsize=4)
-def _font(pixels: int) -> Any:
-    """Return the font at one size."""
+def _font(name: str, pixels: int) -> Any:
+    """Return a font at one size."""
     pil_font = require("PIL.ImageFont", extra="demo", purpose="Drawing glyphs")
     # The basic layout engine is part of every Pillow; the other one is optional and
     # would make pictures depend on the machine.
     layout = pil_font.Layout.BASIC
-    return pil_font.truetype(str(_font_path()), pixels, layout_engine=layout)
+    return pil_font.truetype(str(_font_path(name)), pixels, layout_engine=layout)
 
 
 def _check_positive(name: str, value: int) -> None:

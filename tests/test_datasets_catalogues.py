@@ -1,0 +1,197 @@
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from linkspread.datasets import Partners, load_catalogues
+from linkspread.exceptions import LinkspreadError, MissingDependencyError, ViewError
+from reference import recall_at_one
+
+ABT_BUY = {
+    "abt.csv": "id|name|description|price\n"
+    "a7|Sony Turntable|belt drive|\n"
+    "a3|Bose Speaker||399\n"
+    "a5|Linksys Switch|eight ports|49\n",
+    "buy.csv": "id|name|description|price\n"
+    "b1|Linksys Ethernet Switch||49\n"
+    "b2|Sony belt Turntable|silver|",
+    "gt.csv": "D1|D2\na5|b1\na7|b2",
+}
+AMAZON_GOOGLE = {
+    "amazon.csv": "id#title#description#manufacturer#price\r\n"
+    "0#clickart pack##broderbund#0.0\r\n"
+    "1#noah's ark|games#for ages 3-8#victory#9.5\r\n",
+    "gp.csv": "id#title#description#manufacturer#price\r\n"
+    "0#learning quickbooks#learn#intuit#38.99\r\n"
+    "1#noah's ark##victory#8\r\n",
+    "gt.csv": "D1#D2\n1#1\n",
+}
+
+
+def write_folder(folder, files=ABT_BUY, **changes):
+    """Write small catalogues in the published form."""
+    for name, text in files.items():
+        change = changes.get(name.removesuffix(".csv"), text)
+        (folder / name).write_bytes(change.encode("utf-8"))
+    return folder
+
+
+def test_pairs_are_rows_of_the_ids(tmp_path):
+    data = load_catalogues("abt-buy", write_folder(tmp_path))
+    assert data.ids["abt"].tolist() == ["a7", "a3", "a5"]
+    assert data.ids["buy"].tolist() == ["b1", "b2"]
+    assert_array_equal(data.pairs, [[2, 0], [0, 1]])
+    assert data.metrics == {"abt": "cosine", "buy": "cosine"}
+    assert data.shared_space and data.labels is None
+
+
+def test_texts_leave_out_prices_and_empty_fields(tmp_path):
+    data = load_catalogues("abt-buy", write_folder(tmp_path))
+    assert data.texts["abt"] == [
+        "Sony Turntable belt drive",
+        "Bose Speaker",
+        "Linksys Switch eight ports",
+    ]
+    data = load_catalogues("amazon-google", write_folder(tmp_path, AMAZON_GOOGLE))
+    assert data.texts == {
+        "amazon": ["clickart pack broderbund", "noah's ark|games for ages 3-8 victory"],
+        "google": ["learning quickbooks learn intuit", "noah's ark victory"],
+    }
+
+
+def test_words_are_weighed_over_both_sides_together(tmp_path):
+    data = load_catalogues("abt-buy", write_folder(tmp_path))
+    left, right = data.texts.values()
+    oracle = TfidfVectorizer(sublinear_tf=True).fit(left + right)
+    for X, texts in zip(data.views.values(), data.texts.values(), strict=True):
+        assert X.dtype == np.float64
+        assert_allclose(X.toarray(), oracle.transform(texts).toarray())
+
+
+def test_sentences_have_length_one_and_the_encoder_s_direction(tmp_path):
+    pytest.importorskip("wordllama")
+    from linkspread.features import SentenceFeatures
+
+    data = load_catalogues("abt-buy", write_folder(tmp_path), features="sentences")
+    for view, X in data.views.items():
+        wanted = SentenceFeatures().fit([]).transform(data.texts[view])
+        lengths = np.linalg.norm(wanted, axis=1, keepdims=True)
+        assert_allclose(X, wanted / lengths, rtol=1e-5)
+
+
+def test_missing_encoder_is_one_sentence_with_the_remedy(tmp_path, monkeypatch):
+    from linkspread.features import sentences
+
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    sentences._vectors.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r"linkspread\[sentences\]"):
+        load_catalogues("abt-buy", write_folder(tmp_path), features="sentences")
+
+
+def test_the_environment_variable_names_the_parent_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "catalogues" / "abt-buy"
+    folder.mkdir(parents=True)
+    write_folder(folder)
+    monkeypatch.setenv("LINKSPREAD_DATA", str(tmp_path))
+    assert len(load_catalogues("abt-buy").pairs) == 2
+    with pytest.raises(
+        LinkspreadError, match=r"`data` must be.*gp\.csv.*amazon-google"
+    ):
+        load_catalogues("amazon-google")
+
+
+def test_no_folder_and_no_variable(monkeypatch):
+    monkeypatch.delenv("LINKSPREAD_DATA", raising=False)
+    with pytest.raises(LinkspreadError, match="`data` must name.*pyJedAI"):
+        load_catalogues("abt-buy")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [({"name": "abt"}, "`name`"), ({"features": "words"}, "`features`")],
+)
+def test_unknown_choices_are_named(tmp_path, arguments, named):
+    with pytest.raises(LinkspreadError, match=named):
+        load_catalogues(**{"name": "abt-buy", "data": tmp_path} | arguments)
+
+
+@pytest.mark.parametrize("name", sorted(ABT_BUY))
+def test_missing_file_is_named(tmp_path, name):
+    (write_folder(tmp_path) / name).unlink()
+    with pytest.raises(LinkspreadError, match=f"{name} must exist.*pyJedAI"):
+        load_catalogues("abt-buy", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"abt": "id|name|price\na7|Sony|1\n"}, r"abt\.csv.*no 'description'"),
+        ({"buy": ABT_BUY["buy.csv"].replace("|", ",")}, r"buy\.csv.*no 'id'"),
+        ({"gt": "abt|buy\na5|b1\n"}, r"gt\.csv.*no 'D1'"),
+        ({"abt": ABT_BUY["abt.csv"][:-8]}, r"abt\.csv must have 4 fields.*line 4"),
+        ({"gt": "D1|D2\na5|b1\na7"}, r"gt\.csv must have 2 fields.*1 on line 3"),
+        ({"gt": "D1|D2\na5|b1\na7|b"}, r"gt\.csv.*'buy', got 'b', which is none"),
+        ({"gt": "D1|D2\na9|b1\n"}, r"gt\.csv.*'abt', got 'a9'"),
+        ({"gt": "D1|D2\na5|b1\na7|b1\n"}, r"gt\.csv.*one partner.*'buy'.*'b1'"),
+        ({"gt": "D1|D2\n"}, r"gt\.csv must have rows"),
+        ({"abt": ABT_BUY["abt.csv"].replace("a3", "a7")}, r"abt\.csv.*different id"),
+        ({"buy": ""}, r"buy\.csv must have at least one line"),
+    ],
+)
+def test_damaged_files_give_one_sentence(tmp_path, changes, message):
+    write_folder(tmp_path, **changes)
+    with pytest.raises(LinkspreadError, match=f"{message}.*Unpack.*pyJedAI"):
+        load_catalogues("abt-buy", tmp_path)
+
+
+def partners(**changes):
+    """Return partners of two small views, with changes."""
+    values = {
+        "views": {"left": np.eye(2), "right": np.ones((3, 2))},
+        "ids": {"left": np.array(["a", "b"]), "right": np.array(["x", "y", "z"])},
+        "pairs": np.array([[1, 2]]),
+        "metrics": {"left": "cosine", "right": "cosine"},
+        "shared_space": True,
+    }
+    return Partners(**values | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pairs": np.array([[2, 1]])}, "`pairs` .*'left' between 0 and 1, got 2 to 2"),
+        ({"pairs": np.array([[1, -1]])}, "`pairs` .*'right' between 0 and 2, got -1"),
+        ({"ids": {"left": ["a"], "right": ["x"] * 3}}, "'left' has 2 rows and 1 ids"),
+        ({"views": {"left": np.eye(2), "right": np.eye(3)}}, r"columns, got \[2, 3\]"),
+    ],
+)
+def test_partners_that_do_not_fit_their_views_are_refused(changes, message):
+    assert len(partners().pairs) == 1
+    with pytest.raises(ViewError, match=message):
+        partners(**changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "sizes", "recalls"),
+    [
+        ("abt-buy", "tfidf", (1076, 1076, 1076), (0.781, 0.784)),
+        ("abt-buy", "sentences", (1076, 1076, 1076), (0.638, 0.636)),
+        ("amazon-google", "tfidf", (1354, 3039, 1103), (0.613, 0.655)),
+        ("amazon-google", "sentences", (1354, 3039, 1103), (0.469, 0.533)),
+    ],
+)
+def test_the_published_catalogues(data_folder, name, features, sizes, recalls):
+    if not (data_folder / "catalogues" / name).is_dir():
+        pytest.skip(f"LINKSPREAD_DATA holds no folder catalogues/{name}")
+    if features == "sentences":
+        pytest.importorskip("wordllama")
+    data = load_catalogues(name, features=features)
+    left, right = data.views.values()
+    assert (left.shape[0], right.shape[0], len(data.pairs)) == sizes
+    assert left.shape[1] == right.shape[1]
+    assert len(np.unique(data.pairs[:, 0])) == len(np.unique(data.pairs[:, 1]))
+    for X in (left, right):
+        assert_allclose(np.sqrt((X * X).sum(axis=1)), 1, rtol=1e-5)
+    assert recall_at_one(data) == pytest.approx(recalls, abs=0.003)
