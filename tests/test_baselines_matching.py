@@ -12,12 +12,14 @@ from sklearn.exceptions import NotFittedError
 from linkspread import Links
 from linkspread.baselines import (
     BilinearRidge,
+    CanonicalSimilarity,
     CorrelationMatching,
     CorrelationSemantics,
     KernelSmoother,
     LabelSpreadingMatching,
     RowThenColumn,
     SemanticMatching,
+    SpectralMatching,
     ZooMatching,
 )
 from linkspread.datasets import make_views
@@ -44,6 +46,8 @@ BY_LABELS = {
     "svm": SemanticMatching(classifier="svm", cv=2),
     "ca": CorrelationMatching(n_components=2),
     "ca+sa": CorrelationSemantics(),
+    "csa": CanonicalSimilarity(),
+    "spectral": SpectralMatching(n_components=4, n_neighbors=5),
     "spreading": LabelSpreadingMatching(n_neighbors=5),
     "row then column": RowThenColumn(n_neighbors=5),
     "bilinear": BilinearRidge(n_components=6),
@@ -52,10 +56,19 @@ BY_LABELS = {
 }
 BY_PAIRS = {
     name: BY_LABELS[name]
-    for name in ("ca", "row then column", "bilinear", "smoother", "zoo")
+    for name in (
+        "ca",
+        "csa",
+        "spectral",
+        "row then column",
+        "bilinear",
+        "smoother",
+        "zoo",
+    )  # fmt: skip
 }
 # Those whose new rows are made of their features alone, as fitted ones are.
-BY_FEATURES = [n for n in BY_LABELS if n not in ("spreading", "row then column")]
+BY_GRAPHS = ("spreading", "spectral", "row then column")
+BY_FEATURES = [name for name in BY_LABELS if name not in BY_GRAPHS]
 # Zoo's `Leading` learns nothing; all others find the classes of easy data.
 LEARNING = [name for name in BY_LABELS if name != "zoo"]
 

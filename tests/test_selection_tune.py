@@ -322,6 +322,45 @@ def test_matched_rows_must_find_their_partners(data):
     assert np.all((tuning.fold_scores > 0) & (tuning.fold_scores <= 1))
 
 
+def test_held_out_partners_are_ranked_among_all_items_without_a_link(rng):
+    links = Links.from_pairs(
+        [(0, 1), (2, 3), (4, 5), (2, 6), (7, 1)], between=("a", "b")
+    ).resolve({"a": 20, "b": 15})
+    F = rng.standard_normal((20, 15)).round(1)  # with equal scores
+    trials = link_trials({}, links, n_splits=2, n_repeats=1, random_state=0)
+
+    def reciprocal(row, j, candidates, partners):
+        rivals = row[[c for c in candidates if c not in partners]]
+        return 1 / (1 + np.sum(rivals > row[j]) + np.sum(rivals == row[j]) / 2)
+
+    for (trial,) in trials:
+        (question,) = trial.questions
+        asked = list(zip(*question.held_out, strict=True))
+        shown = trial.links.judged("a", "b").toarray() != 0
+        assert len(asked) + shown.sum() == 5
+        free_rows = {*np.flatnonzero(~shown.any(1)), *question.held_out[0]}
+        free_cols = {*np.flatnonzero(~shown.any(0)), *question.held_out[1]}
+        expected = [
+            reciprocal(F[i], j, free_cols, {b for a, b in asked if a == i})
+            for i, j in asked
+        ] + [
+            reciprocal(F[:, j], i, free_rows, {a for a, b in asked if b == j})
+            for i, j in asked
+        ]
+        found = question.measure(lambda a, b, *, rows, cols: F[np.ix_(rows, cols)])
+        assert np.isclose(found, np.mean(expected))
+
+
+def test_no_item_finds_itself_when_partners_are_in_its_own_view():
+    links = Links.from_pairs([(0, 1), (2, 3)], between=("a", "a")).resolve({"a": 6})
+    trials = link_trials({}, links, n_splits=2, n_repeats=1, random_state=0)
+    near = 10 * np.eye(6) + np.kron(np.eye(3), np.ones((2, 2)))
+    for (trial,) in trials:
+        (question,) = trial.questions
+        score = question.measure(lambda a, b, *, rows, cols: near[np.ix_(rows, cols)])
+        assert score == 1
+
+
 def test_stages_start_from_the_best_before_them(data, known):
     stages = [{"n_neighbors": [5, 20]}, {"alpha": [0.1, 0.5]}, {"beta": [0.5]}]
     model = LinkSpreading(n_neighbors=2)

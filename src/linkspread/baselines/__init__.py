@@ -11,22 +11,33 @@ method and in nothing else:
 (60, 60)
 """
 
+from linkspread.baselines.asif import AnchorSimilarity
 from linkspread.baselines.bilinear_ridge import BilinearRidge
 from linkspread.baselines.correlation_matching import CorrelationMatching
 from linkspread.baselines.correlation_semantics import CorrelationSemantics
+from linkspread.baselines.csa import CanonicalSimilarity
 from linkspread.baselines.kernel_smoother import KernelSmoother
 from linkspread.baselines.label_spreading import LabelSpreadingMatching
+from linkspread.baselines.ridge_map import RidgeMap
 from linkspread.baselines.row_then_column import RowThenColumn
 from linkspread.baselines.semantic_matching import SemanticMatching
+from linkspread.baselines.shared_space import CosineMatching, RidgeToIdentity
+from linkspread.baselines.spectral_matching import SpectralMatching
 from linkspread.baselines.zoo_matching import ZooMatching
 
 __all__ = [
+    "AnchorSimilarity",
     "BilinearRidge",
+    "CanonicalSimilarity",
     "CorrelationMatching",
     "CorrelationSemantics",
+    "CosineMatching",
     "KernelSmoother",
     "LabelSpreadingMatching",
+    "RidgeMap",
+    "RidgeToIdentity",
     "RowThenColumn",
     "SemanticMatching",
+    "SpectralMatching",
     "ZooMatching",
 ]

@@ -1,12 +1,16 @@
 """Correlation matching: project two views so that linked items agree."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from linkspread.baselines.correspondences import correspondences, covariances
+from linkspread.baselines.correspondences import (
+    Covariances,
+    correspondences,
+    covariances,
+)
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.projections import PROJECTIONS
 from linkspread.baselines.side import Side
@@ -16,12 +20,15 @@ from linkspread.fitting.preparation import prepare_dense, prepared_rows
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_name, check_positive
 
-__all__ = ["CorrelationMatching", "Projection", "learn_projections"]
+__all__ = [
+    "CorrelationMatching",
+    "Projection",
+    "check_components",
+    "learn_projections",
+    "linked_covariances",
+]
 
 Array = np.ndarray
-
-# Components that are kept where nobody says how many.
-MAX_COMPONENTS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +37,18 @@ class Projection:
 
     Parameters
     ----------
-    prepared : Pipeline
+    prepared : object with `transform`
         Fitted preparation of the features.
     mean : ndarray of shape (p,)
     weights : ndarray of shape (p, n_components)
+    strengths : ndarray of shape (n_components,)
+        Of the components: canonical correlations of "cca".
     """
 
-    prepared: Pipeline
+    prepared: Any
     mean: Array
     weights: Array
+    strengths: Array
 
     def project(self, rows: Any) -> Array:
         """Return the components of rows.
@@ -81,7 +91,7 @@ class CorrelationMatching(PairMatching):
         Canonical correlation analysis [Hotelling1936], cross-modal factor analysis
         [Li2003] or canonical partial least squares [Wegelin2000].
     n_components : int, default=None
-        None keeps as many as both views have, at most 50.
+        None keeps as many as both views have.
     reg : float, default=0.1
         Ridge of "cca", in units of the mean variance of a feature.
     power : float, default=0.0
@@ -93,6 +103,9 @@ class CorrelationMatching(PairMatching):
         A view with more columns is first reduced to so many principal components.
     random_state : int, default=0
         Of that reduction.
+    hubs : int, default=None
+        Subtract from each score the means of the so many largest scores of both
+        items, against hubs; None subtracts nothing.
 
     Attributes
     ----------
@@ -124,6 +137,7 @@ class CorrelationMatching(PairMatching):
         scaling: Any = "standard",
         max_features: Any = 256,
         random_state: int = 0,
+        hubs: int | None = None,
     ) -> None:
         self.method = method
         self.n_components = n_components
@@ -132,6 +146,7 @@ class CorrelationMatching(PairMatching):
         self.scaling = scaling
         self.max_features = max_features
         self.random_state = random_state
+        self.hubs = hubs
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
@@ -169,25 +184,38 @@ def learn_projections(
     left, right : Projection
     """
     method, n_components = _check_parameters(model)
-    Z = correspondences(links, a, b)
     prepared = [
         prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
         for v in (a, b)
     ]
     X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
-    cov = covariances(X, Z, Y)
+    cov = linked_covariances(X, Y, links, a, b)
+    left, right, strengths = PROJECTIONS[method](cov, n_components, reg=model.reg)
+    # Half of the weight on each side makes the whole of it in the inner product.
+    weights = (strengths / strengths[0]) ** (model.power / 2)
+    return (
+        Projection(prepared[0], cov.mean_x, left * weights, strengths),
+        Projection(prepared[1], cov.mean_y, right * weights, strengths),
+    )
+
+
+def linked_covariances(X: Array, Y: Array, links: Links, a: str, b: str) -> Covariances:
+    """Return the covariances of two views over their must-links, which must vary."""
+    cov = covariances(X, correspondences(links, a, b), Y)
     if not np.any(cov.xy):
         raise FewLinksError(
             f"views {a!r} and {b!r} must vary together over their must-links, and "
             f"nothing does, got {links!r}. Add must-links between other items."
         )
-    left, right, strengths = PROJECTIONS[method](cov, n_components, reg=model.reg)
-    # Half of the weight on each side makes the whole of it in the inner product.
-    weights = (strengths / strengths[0]) ** (model.power / 2)
-    return (
-        Projection(prepared[0], cov.mean_x, left * weights),
-        Projection(prepared[1], cov.mean_y, right * weights),
-    )
+    return cov
+
+
+def check_components(n_components: int | None) -> int:
+    """Return the largest number of components; None is no limit."""
+    if n_components is None:
+        return sys.maxsize
+    remedy = "None keeps all."
+    return check_count(n_components, name="n_components", remedy=remedy)
 
 
 def _check_parameters(model: Any) -> tuple[str, int]:
@@ -195,7 +223,4 @@ def _check_parameters(model: Any) -> tuple[str, int]:
     method = check_name(model.method, PROJECTIONS, name="method")
     check_positive(model.reg, name="reg", remedy="The default is 0.1.", zero=True)
     check_positive(model.power, name="power", remedy="0 weighs none.", zero=True)
-    if model.n_components is None:
-        return method, MAX_COMPONENTS
-    remedy = "None keeps up to 50."
-    return method, check_count(model.n_components, name="n_components", remedy=remedy)
+    return method, check_components(model.n_components)

@@ -30,7 +30,7 @@ class CorrelationSemantics(PairMatching):
     method : {"cca", "cfa", "pls"}, default="cca"
         As in `CorrelationMatching`.
     n_components : int, default=None
-        None keeps as many as both views have, at most 50.
+        None keeps as many as both views have.
     reg : float, default=0.1
         Ridge of "cca", in units of the mean variance of a feature.
     C : float, default=1.0

@@ -14,6 +14,7 @@ __all__ = [
     "balanced_links",
     "correspondences",
     "covariances",
+    "matched_rows",
     "sample_pairs",
 ]
 
@@ -73,6 +74,19 @@ def correspondences(links: Links, a: str, b: str) -> LinkMatrix:
             f"and none is there, got {links!r}. Add must-links between them."
         )
     return must
+
+
+def matched_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
+    """Return rows of two views that must-links match one by one, and their weights."""
+    must = as_link_matrix(links.between(a, b, balance=0.0)).pairs.tocoo()
+    kept = must.data > 0
+    if not kept.any():
+        raise FewLinksError(
+            f"views {a!r} and {b!r} must be joined by must-links between single items, "
+            f"and none is there, got {links!r}. Match some items, or use "
+            "CorrelationMatching, which takes labels too."
+        )
+    return must.row[kept], must.col[kept], must.data[kept]
 
 
 @dataclass(frozen=True, eq=False)

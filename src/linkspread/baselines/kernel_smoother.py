@@ -38,6 +38,9 @@ class KernelSmoother(PairMatching):
         a view with many links does not score higher for that alone.
     balance : {"auto", "literal"} or float, default="auto"
         Weight of cannot-links against must-links.
+    hubs : int, default=None
+        Subtract from each score the means of the so many largest scores of both
+        items, against hubs; None subtracts nothing.
 
     Attributes
     ----------
@@ -67,11 +70,13 @@ class KernelSmoother(PairMatching):
         metric: Any = "euclidean",
         normalize: bool = True,
         balance: str | float = "auto",
+        hubs: int | None = None,
     ) -> None:
         self.width = width
         self.metric = metric
         self.normalize = normalize
         self.balance = balance
+        self.hubs = hubs
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str

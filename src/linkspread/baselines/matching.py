@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.baselines.hubs import correct_hubs
 from linkspread.baselines.memory import Memory
 from linkspread.baselines.side import Side
 from linkspread.estimators.cross_view_search import CrossViewSearch
@@ -16,6 +17,7 @@ from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.kernels import sampled_products, small_loops
 from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items, Links
+from linkspread.parameter_checks import check_count
 from linkspread.validation import (
     check_columns,
     check_table,
@@ -199,17 +201,21 @@ class Matching(CrossViewSearch):
         return side.embed(check_table(rows, view=source, n_features=side.n_features))
 
     def _vectors_found(self, source: str, target: str) -> Array:
-        check_linked(self.links_, self.view_names_, source, target)
+        self._check_joined(source, target)
         return self._side(target, source).vectors
 
     def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
-        check_linked(self.links_, self.view_names_, source, target)
+        self._check_joined(source, target)
         return self._side(target, source).vectors_of(positions)
 
     def _checked_side(self, source: str, target: str) -> Side:
-        """Return the side of the queries, if links join the two views."""
-        check_linked(self.links_, self.view_names_, source, target)
+        """Return the side of the queries, if the two views can be searched."""
+        self._check_joined(source, target)
         return self._side(source, target)
+
+    def _check_joined(self, source: str, target: str) -> None:
+        """Refuse to search views that no links join."""
+        check_linked(self.links_, self.view_names_, source, target)
 
 
 class ViewMatching(Matching):
@@ -262,15 +268,33 @@ class ViewMatching(Matching):
 class PairMatching(Matching):
     """A rival that learns each two views together."""
 
+    # Neighbours by which hubs are corrected; None, where a rival has no such
+    # parameter, corrects none.
+    hubs: int | None = None
+
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        if self.hubs is not None:
+            check_count(self.hubs, name="hubs", remedy="None corrects no hubs.")
+        chosen = self._choose(tables)
+        sides = {
+            pair: self._learn_pair(tables, links, chosen, *pair)
+            for pair in self._joined_pairs(tables, links)
+        }
+        if self.hubs is None:
+            return sides
+        return {pair: correct_hubs(*both, self.hubs) for pair, both in sides.items()}
+
+    def _joined_pairs(
+        self, tables: dict[str, Any], links: Links
+    ) -> list[tuple[str, str]]:
+        """Return the pairs of views to learn: those that links join."""
         pairs = [pair for pair in combinations(tables, 2) if links.connects(*pair)]
         if not pairs:
             raise LinkError(
                 f"links must join two different views for {type(self).__name__}, got "
                 f"{links!r} for views {list(tables)}. Add links between two views."
             )
-        chosen = self._choose(tables)
-        return {pair: self._learn_pair(tables, links, chosen, *pair) for pair in pairs}
+        return pairs
 
     def _complete(self, sides: dict[Any, Any]) -> None:
         for pair in sides.values():

@@ -13,6 +13,7 @@ from linkspread.links import Links, as_link_matrix
 __all__ = [
     "check_linked",
     "check_reachable",
+    "check_views_known",
     "choose_links",
     "find_chain",
     "hard_labels",
@@ -139,7 +140,7 @@ def check_reachable(
     -------
     chain : tuple of str
     """
-    _check_views(views, source, target)
+    check_views_known(views, source, target)
     chain = find_chain(links, views, source, target)
     if chain is None:
         where = f"{source!r} and {target!r}"
@@ -164,7 +165,7 @@ def check_linked(links: Links, views: Iterable[str], *pair: str) -> None:
     *pair : str
         Names of the two views.
     """
-    _check_views(views, *pair)
+    check_views_known(views, *pair)
     if not links.connects(*pair):
         where = f"join {pair[0]!r} and {pair[1]!r}. Add links between them."
         if pair[0] == pair[1]:
@@ -172,7 +173,7 @@ def check_linked(links: Links, views: Iterable[str], *pair: str) -> None:
         raise LinkError(f"views must be joined by links of their own, and none {where}")
 
 
-def _check_views(views: Iterable[str], *wanted: str) -> None:
+def check_views_known(views: Iterable[str], *wanted: str) -> None:
     """Refuse names that are no views."""
     for view in wanted:
         if view not in views:

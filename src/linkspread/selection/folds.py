@@ -13,7 +13,13 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from linkspread.estimators.link_choice import hard_labels
 from linkspread.exceptions import FewLinksError
 from linkspread.links import Links
-from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
+from linkspread.selection.questions import (
+    ItemQuestion,
+    PairQuestion,
+    PartnerQuestion,
+    Question,
+    Trial,
+)
 
 __all__ = [
     "LabelFolds",
@@ -188,8 +194,9 @@ def link_trials(
     trials = []
     for _, test in splitter.split(is_must, is_must):
         held_out = np.isin(groups, test)
-        questions = _pair_questions(links.pick(held_out))
-        trials.append([Trial(views, links.pick(~held_out), questions)])
+        shown = links.pick(~held_out)
+        questions = _pair_questions(links.pick(held_out), shown)
+        trials.append([Trial(views, shown, questions)])
     return trials
 
 
@@ -314,10 +321,27 @@ def _is_must(links: Links, groups: Array) -> Array:
     return np.bincount(groups, np.concatenate([*weights, np.zeros(0)])) > 0
 
 
-def _pair_questions(held_out: Links) -> tuple[PairQuestion, ...]:
-    """Return a question for every two views that pairs were held out of."""
+def _pair_questions(held_out: Links, shown: Links) -> tuple[Question, ...]:
+    """Return a question for every two views that pairs were held out of.
+
+    Without any cannot-link between them, partners are searched among all items that
+    the fit has no link of: a handful of held-out partners any score tells apart.
+    """
     return tuple(
-        PairQuestion(*between, *table.known_positions(between), table.weights)
+        _partner_question(between, *table.known_positions(between), shown)
+        if table.weights.min() > 0 and shown.judged(*between).data.min(initial=1) > 0
+        else PairQuestion(*between, *table.known_positions(between), table.weights)
         for between, table in held_out.pair_tables
         if len(table)
     )
+
+
+def _partner_question(
+    between: tuple[str, str], i: Array, j: Array, shown: Links
+) -> PartnerQuestion:
+    """Return the question for held-out partners of two views."""
+    judged = shown.judged(*between).tocoo()
+    n, m = judged.shape
+    rows = np.union1d(np.setdiff1d(np.arange(n), judged.row), i)
+    cols = np.union1d(np.setdiff1d(np.arange(m), judged.col), j)
+    return PartnerQuestion(*between, (i, j), rows, cols)

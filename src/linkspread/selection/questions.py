@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics import average_precision_score
 
 from linkspread.links import Links
 from linkspread.metrics import ScoreBlock, mean_average_precision
 
-__all__ = ["ItemQuestion", "PairQuestion", "Question", "SingleScores", "Trial"]
+__all__ = [
+    "ItemQuestion",
+    "PairQuestion",
+    "PartnerQuestion",
+    "Question",
+    "SingleScores",
+    "Trial",
+]
 
 Array = np.ndarray
 
@@ -150,9 +156,6 @@ class PairQuestion:
     def measure(self, scores: ScoreBlock) -> float:
         """Return the average precision of the must-links among all held-out pairs.
 
-        Where no cannot-link is held out, each item has to find its partner among
-        the partners of the others.
-
         Parameters
         ----------
         scores : callable
@@ -162,8 +165,6 @@ class PairQuestion:
         precision : float
         """
         must = self.weights > 0
-        if must.all():
-            return self._find_partners(scores)
         return float(average_precision_score(must, self.pair_scores(scores)))
 
     def pair_scores(self, scores: ScoreBlock) -> Array:
@@ -191,18 +192,60 @@ class PairQuestion:
             values[here] = block[row_place[here] - start, place[here]]
         return values
 
-    def _find_partners(self, scores: ScoreBlock) -> float:
-        """Return the mean average precision of finding partners, in both ways."""
-        rows, i = np.unique(self.rows, return_inverse=True)
-        cols, j = np.unique(self.cols, return_inverse=True)
-        block = scores(self.source, self.target, rows=rows, cols=cols)
-        shape = (len(rows), len(cols))
-        partners = sparse.csr_array((np.ones(len(i)), (i, j)), shape=shape).sign()
-        there = mean_average_precision(block, partners, sparse.eye_array(len(cols)))
-        back = mean_average_precision(
-            np.ascontiguousarray(block.T), partners.T, sparse.eye_array(len(rows))
-        )
-        return (there + back) / 2
+
+@dataclass(frozen=True)
+class PartnerQuestion:
+    """Find held-out partners among all items that no link of the fit judges.
+
+    `held_out` has the positions of the items of each held-out pair; `rows` and `cols`
+    are the candidates of both views, these items among them.
+    """
+
+    source: str
+    target: str
+    held_out: tuple[Array, Array]
+    rows: Array
+    cols: Array
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return the mean reciprocal rank of the partners, the mean of both ways."""
+
+        def there(rows: Array) -> Array:
+            return scores(self.source, self.target, rows=rows, cols=self.cols)
+
+        def back(cols: Array) -> Array:
+            return scores(self.source, self.target, rows=self.rows, cols=cols).T
+
+        i, j = self.held_out
+        ways = (there, i, j, self.cols), (back, j, i, self.rows)
+        return float(np.mean([self._reciprocal_ranks(*way) for way in ways]))
+
+    def _reciprocal_ranks(
+        self,
+        score: Callable[[Array], Array],
+        queries: Array,
+        partners: Array,
+        candidates: Array,
+    ) -> Array:
+        """Return one over the rank of each partner; equal scores share their ranks."""
+        distinct, row = np.unique(queries, return_inverse=True)
+        column = np.searchsorted(candidates, partners)
+        found = np.empty(len(queries))
+        step = max(1, BLOCK_ENTRIES // len(candidates))
+        for start in range(0, len(distinct), step):
+            some = distinct[start : start + step]
+            block = np.array(score(some))
+            if self.source == self.target:
+                block[some[:, None] == candidates] = -np.inf  # nobody finds itself
+            here = (row >= start) & (row < start + len(some))
+            place = row[here] - start, column[here]
+            own = block[place][:, None]
+            # Other partners of the same item are no mistakes.
+            block[place] = -np.inf
+            rivals = block[place[0]]
+            before = np.sum(rivals > own, axis=1) + np.sum(rivals == own, axis=1) / 2
+            found[here] = 1 / (1 + before)
+        return found
 
 
 @dataclass(frozen=True)

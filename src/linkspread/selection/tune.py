@@ -93,7 +93,9 @@ def tune(
         Whether queries take part in the fit, without a label, or are new.
     folds : {"auto", "items", "links"}, default="auto"
         Hide labels of items and search among these, or hold out judged pairs and
-        tell must from cannot; "auto" takes items where there are labels.
+        tell must from cannot; "auto" takes items where there are labels. Must-links
+        alone are scored by the mean reciprocal rank of held-out partners among all
+        items without a link.
     ids : mapping from str to array-like of shape (n_items,), default=None
     columns : mapping from str to list of str, default=None
         Both as for :meth:`LinkSpreading.fit`.

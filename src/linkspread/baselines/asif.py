@@ -1,0 +1,110 @@
+"""Anchors: items of two views compared by which matched items each is like."""
+
+from typing import Any
+
+import numpy as np
+
+from linkspread.baselines.correspondences import matched_rows
+from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.memory import in_tiles
+from linkspread.baselines.side import Side
+from linkspread.fitting.mass import unit_rows
+from linkspread.fitting.rows import as_dense_rows
+from linkspread.links import Links
+from linkspread.parameter_checks import check_count, check_positive
+
+__all__ = ["AnchorSimilarity"]
+
+Array = np.ndarray
+
+
+class AnchorSimilarity(PairMatching):
+    """Match by similarity to matched items: ASIF of [Norelli2023].
+
+    An item is described by its cosines with the matched items of its own view, the
+    anchors: the largest are kept, raised to a power and scaled to length 1. Anchor i
+    of one view is the partner of anchor i of the other, so that descriptions of both
+    views compare. Nothing is learnt.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=None
+        Anchors that describe an item; None takes all.
+    power : float, default=1.0
+        Of the cosines; those below 0 count as 0. The paper has 8 for a million anchors.
+    centered : bool, default=True
+        Subtract the mean of the anchors first, which the paper does not.
+    hubs : int, default=None
+        Subtract from each score the means of the so many largest scores of both
+        items, against hubs; None subtracts nothing.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+    sides_ : dict from pairs of str to pairs of Side
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.baselines import AnchorSimilarity
+    >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+    >>> links = ls.Links.from_matched(("text", "image"), 40)
+    >>> model = AnchorSimilarity(n_neighbors=10).fit(data.views(), links)
+    >>> model.transform(data.views()["text"][:5], "text").shape
+    (5, 40)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int | None = None,
+        power: float = 1.0,
+        centered: bool = True,
+        hubs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.power = power
+        self.centered = centered
+        self.hubs = hubs
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        power = check_positive(self.power, name="power", remedy="The default is 1.")
+        rows, cols, _ = matched_rows(links, a, b)
+        n_kept = len(rows)
+        if self.n_neighbors is not None:
+            remedy = "None takes all anchors."
+            n_kept = check_count(self.n_neighbors, name="n_neighbors", remedy=remedy)
+        return tuple(  # type: ignore[return-value]
+            Side.of(
+                tables[view],
+                _Description(tables[view][own], n_kept, power, centered=self.centered),
+            )
+            for view, own in ((a, rows), (b, cols))
+        )
+
+
+class _Description:
+    """Describe rows by the anchors that they are most like."""
+
+    def __init__(
+        self, anchors: Any, n_kept: int, power: float, *, centered: bool
+    ) -> None:
+        anchors = as_dense_rows(anchors)
+        self.mean = anchors.mean(axis=0) if centered else np.zeros(anchors.shape[1])
+        self.anchors = unit_rows(anchors - self.mean)
+        self.n_kept, self.power = min(n_kept, len(anchors)), power
+
+    def __call__(self, rows: Any) -> Array:
+        return in_tiles(lambda tile: (self._describe(rows[tile]),), rows.shape[0])[0]
+
+    def _describe(self, rows: Any) -> Array:
+        """Return the descriptions of a few rows."""
+        cosines = unit_rows(as_dense_rows(rows) - self.mean) @ self.anchors.T
+        cosines = np.maximum(cosines, 0.0)
+        # Anchors that tie with the last one stay, whatever their order.
+        least = np.partition(cosines, -self.n_kept, axis=1)[:, -self.n_kept]
+        return unit_rows(np.where(cosines >= least[:, None], cosines, 0) ** self.power)

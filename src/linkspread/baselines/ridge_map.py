@@ -1,0 +1,191 @@
+"""Ridge maps: regress the items of one view on their partners in the other."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from linkspread.baselines.correspondences import matched_rows
+from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.memory import in_tiles
+from linkspread.baselines.side import Side
+from linkspread.exceptions import FewLinksError, LinkspreadError
+from linkspread.fitting.mass import unit_rows
+from linkspread.fitting.preparation import prepare
+from linkspread.fitting.rows import as_dense_rows
+from linkspread.kernels.singular import svd
+from linkspread.links import Links
+from linkspread.parameter_checks import check_positive, naming
+
+__all__ = ["BOTH", "RidgeMap", "ViewsOfSpaces", "compared_spaces", "shrunk_inverse"]
+
+Array = np.ndarray
+Embed = Callable[[Any], Array]
+
+BOTH = "both"
+# Directions with less than this share of the largest singular value are rounding.
+ROUNDING = 1e-12
+
+
+class RidgeMap(PairMatching):
+    """Match by least squares from each view to the other.
+
+    ``min_W ||X W - Y||^2 + ridge v ||W||^2`` over the centred matched rows, v the mean
+    variance of a feature of X; the score is the cosine of x W and y, or the mean of
+    that and the same the other way. All components take part.
+
+    Parameters
+    ----------
+    ridge : float, default=0.1
+        In units of the mean variance of a feature.
+    space : str, default="both"
+        View in whose space items are compared, into which the other is mapped;
+        "both" takes the mean of the two cosines.
+    scaling : {"standard", "sqrt", "none"} or dict by view, default="none"
+        "standard" suits columns of different units, "sqrt" histograms.
+    hubs : int, default=None
+        Subtract from each score the means of the so many largest scores of both
+        items, against hubs; None subtracts nothing.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+    sides_ : dict from pairs of str to pairs of Side
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.baselines import RidgeMap
+    >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+    >>> links = ls.Links.from_matched(("text", "image"), 40)
+    >>> model = RidgeMap(hubs=10).fit(data.views(), links)
+    >>> model.scores("text", "image").shape
+    (60, 60)
+    """
+
+    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling",)
+
+    def __init__(
+        self,
+        *,
+        ridge: float = 0.1,
+        space: str = BOTH,
+        scaling: Any = "none",
+        hubs: int | None = None,
+    ) -> None:
+        self.ridge = ridge
+        self.space = space
+        self.scaling = scaling
+        self.hubs = hubs
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        remedy = "The default is 0.1; 0 is allowed."
+        ridge = check_positive(self.ridge, name="ridge", remedy=remedy, zero=True)
+        spaces = compared_spaces(self.space, tables, a, b)
+        rows, cols, weights = matched_rows(links, a, b)
+        shares = np.sqrt(weights / weights.sum())
+        left = _MatchedSpan(tables[a], rows, shares, view=a, **chosen[a])
+        right = _MatchedSpan(tables[b], cols, shares, view=b, **chosen[b])
+        ways = (a, left, right), (b, right, left)
+        return tuple(  # type: ignore[return-value]
+            Side.of(
+                tables[view],
+                ViewsOfSpaces(
+                    own.cosines, _Mapped(own, own.map_to(other, ridge)), view, spaces
+                ),
+            )
+            for view, own, other in ways
+        )
+
+
+class ViewsOfSpaces:
+    """Join the unit vectors of a view's items in one space or in two.
+
+    `own` makes them in the view's own space and `mapped` in that of the other view.
+    Inner products with those of the other view are the mean of the cosines.
+    """
+
+    def __init__(
+        self, own: Embed, mapped: Embed, view: str, spaces: tuple[str, ...]
+    ) -> None:
+        self.parts = [own if space == view else mapped for space in spaces]
+
+    def __call__(self, rows: Any) -> Array:
+        """Return vectors of shape (n_rows, n_dimensions)."""
+        made = [part(rows) for part in self.parts]
+        return np.hstack(made) / np.sqrt(len(made))
+
+
+def compared_spaces(
+    space: Any, tables: dict[str, Any], a: str, b: str
+) -> tuple[str, ...]:
+    """Return the views in whose spaces the items of two views are compared."""
+    if space != BOTH and space not in tables:
+        raise LinkspreadError(
+            f"`space` must be {BOTH!r} or a view of the fit, {list(tables)}, got "
+            f"{space!r:.60}. Name the view in whose space items are compared."
+        )
+    # Two views that are not the one named have no space that was asked for.
+    return (space,) if space in (a, b) else (a, b)
+
+
+def shrunk_inverse(singular: Array, n_features: int, ridge: float) -> Array:
+    """Return ``s / (s^2 + ridge v)``, v the mean of all squares s^2 over features."""
+    return singular / (singular**2 + ridge * np.sum(singular**2) / n_features)
+
+
+class _MatchedSpan:
+    """What a view's matched rows span, ``shares * (X - mean) = U diag(s) basis'``."""
+
+    def __init__(
+        self, X: Any, rows: Array, shares: Array, *, view: str, scaling: str
+    ) -> None:
+        with naming(view):
+            self.prepared: Pipeline = prepare(X, scaling=scaling)
+        matched = as_dense_rows(self.prepared.transform(X[rows]))
+        self.mean = shares**2 @ matched
+        U, singular, Vt = svd(shares[:, None] * (matched - self.mean))
+        kept = singular > ROUNDING * max(singular[0], np.abs(matched).max(initial=0))
+        if not kept.any():
+            raise FewLinksError(
+                f"view {view!r} must vary over its matched items, and all "
+                f"{len(rows)} are alike. Match items that differ."
+            )
+        self.U, self.singular, self.basis = U[:, kept], singular[kept], Vt[kept].T
+
+    def map_to(self, other: "_MatchedSpan", ridge: float) -> Array:
+        """Return the ridge map from this basis to that of the other view."""
+        inverse = shrunk_inverse(self.singular, len(self.mean), ridge)
+        return inverse[:, None] * (self.U.T @ other.U) * other.singular
+
+    def coordinates(self, rows: Any) -> tuple[Array, Array]:
+        """Return the coordinates of centred rows in the basis, and whole lengths."""
+
+        def some(tile: slice) -> tuple[Array, Array]:
+            centred = as_dense_rows(self.prepared.transform(rows[tile])) - self.mean
+            return centred @ self.basis, np.linalg.norm(centred, axis=1)
+
+        inside, lengths = in_tiles(some, rows.shape[0])
+        return inside, lengths
+
+    def cosines(self, rows: Any) -> Array:
+        """Return the part of unit vectors that lies in the span."""
+        inside, lengths = self.coordinates(rows)
+        return inside / np.where(lengths > 0, lengths, 1.0)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Mapped:
+    """Map rows of a view into the span of the other view's matched rows."""
+
+    span: _MatchedSpan
+    core: Array
+
+    def __call__(self, rows: Any) -> Array:
+        return unit_rows(self.span.coordinates(rows)[0] @ self.core)
