@@ -45,8 +45,9 @@ def problems(draw):
 def draw_pairs(rng, sizes, n_pairs):
     """Return judged pairs of any sign."""
     i, j = (rng.integers(sizes[view], size=n_pairs) for view in BETWEEN)
-    weights = rng.choice([1.0, -1.0, 0.5, -2.0], n_pairs)
-    table = list(zip(i.tolist(), j.tolist(), weights.tolist(), strict=True))
+    verdicts = rng.choice(["must", "cannot"], n_pairs).tolist()
+    weights = rng.choice([1.0, 0.5, 2.0], n_pairs).tolist()
+    table = list(zip(i.tolist(), j.tolist(), verdicts, weights, strict=True))
     return Links.from_pairs(table, between=BETWEEN)
 
 
