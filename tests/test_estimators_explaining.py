@@ -175,7 +175,7 @@ def test_a_neighbor_brings_what_a_new_item_with_that_neighbor_alone_would_have()
     for item, part in near.items():
         alone = np.zeros((1, SIZES["text"]))
         alone[0, item] = S[7, item]
-        expected = spread.unseen_queries(alone) @ spread.right[9]
+        expected = spread.unseen_rows(alone)[..., 9]
         assert part.amount == pytest.approx(expected[0], abs=1e-7)
         assert part.weight == pytest.approx(S[7, item])
 

@@ -217,7 +217,7 @@ def test_views_too_small_for_the_default_are_tuned_all_the_same():
         (lambda data: pairs_of(data, 40),
          "average precision of held-out pairs over 3 folds"),
         (lambda data: Links.from_matched(("text", "image"), 60),
-         "mean average precision of held-out partners over 3 folds, both directions"),
+         "mean reciprocal rank of held-out partners over 3 folds, both directions"),
     ],
 )  # fmt: skip
 def test_a_tuning_says_of_what_it_is_the_mean(data, make, words):

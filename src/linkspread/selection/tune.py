@@ -27,7 +27,7 @@ from linkspread.selection.grids import (
     place_of,
     refine_stages,
 )
-from linkspread.selection.questions import PairQuestion, Trial
+from linkspread.selection.questions import ItemQuestion, PartnerQuestion, Trial
 from linkspread.selection.runners import choose_runners
 from linkspread.selection.tuning import Tuning
 from linkspread.tables import Views
@@ -272,12 +272,11 @@ def _name_measure(trials: Trials) -> str:
     """Say what the score of a setting is the mean of."""
     questions = [q for fold in trials for trial in fold for q in trial.questions]
     both = ", both directions"
-    weights = [q.weights for q in questions if isinstance(q, PairQuestion)]
-    if not weights:
+    if all(isinstance(q, PartnerQuestion) for q in questions):
+        what, ways = "mean reciprocal rank of held-out partners", both
+    elif all(isinstance(q, ItemQuestion) for q in questions):
         what = "mean average precision of held-out labels"
         ways = "" if questions[0].source == questions[0].target else both
-    elif min(own.min() for own in weights) > 0:
-        what, ways = "mean average precision of held-out partners", both
     else:
         what, ways = "average precision of held-out pairs", ""
     return f"{what} over {len(trials)} folds{ways}"

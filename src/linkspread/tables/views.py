@@ -59,7 +59,7 @@ class Views:
             announce(f"{view}: {own}", verbose=verbose)
             doubts = tell_doubts(own, view, leave_out=_leave_out)
             if doubts:
-                warnings.warn(doubts, ColumnWarning, stacklevel=4)
+                warnings.warn(doubts, ColumnWarning, stacklevel=5)
         return {view: str(own) for view, own in self.read.items()}
 
 
