@@ -50,7 +50,7 @@ def test_holds_of_two_threads_end_in_any_order():
 
 @pytest.mark.usefixtures("two_blas_threads")
 def test_a_thread_can_hold_blas_after_another_one_did():
-    # threadpoolctl 3.7 and newer let only the first thread that ever set a limit.
+    # Newer versions of threadpoolctl listen only to the first thread that set a limit.
     with hold_blas(1):
         pass
     with ThreadPoolExecutor(1) as pool:
