@@ -9,12 +9,13 @@ from linkspread.report.drawing import draw, label, line_looks
 
 __all__ = ["budget_figures"]
 
-# Where "all" stands: this many times the largest amount, on an axis in powers.
+# Where "all" stands: this many times the largest amount, on an axis in powers. 0 stands
+# as far to the left of the smallest.
 STEP_TO_ALL = 3
 
 
 def budget_figures(study: BudgetStudy) -> dict[str, str]:
-    """Draw precision against the amount of supervision, a line per method.
+    """Draw the measure against the amount of supervision, a line per method.
 
     Parameters
     ----------
@@ -31,8 +32,14 @@ def budget_figures(study: BudgetStudy) -> dict[str, str]:
     for kind in study.kinds:
         lines = _budget_lines(study, kind)
         figures[kind] = draw(
-            partial(_paint_budgets, kind=kind, lines=lines, looks=looks),
-            title=f"Mean average precision against {kind}",
+            partial(
+                _paint_budgets,
+                kind=kind,
+                measure=study.measure,
+                lines=lines,
+                looks=looks,
+            ),
+            title=f"{study.measure.capitalize()} against {kind}",
             description=_budget_description(study, kind),
             size=(4.1, 3.1),
             n_legend=len(lines),
@@ -40,13 +47,17 @@ def budget_figures(study: BudgetStudy) -> dict[str, str]:
     return figures
 
 
-def _paint_budgets(axes: Any, *, kind: str, lines: dict, looks: dict) -> None:
+def _paint_budgets(
+    axes: Any, *, kind: str, measure: str, lines: dict, looks: dict
+) -> None:
     """Draw mean and deviation of each method; all there are stand at the right."""
     amounts = sorted({c.amount for line in lines.values() for c in line if c.amount})
     right = amounts[-1] * STEP_TO_ALL if amounts else 1
+    left = amounts[0] / STEP_TO_ALL if amounts else 1
+    places = {0: left, None: right}
     for method, line in lines.items():
         axes.errorbar(
-            [cell.amount or right for cell in line],
+            [places.get(cell.amount, cell.amount) for cell in line],
             [cell.mean for cell in line],
             [cell.deviation or math.nan for cell in line],
             label=label(method),
@@ -56,11 +67,13 @@ def _paint_budgets(axes: Any, *, kind: str, lines: dict, looks: dict) -> None:
         )
     axes.set_xscale("log")
     ticks = {amount: f"{amount:,}" for amount in amounts}
+    if any(cell.amount == 0 for line in lines.values() for cell in line):
+        ticks[left] = "0"
     if any(cell.amount is None for line in lines.values() for cell in line):
         ticks[right] = "all"
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.minorticks_off()
-    axes.set(xlabel=kind, ylabel="mean average precision", ylim=(0, None))
+    axes.set(xlabel=kind, ylabel=measure, ylim=(0, None))
 
 
 def _budget_lines(study: BudgetStudy, kind: str) -> dict[str, list[BudgetCell]]:

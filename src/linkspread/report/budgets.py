@@ -22,6 +22,7 @@ KINDS = {
     "labels per class": ("label per class", "labels per class", "all labels"),
     "links": ("link", "links", "all links"),
     "matched pairs": ("matched pair", "matched pairs", "all matched pairs"),
+    "judged pairs": ("judged pair", "judged pairs", "all judged pairs"),
 }
 
 
@@ -31,7 +32,7 @@ class Budget(NamedTuple):
     Parameters
     ----------
     kind : str
-        "labels per class", "links" or "matched pairs".
+        "labels per class", "links", "matched pairs" or "judged pairs".
     amount : int or None
         How many; None is all there are.
     """
@@ -46,18 +47,20 @@ class BudgetCell:
 
     Parameters
     ----------
-    kind : {"labels per class", "links", "matched pairs"}
+    kind : {"labels per class", "links", "matched pairs", "judged pairs"}
         What is given to the method.
     amount : int or None
         How many; None is all there are.
     method : str
         Name of the method.
     scores : tuple of float
-        Mean average precision of each repetition.
+        What the study measures, of each repetition.
     seconds : float
         Mean time of a repetition.
     parameters : tuple of dict from str to object
         Chosen parameters, one dict per repetition; may be empty.
+    details : tuple of dict from str to float, default=()
+        Other measures, one dict per repetition.
     """
 
     kind: str
@@ -66,15 +69,16 @@ class BudgetCell:
     scores: tuple[float, ...]
     seconds: float
     parameters: tuple[dict[str, Any], ...]
+    details: tuple[dict[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise LinkspreadError(
                 f"`kind` must be one of {list(KINDS)}, got {self.kind!r}. Choose one."
             )
-        if self.amount is not None and self.amount < 1:
+        if self.amount is not None and self.amount < 0:
             raise LinkspreadError(
-                f"`amount` must be positive, got {self.amount}. Use None for all."
+                f"`amount` must not be negative, got {self.amount}. Use None for all."
             )
         if not self.scores:
             raise LinkspreadError(
@@ -96,6 +100,20 @@ class BudgetCell:
     def deviation(self) -> float | None:
         """Sample standard deviation, None with one repetition."""
         return stdev(self.scores) if len(self.scores) > 1 else None
+
+    def detail(self, name: str) -> float | None:
+        """Return the mean of another measure, None where it was not measured.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        mean : float or None
+        """
+        values = [own[name] for own in self.details if name in own]
+        return fmean(values) if values else None
 
 
 @dataclass(frozen=True)
@@ -119,6 +137,11 @@ class BudgetStudy:
         Results; a method need not have one for each budget.
     environment : dict from str to str
         Machine and versions.
+    measure : str, default="mean average precision"
+        What the scores of the cells are.
+    had : str, default=""
+        The method that learns nothing: what the user had before. Its ratio to ours is
+        shown where it is named.
     """
 
     title: str
@@ -128,15 +151,12 @@ class BudgetStudy:
     ours: str
     cells: tuple[BudgetCell, ...]
     environment: dict[str, str]
+    measure: str = "mean average precision"
+    had: str = ""
 
     def __post_init__(self) -> None:
         names = [(cell.method, cell.kind, cell.amount) for cell in self.cells]
         refuse_repeated(names, "cells")
-        if self.cells and self.ours not in self.methods:
-            raise LinkspreadError(
-                f"`ours` must be one of the methods {list(self.methods)}, got "
-                f"{self.ours!r}. Correct the name."
-            )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -196,6 +216,41 @@ class BudgetStudy:
         """
         return max(self._cells(budget), key=lambda cell: cell.mean)
 
+    def best_baseline(self, budget: tuple[str, int | None]) -> BudgetCell | None:
+        """Return the cell with the highest mean of a budget that is not ours.
+
+        Parameters
+        ----------
+        budget : Budget or tuple of kind and amount
+
+        Returns
+        -------
+        cell : BudgetCell or None
+            None where there is none.
+        """
+        cells = [c for c in self._cells(budget) if c.method not in self.variants]
+        return max(cells, key=lambda cell: cell.mean, default=None)
+
+    def gain(
+        self, budget: tuple[str, int | None], method: str | None = None
+    ) -> float | None:
+        """Return our mean divided by that of what the user had, on the same queries.
+
+        Parameters
+        ----------
+        budget : Budget or tuple of kind and amount
+        method : str, default=None
+            One of `variants`; None is `ours`.
+
+        Returns
+        -------
+        ratio : float or None
+            None where one of the two is missing.
+        """
+        ours = self.cell(budget, method or self.ours)
+        had = self.cell(budget, self.had)
+        return ours.mean / had.mean if ours and had and had.mean > 0 else None
+
     def ratio(
         self, budget: tuple[str, int | None], method: str | None = None
     ) -> float | None:
@@ -213,9 +268,8 @@ class BudgetStudy:
             None where one of the two is missing, or no rival is above 0.
         """
         ours = self.cell(budget, method or self.ours)
-        cells = self._cells(budget)
-        best = max((c.mean for c in cells if c.method not in self.variants), default=0)
-        return None if ours is None or best <= 0 else ours.mean / best
+        best = self.best_baseline(budget)
+        return ours.mean / best.mean if ours and best and best.mean > 0 else None
 
     def _cells(self, budget: tuple[str, int | None]) -> list[BudgetCell]:
         """Return the cells of a budget."""
@@ -226,6 +280,8 @@ def budget_text(budget: tuple[str, int | None]) -> str:
     """Return a budget in words, such as "1 label per class" or "all links"."""
     kind, amount = budget
     one, several, everything = KINDS[kind]
+    if amount == 0:
+        return f"no {several}"
     if amount is None:
         return everything
     return f"{amount:,} {one if amount == 1 else several}"

@@ -9,7 +9,7 @@ import math
 import os
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -145,17 +145,18 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
 
 
 def _decode_fields(cls: type, value: Any, where: str) -> Any:
-    """Return a data class whose fields are exactly those of an object."""
+    """Return a data class of an object; fields with a default may be missing."""
     hints = get_type_hints(cls)
     unknown = _object(value, where).keys() - hints.keys()
-    missing = hints.keys() - value.keys()
+    optional = {field.name for field in fields(cls) if field.default is not MISSING}
+    missing = hints.keys() - value.keys() - optional
     if unknown:
         raise _malformed(
             where, f"without other fields than {list(hints)}", min(unknown)
         )
     if missing:
         raise _malformed(where, f"with the field {min(missing)!r}", list(value))
-    return cls(**{k: _decode(h, value[k], f"{where}.{k}") for k, h in hints.items()})
+    return cls(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in value.items()})
 
 
 def _decode_scalar(hint: type, value: Any, where: str) -> Any:

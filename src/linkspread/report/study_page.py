@@ -18,6 +18,7 @@ from linkspread.report.tables import (
     Cell,
     Row,
     Table,
+    details_table,
     parameter_list,
     results_table,
     seconds_table,
@@ -78,7 +79,10 @@ def _(study: TableStudy) -> list[str]:
 @_parts.register
 def _(study: BudgetStudy) -> list[str]:
     return [
-        _figures("Precision against supervision", budget_figures(study)),
+        _figures(
+            f"{study.measure.capitalize()} against supervision", budget_figures(study)
+        ),
+        _folded("All measures", _table(details_table(study))),
         _folded("Time", _table(seconds_table(study))),
         _folded("Chosen parameters", _choices(study)),
     ]

@@ -14,6 +14,7 @@ __all__ = [
     "Cell",
     "Row",
     "Table",
+    "details_table",
     "parameter_list",
     "parameters_text",
     "results_table",
@@ -21,6 +22,8 @@ __all__ = [
 ]
 
 EMPTY = "–"
+# Beyond so many methods budgets are the columns.
+MOST_COLUMNS = 12
 Scores = Sequence[float | None]
 
 
@@ -81,11 +84,42 @@ def _(study: TableStudy) -> Table:
 @results_table.register
 def _(study: BudgetStudy) -> Table:
     caption = (
-        "Mean average precision, mean ± standard deviation (repetitions); the best in "
-        f"bold. Ratio: {study.ours} divided by the best of the others."
+        f"{study.measure.capitalize()}, mean ± standard deviation (repetitions); the "
+        f"best in bold. Ratio: {study.ours} divided by the best of the others."
     )
     head = ("Given", *study.methods, *_ratio_heads(study.variants))
-    return Table(caption, head, tuple(_budget_row(study, b) for b in study.budgets))
+    rows = tuple(_budget_row(study, b) for b in study.budgets)
+    if study.had:
+        caption += f" Gain: divided by what the user had, {study.had}."
+        head += tuple(f"gain of {name}" for name in study.variants)
+    table = Table(caption, head, rows)
+    return _turned(table) if len(study.methods) > MOST_COLUMNS else table
+
+
+def details_table(study: BudgetStudy) -> Table:
+    """Return every measure of ours, of the best baseline and of what there was."""
+    names = list(
+        dict.fromkeys(n for c in study.cells for own in c.details for n in own)
+    )
+    rows = []
+    for budget in study.budgets:
+        best = study.best_baseline(budget)
+        methods = [study.had, best.method if best else "", *study.variants]
+        found = [study.cell(budget, m) for m in dict.fromkeys(methods)]
+        for cell in filter(None, found):
+            values = [cell.detail(name) for name in names]
+            cells = (Cell() if v is None else Cell(f"{v:.3f}") for v in values)
+            rows.append(Row(cell.method, budget_text(budget), tuple(cells)))
+    caption = "All measures: what the user had, the best baseline, ours."
+    return Table(caption, ("Method", *names), tuple(rows) if names else ())
+
+
+def _turned(table: Table) -> Table:
+    """Return a table with its rows as columns."""
+    columns = zip(*(row.cells for row in table.rows), strict=True)
+    head = (table.head[0], *(row.name for row in table.rows))
+    rows = zip(table.head[1:], columns, strict=True)
+    return Table(table.caption, head, tuple(Row(n, "", tuple(c)) for n, c in rows))
 
 
 def seconds_table(study: BudgetStudy) -> Table:
@@ -187,6 +221,8 @@ def _budget_row(study: BudgetStudy, budget: Budget) -> Row:
     remarks = [_spread(c.deviation, len(c.scores)) if c else "" for c in found]
     cells = _score_column(means, remarks)
     ratios = [study.ratio(budget, method) for method in study.variants]
+    if study.had:
+        ratios += [study.gain(budget, method) for method in study.variants]
     last = [Cell() if ratio is None else Cell(f"{ratio:.2f}") for ratio in ratios]
     return Row(budget_text(budget), "", (*cells, *last))
 

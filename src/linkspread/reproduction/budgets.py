@@ -12,6 +12,7 @@ from linkspread.links import Links
 from linkspread.metrics import mean_average_precision
 from linkspread.progress import announce
 from linkspread.report import BudgetCell, BudgetStudy
+from linkspread.report.budgets import budget_text
 from linkspread.reproduction.measures import ask, choose, chosen_parameters
 from linkspread.reproduction.methods import (
     Method,
@@ -26,7 +27,7 @@ from linkspread.reproduction.splits import (
     random_links,
 )
 
-__all__ = ["check_continued", "plan_budgets", "run_budgets"]
+__all__ = ["check_continued", "plan_budgets", "run_budgets", "run_cells"]
 
 Array = np.ndarray
 Budget = tuple[str, int | None]
@@ -103,19 +104,50 @@ def run_budgets(
         cells=(),
         environment=dict(environment),
     )
-    cells = _known_cells(before, name)
-    for seed, split in enumerate(splits):
-        for budget, method in plan:
-            key = (*budget, method.name)
-            step(f"split {seed + 1}, {_words(budget)}: {method.name}")
-            if key in cells and len(cells[key].scores) > seed:
+
+    def measure(budget: Budget, method: Method, seed: int) -> list[BudgetCell]:
+        return [_measure(collection, splits[seed], seed, budget, method, n_splits)]
+
+    return run_cells(
+        study,
+        [(budget, method, (method.name,)) for budget, method in plan],
+        measure,
+        n_repetitions=len(splits),
+        before=before,
+        keep=keep,
+        step=step,
+    )
+
+
+def run_cells(
+    study: BudgetStudy,
+    plan: Sequence[tuple[Budget, Method, Sequence[str]]],
+    measure: Callable[[Budget, Method, int], Sequence[BudgetCell]],
+    *,
+    n_repetitions: int,
+    before: BudgetStudy | None = None,
+    keep: Callable[[BudgetStudy], Any] | None = None,
+    step: Callable[[str], None] = print,
+) -> BudgetStudy:
+    """Measure a plan so many times, and take over what `before` measured.
+
+    An entry of the plan names the rows that `measure` returns for it.
+    """
+    cells = _known_cells(before, study.collection)
+    keys = [(*budget, row) for budget, _, rows in plan for row in rows]
+    for seed in range(n_repetitions):
+        for budget, method, rows in plan:
+            step(f"split {seed + 1}, {budget_text(budget)}: {method.name}")
+            own = [(*budget, row) for row in rows]
+            if all(key in cells and len(cells[key].scores) > seed for key in own):
                 continue
-            cell = _measure(collection, split, seed, budget, method, n_splits)
-            cells[key] = _joined(cells[key], cell) if key in cells else cell
-            study = replace(study, cells=_in_order(cells, plan))
+            for cell in measure(budget, method, seed):
+                key = (*cell.budget, cell.method)
+                cells[key] = _joined(cells[key], cell) if key in cells else cell
+            study = replace(study, cells=_in_order(cells, keys))
             if keep is not None:
                 keep(study)
-    return replace(study, cells=_in_order(cells, plan))
+    return replace(study, cells=_in_order(cells, keys))
 
 
 def plan_budgets(
@@ -183,7 +215,7 @@ def _measure(
     )
     score = _average(model, collection, split, links)
     seconds = time.perf_counter() - start
-    announce(f"{_words(budget)}: {method.name}: {score:.3f}, {seconds:.0f} s")
+    announce(f"{budget_text(budget)}: {method.name}: {score:.3f}, {seconds:.0f} s")
     parameters = chosen_parameters(tuning)
     return BudgetCell(*budget, method.name, (score,), seconds, (parameters,))
 
@@ -204,14 +236,14 @@ def _joined(one: BudgetCell, other: BudgetCell) -> BudgetCell:
         scores=one.scores + other.scores,
         seconds=(n * one.seconds + m * other.seconds) / (n + m),
         parameters=one.parameters + other.parameters,
+        details=one.details + other.details,
     )
 
 
 def _in_order(
-    cells: Mapping[Key, BudgetCell], plan: Sequence[tuple[Budget, Method]]
+    cells: Mapping[Key, BudgetCell], keys: Sequence[Key]
 ) -> tuple[BudgetCell, ...]:
     """Return cells in the order of the plan, then those measured by another plan."""
-    keys = [(*budget, method.name) for budget, method in plan]
     planned = [cells[key] for key in keys if key in cells]
     return (*planned, *(cell for key, cell in cells.items() if key not in keys))
 
@@ -249,9 +281,3 @@ def _choose_rows(labels: Array, train: Array, amount: int | None, seed: int) -> 
     order = np.random.default_rng(seed).permutation(train)
     chosen = [order[labels[order] == label][:amount] for label in np.unique(labels)]
     return np.sort(np.concatenate(chosen))
-
-
-def _words(budget: Budget) -> str:
-    """Return a budget in words."""
-    kind, amount = budget
-    return kind if kind == "matched pairs" else f"{amount or 'all'} {kind}"

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkspread.baselines import (
+    AnchorSimilarity,
     BilinearRidge,
+    CanonicalSimilarity,
     CorrelationMatching,
     CorrelationSemantics,
     KernelSmoother,
     LabelSpreadingMatching,
+    RidgeMap,
+    RidgeToIdentity,
     RowThenColumn,
     SemanticMatching,
+    SpectralMatching,
 )
 from linkspread.estimators import LinkSpreading
 from linkspread.exceptions import LinkspreadError
@@ -25,6 +30,7 @@ __all__ = [
     "label_methods",
     "link_methods",
     "matched_methods",
+    "partner_methods",
     "table_methods",
 ]
 
@@ -262,6 +268,89 @@ def matched_methods(metrics: Mapping[str, Sequence[str]]) -> list[Method]:
         for kind in ("pls", "cfa")
     ]
     return [*methods, *others]
+
+
+def partner_methods(
+    metrics: Mapping[str, str], *, shared_space: bool, with_cannot: bool
+) -> list[Method]:
+    """Return what can learn to find partners; the first two are ours.
+
+    Parameters
+    ----------
+    metrics : mapping from str to str
+        The distance that suits each view.
+    shared_space : bool
+        Whether the views have the same columns.
+    with_cannot : bool
+        Whether pairs that do not belong together are known too.
+
+    Returns
+    -------
+    methods : list of Method
+    """
+    ridges = [1e-3, 0.01, 0.1, 1.0, 10.0]
+    spaces = ["both", *metrics]
+    scalings = ["none"] if shared_space else ["none", "standard"]
+    methods = [
+        Method(OWN[0], OURS, LinkSpreading(metric=dict(metrics))),
+        AUTO,
+        Method(
+            "ridge map",
+            MODERN_RIVAL,
+            RidgeMap(),
+            [{"ridge": ridges, "scaling": scalings}, {"space": spaces}],
+        ),
+        Method(
+            "CCA",
+            MODERN_RIVAL,
+            CorrelationMatching(scaling="none"),
+            [
+                {"reg": ridges, "scaling": scalings},
+                {"n_components": [8, 32, 128, None], "power": [0.0, 1.0]},
+            ],
+        ),
+        Method(
+            "CSA",
+            MODERN_RIVAL,
+            CanonicalSimilarity(),
+            [
+                {"reg": ridges, "scaling": scalings},
+                {"n_components": [8, 32, 128, None]},
+            ],
+        ),
+        Method(
+            "ASIF",
+            MODERN_RIVAL,
+            AnchorSimilarity(),
+            [
+                {"n_neighbors": [5, 20, 80, None], "power": [1.0, 2.0, 4.0, 8.0]},
+                {"centered": [True, False]},
+            ],
+        ),
+        Method(
+            "spectral + CCA",
+            MODERN_RIVAL,
+            SpectralMatching(metric=dict(metrics)),
+            [{"n_components": [30, 90], "reg": [0.1, 1.0]}],
+        ),
+        Method(
+            "kernel smoother",
+            MODERN_RIVAL,
+            KernelSmoother(metric=dict(metrics)),
+            [{"width": [0.15, 0.3, 0.5, 1.0], "normalize": [True, False]}],
+        ),
+    ]
+    if with_cannot:
+        bilinear: Grid = {"n_components": [8, 32], "ridge": [1e-3, 0.01, 0.1]}
+        methods.append(
+            Method("bilinear ridge", MODERN_RIVAL, BilinearRidge(), [bilinear])
+        )
+    if shared_space:
+        near: list[Grid] = [{"ridge": [0.1, 1.0, 10.0, 100.0, 1e3]}, {"space": spaces}]
+        methods.append(
+            Method("ridge to identity", MODERN_RIVAL, RidgeToIdentity(), near)
+        )
+    return methods
 
 
 def _correlation(kind: str, *, quick: bool, roots: bool = False) -> Method:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from linkspread.links import Links
-from linkspread.metrics import ScoreBlock, mean_average_precision
+from linkspread.metrics import ScoreBlock, mean_average_precision, partner_ranks
 
 __all__ = [
     "ItemQuestion",
@@ -216,36 +216,24 @@ class PartnerQuestion:
         def back(cols: Array) -> Array:
             return scores(self.source, self.target, rows=self.rows, cols=cols).T
 
+        def is_same(candidates: Array) -> Callable[[Array], Array] | None:
+            if self.source != self.target:
+                return None
+            return lambda some: some[:, None] == candidates
+
         i, j = self.held_out
         ways = (there, i, j, self.cols), (back, j, i, self.rows)
-        return float(np.mean([self._reciprocal_ranks(*way) for way in ways]))
-
-    def _reciprocal_ranks(
-        self,
-        score: Callable[[Array], Array],
-        queries: Array,
-        partners: Array,
-        candidates: Array,
-    ) -> Array:
-        """Return one over the rank of each partner; equal scores share their ranks."""
-        distinct, row = np.unique(queries, return_inverse=True)
-        column = np.searchsorted(candidates, partners)
-        found = np.empty(len(queries))
-        step = max(1, BLOCK_ENTRIES // len(candidates))
-        for start in range(0, len(distinct), step):
-            some = distinct[start : start + step]
-            block = np.array(score(some))
-            if self.source == self.target:
-                block[some[:, None] == candidates] = -np.inf  # nobody finds itself
-            here = (row >= start) & (row < start + len(some))
-            place = row[here] - start, column[here]
-            own = block[place][:, None]
-            # Other partners of the same item are no mistakes.
-            block[place] = -np.inf
-            rivals = block[place[0]]
-            before = np.sum(rivals > own, axis=1) + np.sum(rivals == own, axis=1) / 2
-            found[here] = 1 / (1 + before)
-        return found
+        ranks = [
+            partner_ranks(
+                score,
+                queries,
+                np.searchsorted(candidates, partners),
+                n_candidates=len(candidates),
+                itself=is_same(candidates),
+            )
+            for score, queries, partners, candidates in ways
+        ]
+        return float(np.mean([1 / own for own in ranks]))
 
 
 @dataclass(frozen=True)
