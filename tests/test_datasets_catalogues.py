@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
 
 from linkspread.datasets import Partners, load_catalogues
 from linkspread.exceptions import LinkspreadError, MissingDependencyError, ViewError
@@ -56,8 +57,8 @@ def test_texts_leave_out_prices_and_empty_fields(tmp_path):
     ]
     data = load_catalogues("amazon-google", write_folder(tmp_path, AMAZON_GOOGLE))
     assert data.texts == {
-        "amazon": ["clickart pack broderbund", "noah's ark|games for ages 3-8 victory"],
-        "google": ["learning quickbooks learn intuit", "noah's ark victory"],
+        "amazon": ["clickart pack broderbund", "noah's ark victory"],
+        "google": ["learning quickbooks intuit", "noah's ark victory"],
     }
 
 
@@ -65,9 +66,12 @@ def test_words_are_weighed_over_both_sides_together(tmp_path):
     data = load_catalogues("abt-buy", write_folder(tmp_path))
     left, right = data.texts.values()
     oracle = TfidfVectorizer(sublinear_tf=True).fit(left + right)
-    for X, texts in zip(data.views.values(), data.texts.values(), strict=True):
+    wanted = [oracle.transform(texts).toarray() for texts in (left, right)]
+    shared = wanted[0].any(axis=0) & wanted[1].any(axis=0)
+    assert 0 < shared.sum() < len(shared)
+    for X, dense in zip(data.views.values(), wanted, strict=True):
         assert X.dtype == np.float64
-        assert_allclose(X.toarray(), oracle.transform(texts).toarray())
+        assert_allclose(X.toarray(), normalize(dense[:, shared]))
 
 
 def test_sentences_have_length_one_and_the_encoder_s_direction(tmp_path):
@@ -176,10 +180,10 @@ def test_partners_that_do_not_fit_their_views_are_refused(changes, message):
 @pytest.mark.parametrize(
     ("name", "features", "sizes", "recalls"),
     [
-        ("abt-buy", "tfidf", (1076, 1076, 1076), (0.781, 0.784)),
+        ("abt-buy", "tfidf", (1076, 1076, 1076), (0.798, 0.809)),
         ("abt-buy", "sentences", (1076, 1076, 1076), (0.638, 0.636)),
-        ("amazon-google", "tfidf", (1354, 3039, 1103), (0.613, 0.655)),
-        ("amazon-google", "sentences", (1354, 3039, 1103), (0.469, 0.533)),
+        ("amazon-google", "tfidf", (1354, 3039, 1103), (0.757, 0.833)),
+        ("amazon-google", "sentences", (1354, 3039, 1103), (0.660, 0.780)),
     ],
 )
 def test_the_published_catalogues(data_folder, name, features, sizes, recalls):
@@ -193,5 +197,7 @@ def test_the_published_catalogues(data_folder, name, features, sizes, recalls):
     assert left.shape[1] == right.shape[1]
     assert len(np.unique(data.pairs[:, 0])) == len(np.unique(data.pairs[:, 1]))
     for X in (left, right):
-        assert_allclose(np.sqrt((X * X).sum(axis=1)), 1, rtol=1e-5)
+        lengths = np.sqrt((X * X).sum(axis=1))
+        # A few products have no word that the other shop uses.
+        assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
     assert recall_at_one(data) == pytest.approx(recalls, abs=0.003)

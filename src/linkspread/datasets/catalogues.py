@@ -42,7 +42,7 @@ _FORMATS = {
     "amazon-google": _Format(
         "#",
         {"amazon": "amazon.csv", "google": "gp.csv"},
-        ("title", "description", "manufacturer"),
+        ("title", "manufacturer"),
     ),
 }
 
@@ -55,8 +55,9 @@ def load_catalogues(
 ) -> Partners:
     """Read two catalogues and the pairs of rows that are the same product.
 
-    The text of a product is its name and description (Abt-Buy), or its title,
-    description and manufacturer (Amazon-Google). Prices are left out.
+    The text of a product is its name and description (Abt-Buy), or its title and
+    manufacturer (Amazon-Google, whose descriptions are mostly advertisement: the cosine
+    finds fewer partners with them). Prices are left out.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def load_catalogues(
         "catalogues/abt-buy" or "catalogues/amazon-google" in the folder that the
         environment variable LINKSPREAD_DATA names.
     features : {"tfidf", "sentences"}, default="tfidf"
-        "tfidf": weighted words, one vocabulary for both sides, csr_array of float64.
+        "tfidf": weighted words that both sides use, csr_array of float64.
         "sentences": means of trained word vectors, ndarray of float32; needs
         ``linkspread[sentences]``. Rows have length 1, so that inner products are
         cosines.
@@ -160,12 +161,20 @@ def _join(table: dict[str, list[str]], columns: Sequence[str]) -> list[str]:
 
 
 def _weigh_words(left: list[str], right: list[str]) -> list[Any]:
-    """Return TF-IDF of both sides, by the words of both together."""
+    """Return TF-IDF of both sides, by the words that both use.
+
+    A word of one side only can join nothing, and would only make rows longer.
+    """
     # Imported here, as below, so that `import linkspread` stays light.
+    from sklearn.preprocessing import normalize
+
     from linkspread.features import TextFeatures
 
     words = TextFeatures().fit([*left, *right])
-    return [words.transform(left), words.transform(right)]
+    tables = [words.transform(texts) for texts in (left, right)]
+    used = [np.diff(X.tocsc().indptr) > 0 for X in tables]
+    kept = np.flatnonzero(used[0] & used[1])
+    return [normalize(X[:, kept]) for X in tables]
 
 
 def _encode_sentences(left: list[str], right: list[str]) -> list[Any]:
