@@ -1,6 +1,7 @@
 """The command that reproduces tables, on a small collection."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -92,6 +93,45 @@ def test_what_was_measured_is_kept_when_a_later_method_fails(
     assert [m.method for m in study.methods] == ["near"]
 
 
+def test_a_table_cut_short_goes_on_where_it_stopped(tmp_path, few_methods, monkeypatch):
+    write_wikipedia(tmp_path)
+    real, measured = tables.measure, []
+
+    def stop_at_the_second(method, *arguments, **keywords):
+        if len(measured) == 1:
+            measured.append("cut")
+            raise KeyboardInterrupt
+        measured.append(method.name)
+        return real(method, *arguments, **keywords)
+
+    monkeypatch.setattr(tables, "measure", stop_at_the_second)
+    words = ["linkspread", "reproduce", "wikipedia", "--data", str(tmp_path)]
+    paths = [tmp_path / name for name in ("cut", "whole")]
+    # Folders are no part of the command, in one word or two; nor is the order.
+    for path, resume in ((paths[0], []), (paths[0], ["--resume"]), (paths[1], [])):
+        own = [*words, *resume, "--quick", f"--output={path}", "--resplits", "1"]
+        monkeypatch.setattr(sys, "argv", own)
+        CliRunner().invoke(app, own[1:])
+    assert measured[:2] == ["near", "cut"]
+    assert measured[2:] == ["near", "far", "far", "near", "near", "far", "far"]
+    cut, whole = (read_study(path / "study.json") for path in paths)
+    assert cut.command == "linkspread reproduce wikipedia --quick --resplits 1"
+    assert cut == replace(whole, methods=cut.methods)
+    for one, other in zip(cut.methods, whole.methods, strict=True):
+        pairs = zip(one.runs, other.runs, strict=True)
+        runs = tuple(replace(run, seconds=same.seconds) for run, same in pairs)
+        assert replace(one, runs=runs) == other
+
+
+def test_resume_begins_where_there_is_no_study_yet(tmp_path, few_methods):
+    write_wikipedia(tmp_path)
+    output = tmp_path / "report"
+    result = run("reproduce", "wikipedia", "--data", tmp_path, "--output", output,
+                 "--resume")  # fmt: skip
+    assert result.exit_code == 0
+    assert len(read_study(output / "study.json").methods) == 2
+
+
 def test_an_unknown_protocol_is_refused(tmp_path, few_methods):
     write_wikipedia(tmp_path)
     with pytest.raises(LinkspreadError, match="transductive or inductive, got 'both'"):
@@ -165,3 +205,45 @@ def test_what_cannot_be_gone_on_with_is_refused_and_kept(
     assert told.out == ""
     assert [path.name for path in output.iterdir()] == ["study.json"]
     assert (output / "study.json").read_bytes() == before
+
+
+BEGUN = "linkspread reproduce wikipedia --protocol inductive --quick --resplits 2"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("budgets", "`--resume` must be given the folder of a table, got a budget "),
+        ("collection", "a study must be continued on its own collection, 'glyphs', "),
+        ("--quick", "`--resume` must have the options that the study was begun with, "
+         f"{BEGUN!r}, got 'linkspread reproduce wikipedia --quick'. "),
+        ("--protocol inductive", "`--resume` must have the options that the study "),
+        ("--quick --protocol=inductive --resplits 3", "a table must be continued as "
+         "it was begun, 'Image to text', got 'The labels of 110 items are known; "),
+    ],
+)  # fmt: skip
+def test_another_table_is_refused_and_kept(
+    words, sentence, tmp_path, monkeypatch, capsys, few_methods
+):
+    write_wikipedia(tmp_path)
+    path = tmp_path / "report" / "study.json"
+    study = replace(make_study(), collection="wikipedia", command=BEGUN)
+    if words == "--quick --protocol=inductive --resplits 3":
+        study = replace(study, introduction="Image to text. And back.")
+    if words == "collection":
+        study = replace(study, collection="glyphs")
+    if words == "budgets":
+        study = make_budgets(make_cell("links", 1, "LinkSpreading", 0.5),
+                             ours="LinkSpreading", collection="wikipedia")  # fmt: skip
+    before = write_study(path, study).read_bytes()
+    options = words.split() if words.startswith("--") else []
+    monkeypatch.setattr(sys, "argv", [
+        "linkspread", "reproduce", "wikipedia", "--resume", *options,
+        "--data", str(tmp_path), "--output", str(path.parent)])  # fmt: skip
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert stopped.value.code == 2
+    assert told.startswith(f"linkspread: {sentence}") and told.endswith("folder.")
+    assert path.read_bytes() == before
+    assert [own.name for own in path.parent.iterdir()] == ["study.json"]

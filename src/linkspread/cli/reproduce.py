@@ -1,9 +1,10 @@
 """``linkspread reproduce``: the paper's tables, MAP against supervision, judging."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -13,6 +14,7 @@ from linkspread.datasets import Partners
 from linkspread.exceptions import LinkspreadError
 from linkspread.report import (
     BudgetStudy,
+    TableStudy,
     build_study_page,
     check_folder,
     parameters_markdown,
@@ -58,6 +60,10 @@ Resplits = Annotated[
 Protocol = Annotated[
     str, typer.Option(help="transductive: queries are in the graphs; or inductive.")
 ]
+Resume = Annotated[bool, typer.Option(help="Go on with the study in the folder.")]
+
+Studied = TypeVar("Studied", TableStudy, BudgetStudy)
+KINDS = {TableStudy: "a table", BudgetStudy: "a budget study"}
 
 
 @reproduce_app.command(
@@ -70,15 +76,19 @@ def reproduce_wikipedia(
     protocol: Protocol = "transductive",
     quick: Quick = False,
     resplits: Resplits = 0,
+    resume: Resume = False,
 ) -> None:
     """Table 1: image and text of Wikipedia articles, ten topics.
 
     Takes about 13 minutes on two cores, two with --quick; each re-split about as
-    much again. Results are kept as they come.
+    much again. Results are kept as they come, and --resume goes on from them.
     """
     check_folder(output)
+    before = _read_table(output, "wikipedia") if resume else None
     benchmark = load_benchmark("wikipedia", data)
-    _reproduce_table(benchmark, output, protocol, quick, resplits, printed=True)
+    _reproduce_table(
+        benchmark, output, protocol, quick, resplits, printed=True, before=before
+    )
 
 
 @reproduce_app.command(
@@ -93,16 +103,20 @@ def reproduce_corel5k(
     half: Annotated[
         bool, typer.Option(help="Train on a random half, as the paper's table 2.")
     ] = False,
+    resume: Resume = False,
 ) -> None:
     """Table 2 on Corel5k, a public stand-in for the paper's own pictures.
 
     The features take a minute or two; the table takes much longer than that of
-    Wikipedia. Results are kept as they come.
+    Wikipedia. Results are kept as they come, and --resume goes on from them.
     """
     check_folder(output)
+    before = _read_table(output, "corel5k") if resume else None
     Console(stderr=True).print("Describing 4,999 pictures takes a minute or two.")
     benchmark = load_benchmark("corel5k", data, half=half, verbose=True)
-    _reproduce_table(benchmark, output, protocol, quick, resplits, printed=False)
+    _reproduce_table(
+        benchmark, output, protocol, quick, resplits, printed=False, before=before
+    )
 
 
 @reproduce_app.command(
@@ -119,9 +133,7 @@ def reproduce_budgets(
         int, typer.Option(min=1, help="Random splits to measure on.")
     ] = 5,
     quick: Quick = False,
-    resume: Annotated[
-        bool, typer.Option(help="Go on with the study in the folder.")
-    ] = False,
+    resume: Resume = False,
 ) -> None:
     """Precision against how many labels or links are known, all methods tuned.
 
@@ -129,7 +141,7 @@ def reproduce_budgets(
     each repetition. Results are kept as they come, and --resume goes on from them.
     """
     check_folder(output)
-    before = _read_before(output, collection) if resume else None
+    before = _read_before(output, BudgetStudy, collection) if resume else None
     benchmark = load_benchmark(collection, data, verbose=True)
     amounts: dict[str, Any] = {}
     if quick:
@@ -293,6 +305,7 @@ def _reproduce_table(
     resplits: int,
     *,
     printed: bool,
+    before: TableStudy | None,
 ) -> None:
     """Measure all methods, and write the report."""
     if protocol not in ("transductive", "inductive"):
@@ -315,25 +328,43 @@ def _reproduce_table(
             protocol=protocol,
             n_splits=3 if quick else 5,
             printed=printed,
+            before=before,
             keep=partial(write_study, output / "study.json"),
             step=step,
         )
     _write(study, output)
 
 
-def _read_before(output: Path, collection: str) -> BudgetStudy | None:
+def _read_before(output: Path, kind: type[Studied], collection: str) -> Studied | None:
     """Return the study that a folder holds, if any, before anything is loaded."""
     path = output / "study.json"
     if not path.exists():
         return None
     study = read_study(path)
-    if not isinstance(study, BudgetStudy):
+    if not isinstance(study, kind):
         raise LinkspreadError(
-            f"`--resume` must be given the folder of a budget study, got a table in "
-            f"{path}. Use another folder."
+            f"`--resume` must be given the folder of {KINDS[kind]}, got "
+            f"{KINDS[type(study)]} in {path}. Use another folder."
         )
     check_continued(study, collection)
     return study
+
+
+def _read_table(output: Path, collection: str) -> TableStudy | None:
+    """Return the table that a folder holds, if any, made with the same options."""
+    study = _read_before(output, TableStudy, collection)
+    command = _command()
+    if study is not None and _conditions(study.command) != _conditions(command):
+        raise LinkspreadError(
+            f"`--resume` must have the options that the study was begun with, "
+            f"{study.command!r}, got {command!r}. Repeat them, or use another folder."
+        )
+    return study
+
+
+def _conditions(command: str) -> list[str]:
+    """Return the words of a command that a table depends on, in any order."""
+    return sorted(_leave_out(command.replace("=", " ").split(), "--resplits"))
 
 
 def _introduction(benchmark: Benchmark, protocol: str) -> str:
@@ -353,12 +384,20 @@ def _introduction(benchmark: Benchmark, protocol: str) -> str:
 
 def _command() -> str:
     """Return the command as it was typed, without folders of this machine."""
-    words = ["linkspread", *(word for word in sys.argv[1:] if word != "--resume")]
-    for option in ("--data", "--output"):
-        if option in words:
-            place = words.index(option)
-            del words[place : place + 2]
-    return " ".join(words)
+    words = [word for word in sys.argv[1:] if word != "--resume"]
+    return " ".join(["linkspread", *_leave_out(words, "--data", "--output")])
+
+
+def _leave_out(words: Sequence[str], *options: str) -> list[str]:
+    """Return words without some options and their values, in one word or two."""
+    kept, is_value = [], False
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        if is_value or name in options:
+            is_value = not is_value and not has_value
+        else:
+            kept.append(word)
+    return kept
 
 
 def _write(study: Any, output: Path) -> None:

@@ -178,12 +178,12 @@ def plan_budgets(
     return [(budget, method) for budget, methods in budgets for method in methods]
 
 
-def check_continued(before: BudgetStudy, name: str) -> None:
+def check_continued(before: Any, name: str) -> None:
     """Refuse to continue a study on another collection.
 
     Parameters
     ----------
-    before : BudgetStudy
+    before : TableStudy or BudgetStudy
     name : str
         Of the collection.
     """

@@ -2,21 +2,29 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from linkspread.exceptions import LinkspreadError
 from linkspread.progress import announce, format_seconds
 from linkspread.report import MethodResult, ParameterCurve, Run, Search, TableStudy
+from linkspread.reproduction.budgets import check_continued
 from linkspread.reproduction.examples import describe_searches
 from linkspread.reproduction.measures import ask, measure
 from linkspread.reproduction.methods import OURS, PRINTED, Method
 from linkspread.reproduction.splits import Split, label_links
 from linkspread.selection import Tuning
-from linkspread.selection.tuning import flatten
+from linkspread.selection.tuning import flatten, unflatten
 
 __all__ = ["run_table"]
+
+# By the names of the method and the split.
+Runs = dict[tuple[str, str], Run]
+# Of the first split, by the name of the method.
+Curves = dict[str, list[ParameterCurve]]
 
 
 def run_table(
@@ -32,6 +40,7 @@ def run_table(
     protocol: str = "transductive",
     n_splits: int = 5,
     printed: bool = True,
+    before: TableStudy | None = None,
     keep: Callable[[TableStudy], Any] | None = None,
     step: Callable[[str], None] = print,
 ) -> TableStudy:
@@ -53,8 +62,11 @@ def run_table(
         Folds of the cross-validation.
     printed : bool, default=True
         Whether the paper's figures are for this collection.
+    before : TableStudy, default=None
+        Of the same collection, methods and introduction, cut short: what it measured
+        is taken over.
     keep : callable, default=None
-        Called with what there is after every method, so that nothing is lost.
+        Called with what there is after every measurement, so that nothing is lost.
     step : callable, default=print
         Called with the name of each step.
 
@@ -74,37 +86,121 @@ def run_table(
         examples=(),
         environment=dict(environment),
     )
-    tunings: dict[tuple[str, str], Tuning | None] = {}
+    runs, curves = _taken_over(before, study, methods, splits)
     for method in methods:
-        runs = []
         for split in splits:
             step(f"{method.name}, {split.name} split")
-            started = _start(method, tunings.get((method.after, split.name)))
+            if (method.name, split.name) in runs:
+                continue
+            started = _start(method, methods, runs, split)
             run, tuning = _measure(started, collection, split, protocol, n_splits)
-            tunings[method.name, split.name] = tuning
+            runs[method.name, split.name] = run
+            if split is splits[0]:
+                curves[method.name] = _curves(method, tuning)
             _tell(method, run)
-            runs.append(run)
-        figures = _printed(method, directions) if printed else None
-        result = MethodResult(method.name, method.group, figures, tuple(runs))
-        curves = _curves(method, tunings[method.name, splits[0].name])
-        study = replace(
-            study, methods=(*study.methods, result), curves=(*study.curves, *curves)
-        )
-        if keep is not None:
-            keep(study)
+            if keep is not None:
+                keep(_with_results(study, methods, splits, runs, curves, printed))
     step("examples")
-    model = _best_of_ours(methods, study.methods, tunings, splits[0])
+    model = _best_of_ours(methods, runs, splits[0])
     examples = _examples(collection, model, splits[0], protocol)
+    study = _with_results(study, methods, splits, runs, curves, printed)
     return replace(study, examples=examples)
 
 
-def _start(method: Method, earlier: Tuning | None) -> Method:
+def _taken_over(
+    before: TableStudy | None,
+    study: TableStudy,
+    methods: Sequence[Method],
+    splits: Sequence[Split],
+) -> tuple[Runs, Curves]:
+    """Return what was measured before, refused where another plan measured it."""
+    runs: Runs = {}
+    curves: Curves = {}
+    if before is None:
+        return runs, curves
+    check_continued(before, study.collection)
+    _check_introduction(before.introduction, study.introduction)
+    for result in before.methods:
+        for run in result.runs:
+            _check_planned(result.method, run, methods, splits)
+            runs[result.method, run.split] = run
+    for curve in before.curves:
+        curves.setdefault(curve.method, []).append(curve)
+    return runs, curves
+
+
+def _check_introduction(before: str, now: str) -> None:
+    """Refuse a table of other items or of another protocol."""
+    pairs = zip_longest(before.split(". "), now.split(". "), fillvalue="")
+    for old, new in pairs:
+        if old != new:
+            raise LinkspreadError(
+                f"a table must be continued as it was begun, {old!r}, got {new!r}. Use "
+                "another folder."
+            )
+
+
+def _check_planned(
+    name: str, run: Run, methods: Sequence[Method], splits: Sequence[Split]
+) -> None:
+    """Refuse a run that these methods on these splits would not come to."""
+    method = next((m for m in methods if m.name == name), None)
+    if method is None:
+        raise LinkspreadError(
+            f"a table must be continued with all its methods, got none of the name "
+            f"{name!r}. Use another folder."
+        )
+    if run.split not in [split.name for split in splits]:
+        raise LinkspreadError(
+            f"a table must be continued on all its splits, got none of the name "
+            f"{run.split!r}. Ask for as many re-splits, or use another folder."
+        )
+    chosen = {name for stage in method.grid for name in stage}.union(method.inherited)
+    other = unflatten(run.parameters).keys() - chosen
+    if other:
+        raise LinkspreadError(
+            f"a table must be continued with its own choices, which have "
+            f"{min(other)!r} for {name!r}, got {sorted(chosen)}. Use another folder."
+        )
+
+
+def _with_results(
+    study: TableStudy,
+    methods: Sequence[Method],
+    splits: Sequence[Split],
+    runs: Runs,
+    curves: Curves,
+    printed: bool,
+) -> TableStudy:
+    """Return a study with all that is measured, in the order of the plan."""
+    results = []
+    for method in methods:
+        keys = [(method.name, split.name) for split in splits]
+        own = tuple(runs[key] for key in keys if key in runs)
+        figures = _printed(method, study.directions) if printed else None
+        if own:
+            results.append(MethodResult(method.name, method.group, figures, own))
+    shown = (curve for method in methods for curve in curves.get(method.name, ()))
+    return replace(study, methods=tuple(results), curves=tuple(shown))
+
+
+def _start(
+    method: Method, methods: Sequence[Method], runs: Runs, split: Split
+) -> Method:
     """Return a method that starts from what was chosen for an earlier one."""
-    if earlier is None:
+    run = runs.get((method.after, split.name))
+    if run is None or not run.parameters:
         return method
-    known = earlier.model.get_params(deep=False)
+    earlier = next(m for m in methods if m.name == method.after)
+    known = _chosen(earlier, run).get_params(deep=False)
     inherited = {name: known[name] for name in method.inherited}
     return replace(method, model=clone(method.model).set_params(**inherited))
+
+
+def _chosen(method: Method, run: Run) -> Any:
+    """Return the model of a method with the parameters of a run, not fitted."""
+    # From the run in place of its search, so that a stored one gives the same.
+    return clone(method.model).set_params(**unflatten(run.parameters))
 
 
 def _measure(
@@ -148,20 +244,13 @@ def _curves(method: Method, tuning: Tuning | None) -> list[ParameterCurve]:
     return curves
 
 
-def _best_of_ours(
-    methods: Sequence[Method],
-    results: Sequence[MethodResult],
-    tunings: Mapping[tuple[str, str], Tuning | None],
-    split: Split,
-) -> Any:
+def _best_of_ours(methods: Sequence[Method], runs: Runs, split: Split) -> Any:
     """Return the best of our methods on a split, with its parameters, not fitted."""
-    pairs = zip(methods, results, strict=True)
-    ours = [(r.runs[0].average, m.name, m) for m, r in pairs if m.group == OURS]
+    ours = [method for method in methods if method.group == OURS]
     if not ours:
         return None
-    best = max(ours, key=lambda entry: entry[0])[-1]
-    tuning = tunings[best.name, split.name]
-    return best.model if tuning is None else tuning.model
+    best = max(ours, key=lambda method: runs[method.name, split.name].average)
+    return _chosen(_start(best, methods, runs, split), runs[best.name, split.name])
 
 
 def _examples(

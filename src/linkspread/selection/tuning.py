@@ -8,7 +8,7 @@ import numpy as np
 from linkspread.exceptions import LinkspreadError, require
 from linkspread.selection.grids import Parameters
 
-__all__ = ["Tuning", "flatten"]
+__all__ = ["Tuning", "flatten", "unflatten"]
 
 Array = np.ndarray
 
@@ -174,3 +174,31 @@ def flatten(setting: Parameters) -> Parameters:
         else:
             flat[name] = value
     return flat
+
+
+def unflatten(flat: Parameters) -> Parameters:
+    """Return the setting that `flatten` gave a name for each view's value.
+
+    Parameters
+    ----------
+    flat : dict
+
+    Returns
+    -------
+    setting : dict
+
+    Examples
+    --------
+    >>> from linkspread.selection.tuning import unflatten
+    >>> unflatten({"alpha text": 0.1, "alpha image": 0.2, "beta": 0.5})
+    {'alpha': {'text': 0.1, 'image': 0.2}, 'beta': 0.5}
+    """
+    setting: Parameters = {}
+    for key, value in flat.items():
+        # Names of parameters have no space; those of views may have some.
+        name, is_by_view, view = key.partition(" ")
+        if is_by_view:
+            setting.setdefault(name, {})[view] = value
+        else:
+            setting[name] = value
+    return setting
