@@ -13,6 +13,7 @@ from linkspread.report import (
     BudgetStudy,
     TableStudy,
     budget_figures,
+    details_markdown,
     parameters_markdown,
     read_study,
     replace_between,
@@ -32,6 +33,9 @@ def study_markdown(path, *, with_parameters):
     study = read_study(path)
     machine = ", ".join(f"{key} {value}" for key, value in study.environment.items())
     parts = [results_markdown(study), f"Made by `{study.command}` ({machine})."]
+    if details := details_markdown(study):
+        summary = "<details><summary>All measures</summary>"
+        parts.append(f"{summary}\n\n{details}\n\n</details>")
     if with_parameters:
         parts.append(parameters_markdown(study))
     return "\n\n".join(part.strip() for part in parts)

@@ -57,7 +57,7 @@ def test_texts_leave_out_prices_and_empty_fields(tmp_path):
     ]
     data = load_catalogues("amazon-google", write_folder(tmp_path, AMAZON_GOOGLE))
     assert data.texts == {
-        "amazon": ["clickart pack broderbund", "noah's ark victory"],
+        "amazon": ["clickart pack broderbund", "noah's ark|games victory"],
         "google": ["learning quickbooks intuit", "noah's ark victory"],
     }
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from linkspread.cli.rendering import step_bar
+from linkspread.cores import count_threads
 from linkspread.datasets import Partners
 from linkspread.exceptions import LinkspreadError
 from linkspread.report import (
@@ -17,6 +18,7 @@ from linkspread.report import (
     TableStudy,
     build_study_page,
     check_folder,
+    details_markdown,
     parameters_markdown,
     read_study,
     results_markdown,
@@ -186,9 +188,7 @@ def reproduce_partners(
         int, typer.Option(min=1, help="Random choices of what is known.")
     ] = 5,
     quick: Quick = False,
-    resume: Annotated[
-        bool, typer.Option(help="Go on with the study in the folder.")
-    ] = False,
+    resume: Resume = False,
 ) -> None:
     """Recall of the partner against how many pairs are known, all methods tuned.
 
@@ -197,7 +197,7 @@ def reproduce_partners(
     --resume goes on from them.
     """
     check_folder(output)
-    before = _read_before(output, collection) if resume else None
+    before = _read_before(output, BudgetStudy, collection) if resume else None
     partners = load_partners(collection, data)
     amounts: dict[str, Any] = {}
     if quick:
@@ -212,6 +212,7 @@ def reproduce_partners(
             name=collection,
             environment=describe_environment(),
             n_repetitions=repetitions,
+            n_jobs=count_threads(None),
             before=before,
             keep=partial(write_study, output / "study.json"),
             step=step,
@@ -402,7 +403,8 @@ def _leave_out(words: Sequence[str], *options: str) -> list[str]:
 
 def _write(study: Any, output: Path) -> None:
     """Write the page, the tables and the data, and print the table."""
-    tables = f"{results_markdown(study)}\n\n{parameters_markdown(study)}\n"
+    parts = (results_markdown, details_markdown, parameters_markdown)
+    tables = "\n\n".join(filter(None, (part(study) for part in parts))) + "\n"
     write_study(output / "study.json", study)
     write_page(output / "tables.md", tables)
     page = write_page(output / "index.html", build_study_page(study))

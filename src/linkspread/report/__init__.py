@@ -12,6 +12,7 @@ from linkspread.report.explanation_picture import explanation_picture
 from linkspread.report.figures import class_figures, parameter_figures, recall_figures
 from linkspread.report.files import check_folder
 from linkspread.report.markdown import (
+    details_markdown,
     parameters_markdown,
     replace_between,
     results_markdown,
@@ -44,6 +45,7 @@ __all__ = [
     "build_page",
     "build_study_page",
     "check_folder",
+    "details_markdown",
     "choose_labeled",
     "choose_queries",
     "class_figures",

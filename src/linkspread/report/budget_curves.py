@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 from linkspread.report.budgets import BudgetCell, BudgetStudy, budget_text
@@ -12,6 +13,8 @@ __all__ = ["budget_figures"]
 # Where "all" stands: this many times the largest amount, on an axis in powers. 0 stands
 # as far to the left of the smallest.
 STEP_TO_ALL = 3
+# Of more methods than this only ours, what there was and the best are drawn.
+MOST_LINES = 8
 
 
 def budget_figures(study: BudgetStudy) -> dict[str, str]:
@@ -27,10 +30,11 @@ def budget_figures(study: BudgetStudy) -> dict[str, str]:
         SVG by kind of budget; bars are standard deviations.
     """
     best_known = (study.variants or (study.ours,))[-1]
-    looks = line_looks(study.methods, ours=best_known)
+    drawn = _drawn_methods(study)
+    looks = line_looks(drawn, ours=best_known)
     figures = {}
     for kind in study.kinds:
-        lines = _budget_lines(study, kind)
+        lines = _budget_lines(study, kind, drawn)
         figures[kind] = draw(
             partial(
                 _paint_budgets,
@@ -76,10 +80,26 @@ def _paint_budgets(
     axes.set(xlabel=kind, ylabel=measure, ylim=(0, None))
 
 
-def _budget_lines(study: BudgetStudy, kind: str) -> dict[str, list[BudgetCell]]:
+def _drawn_methods(study: BudgetStudy) -> list[str]:
+    """Return the methods to draw, in the order of the study."""
+    if len(study.methods) <= MOST_LINES:
+        return list(study.methods)
+    always = [m for m in study.methods if m == study.had or m in study.variants]
+    means = {
+        m: fmean(cell.mean for cell in study.cells if cell.method == m)
+        for m in study.methods
+    }
+    others = sorted(set(study.methods) - set(always), key=lambda m: -means[m])
+    kept = {*always, *others[: MOST_LINES - len(always)]}
+    return [m for m in study.methods if m in kept]
+
+
+def _budget_lines(
+    study: BudgetStudy, kind: str, drawn: list[str]
+) -> dict[str, list[BudgetCell]]:
     """Return the cells of each method that has any of a kind, amounts increasing."""
     budgets = [budget for budget in study.budgets if budget.kind == kind]
-    found = {m: [study.cell(b, m) for b in budgets] for m in study.methods}
+    found = {m: [study.cell(b, m) for b in budgets] for m in drawn}
     lines = {m: [cell for cell in cells if cell] for m, cells in found.items()}
     return {method: cells for method, cells in lines.items() if cells}
 

@@ -16,9 +16,17 @@ import re
 from linkspread.exceptions import LinkspreadError
 from linkspread.report.budgets import BudgetStudy
 from linkspread.report.results import TableStudy
-from linkspread.report.tables import Cell, Row, Table, parameter_list, results_table
+from linkspread.report.tables import (
+    Cell,
+    Row,
+    Table,
+    details_table,
+    parameter_list,
+    results_table,
+)
 
 __all__ = [
+    "details_markdown",
     "markdown_table",
     "parameters_markdown",
     "replace_between",
@@ -45,6 +53,24 @@ def results_markdown(study: TableStudy | BudgetStudy) -> str:
     """
     table = results_table(study)
     return f"{markdown_table(table)}\n\n{_escape(table.caption)}"
+
+
+def details_markdown(study: TableStudy | BudgetStudy) -> str:
+    """Return every measure of a study of budgets, where it has several.
+
+    Parameters
+    ----------
+    study : TableStudy or BudgetStudy
+
+    Returns
+    -------
+    text : str
+        Empty where there is one measure.
+    """
+    if not isinstance(study, BudgetStudy):
+        return ""
+    table = details_table(study)
+    return f"{markdown_table(table)}\n\n{table.caption}" if table.rows else ""
 
 
 def parameters_markdown(study: TableStudy | BudgetStudy) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from linkspread.exceptions import FewLinksError, LinkspreadError
 from linkspread.links import Links
@@ -125,23 +126,33 @@ def run_cells(
     measure: Callable[[Budget, Method, int], Sequence[BudgetCell]],
     *,
     n_repetitions: int,
+    n_jobs: int = 1,
     before: BudgetStudy | None = None,
     keep: Callable[[BudgetStudy], Any] | None = None,
     step: Callable[[str], None] = print,
 ) -> BudgetStudy:
     """Measure a plan so many times, and take over what `before` measured.
 
-    An entry of the plan names the rows that `measure` returns for it.
+    An entry of the plan names the rows that `measure` returns for it. Several
+    processes measure at once with `n_jobs`; results are kept in the order of the plan.
     """
     cells = _known_cells(before, study.collection)
     keys = [(*budget, row) for budget, _, rows in plan for row in rows]
     for seed in range(n_repetitions):
+        missing = []
         for budget, method, rows in plan:
-            step(f"split {seed + 1}, {budget_text(budget)}: {method.name}")
             own = [(*budget, row) for row in rows]
             if all(key in cells and len(cells[key].scores) > seed for key in own):
-                continue
-            for cell in measure(budget, method, seed):
+                step(f"split {seed + 1}, {budget_text(budget)}: {method.name}")
+            else:
+                missing.append((budget, method))
+        run = Parallel(n_jobs=n_jobs, return_as="generator")
+        found = run(
+            delayed(measure)(budget, method, seed) for budget, method in missing
+        )
+        for budget, method in missing:
+            step(f"split {seed + 1}, {budget_text(budget)}: {method.name}")
+            for cell in next(found):
                 key = (*cell.budget, cell.method)
                 cells[key] = _joined(cells[key], cell) if key in cells else cell
             study = replace(study, cells=_in_order(cells, keys))

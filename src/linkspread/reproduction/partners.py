@@ -170,6 +170,7 @@ def run_partners(
     judged: Sequence[int] = JUDGED,
     n_repetitions: int = 5,
     n_splits: int = 3,
+    n_jobs: int = 1,
     before: BudgetStudy | None = None,
     keep: Callable[[BudgetStudy], Any] | None = None,
     step: Callable[[str], None] = print,
@@ -188,6 +189,8 @@ def run_partners(
         Random choices of what is known.
     n_splits : int, default=3
         Folds by which parameters are chosen.
+    n_jobs : int, default=1
+        Processes that measure at once; -1 takes all cores.
     before : BudgetStudy, default=None
         Of the same collection, cut short: what it measured is taken over.
     keep : callable, default=None
@@ -221,6 +224,7 @@ def run_partners(
         plan_partners(collection, matched=matched, judged=judged),
         measure,
         n_repetitions=n_repetitions,
+        n_jobs=n_jobs,
         before=before,
         keep=keep,
         step=step,
