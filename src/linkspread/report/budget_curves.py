@@ -14,7 +14,7 @@ __all__ = ["budget_figures"]
 # as far to the left of the smallest.
 STEP_TO_ALL = 3
 # Of more methods than this only ours, what there was and the best are drawn.
-MOST_LINES = 8
+MOST_LINES = 11
 
 
 def budget_figures(study: BudgetStudy) -> dict[str, str]:

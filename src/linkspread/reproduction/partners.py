@@ -272,32 +272,38 @@ def _measure(
 def _qualities(model: Any, collection: Partners, known: Known) -> dict[str, float]:
     """Fit a model to what is known and ask for the partners of all other items."""
     first, second = collection.views
-    sizes = [X.shape[0] for X in collection.views.values()]
+    shape = tuple(X.shape[0] for X in collection.views.values())
     try:
-        fitted = model.fit(collection.views, known.links)
-        score = fitted.scores
+        # All scores at once: these collections are small.
+        scores = model.fit(collection.views, known.links).scores(first, second)
     except FewLinksError:
         # It can learn nothing from so few: every pair scores alike.
-        score = _alike(sizes)
+        scores = np.zeros(shape)
     i, j = known.pairs.T
-    there = partner_ranks(
-        lambda rows: score(first, second, rows=rows), i, j, n_candidates=sizes[1]
-    )
-    back = partner_ranks(
-        lambda cols: score(first, second, cols=cols).T, j, i, n_candidates=sizes[0]
-    )
-    ways = {f"{first} to {second}": there, f"{second} to {first}": back}
-    summaries = {way: rank_summary(ranks) for way, ranks in ways.items()}
+    ways = {
+        f"{first} to {second}": (scores, i, j),
+        f"{second} to {first}": (np.ascontiguousarray(scores.T), j, i),
+    }
+    summaries = {way: rank_summary(_ranks(*asked)) for way, asked in ways.items()}
     details = {
         measure: float(np.mean([own[measure] for own in summaries.values()]))
-        for measure in rank_summary(there)
+        for measure in next(iter(summaries.values()))
     }
     for way, own in summaries.items():
         details[f"recall at 1, {way}"] = own["recall at 1"]
-    return details | _assigned(score, collection, known)
+    # Catalogues are to be matched row by row, pictures are searched.
+    is_matched = collection.texts is not None
+    return details | (_assigned(scores, collection, known) if is_matched else {})
 
 
-def _assigned(score: Any, collection: Partners, known: Known) -> dict[str, float]:
+def _ranks(scores: Array, queries: Array, partners: Array) -> Array:
+    """Return the ranks of partners in a whole table of scores."""
+    return partner_ranks(
+        lambda some: scores[some], queries, partners, n_candidates=scores.shape[1]
+    )
+
+
+def _assigned(scores: Array, collection: Partners, known: Known) -> dict[str, float]:
     """Return the quality of a one-to-one assignment of all items without a must."""
     first, second = collection.views
     sizes = {view: X.shape[0] for view, X in collection.views.items()}
@@ -311,22 +317,8 @@ def _assigned(score: Any, collection: Partners, known: Known) -> dict[str, float
     i, j = collection.pairs.T
     i, j = (own[~taken[0][i] & ~taken[1][j]] for own in (i, j))
     places = np.searchsorted(rows, i), np.searchsorted(cols, j)
-    block = score(first, second, rows=rows, cols=cols)
-    quality = assignment_quality(block, np.column_stack(places))
+    quality = assignment_quality(scores[np.ix_(rows, cols)], np.column_stack(places))
     return {f"assignment {name}": value for name, value in quality._asdict().items()}
-
-
-def _alike(sizes: Sequence[int]) -> Callable[..., Array]:
-    """Return a function that scores every pair alike."""
-
-    def score(source: str, target: str, rows: Any = None, cols: Any = None) -> Array:
-        shape = [
-            size if chosen is None else len(chosen)
-            for size, chosen in zip(sizes, (rows, cols), strict=True)
-        ]
-        return np.zeros(shape)
-
-    return score
 
 
 class _Chance:
@@ -336,12 +328,8 @@ class _Chance:
         self.sizes_ = [X.shape[0] for X in views.values()]
         return self
 
-    def scores(
-        self, source: str, target: str, rows: Any = None, cols: Any = None
-    ) -> Array:
-        block = np.random.default_rng(0).random(self.sizes_)
-        block = block if rows is None else block[rows]
-        return block if cols is None else block[:, cols]
+    def scores(self, source: str, target: str) -> Array:
+        return np.random.default_rng(0).random(self.sizes_)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {}
