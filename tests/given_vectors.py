@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.links import Items
 
 BETWEEN = {"source": "text", "target": "image"}
 
 
-class GivenVectors(CrossViewSearch):
+class GivenVectors(VectorSearch):
     """Texts search images by the vectors given."""
 
     def __init__(self, searching, found, ids=None):

@@ -22,7 +22,7 @@ LINES = [
     {"cluster"},
     {"estimators", "selection", "baselines"},
     {"retrieval", "metrics"},
-    {"fitting"},
+    {"fitting", "learning"},
     {"graphs"},
     {"propagation"},
     {"links"},

@@ -52,7 +52,7 @@ def quick_methods(monkeypatch):
 
     def few(metrics, **options):
         methods = partner_methods(metrics, **options)
-        ours = replace(methods[2], name="LinkSpreading")
+        ours = replace(methods[3], name="CrossViewSearch")
         return [ours, *(m for m in methods if m.name in QUICK)]
 
     monkeypatch.setattr("linkspread.reproduction.partners.partner_methods", few)

@@ -22,10 +22,11 @@ from linkspread import (
     retrieval,
     solvers,
 )
-from linkspread.estimators import LinkSpreading, load
+from linkspread.estimators import CrossViewSearch, LinkSpreading, load
 from linkspread.links import Links
 
 __all__ = [
+    "CrossViewSearch",
     "LinkSpreading",
     "Links",
     "baselines",

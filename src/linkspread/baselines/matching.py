@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.baselines.hubs import correct_hubs
 from linkspread.baselines.memory import Memory
 from linkspread.baselines.side import Side
-from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.link_choice import check_linked, choose_links
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.kernels import sampled_products, small_loops
 from linkspread.kernels.threads import on_own_threads
@@ -33,7 +33,7 @@ Array = np.ndarray
 Chosen = dict[str, dict[str, Any]]
 
 
-class Matching(CrossViewSearch):
+class Matching(VectorSearch):
     """Search between views by inner products of vectors that a rival makes.
 
     Attributes

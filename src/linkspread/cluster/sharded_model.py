@@ -13,8 +13,8 @@ from linkspread.cluster.neighbors import nearest_in_chunks
 from linkspread.cluster.shard_index import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards
 from linkspread.cluster.views import ChunkedView
-from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.link_choice import check_linked
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize_rows
 from linkspread.graphs.edge_weights import weigh_new
@@ -87,7 +87,7 @@ class ShardedPair:
         )
 
 
-class ShardedModel(CrossViewSearch):
+class ShardedModel(VectorSearch):
     """Search between views whose vectors are in shards on the disk.
 
     Made by `fit_shards` or `open_shards`. Scores are those of the model that

@@ -1,342 +1,381 @@
-"""The face of every estimator that searches one view from another."""
+"""Search between views from what they share, better with every judged pair."""
 
-import threading
-from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.filters import bar_pairs, choose_open
-from linkspread.estimators.queries import (
-    Queries,
-    choose_positions,
-    is_table,
-    read_queries,
-)
-from linkspread.exceptions import BlockTooLargeError
+from linkspread.estimators.link_choice import check_views_known
+from linkspread.estimators.vector_search import VectorSearch
+from linkspread.exceptions import LinkError, ViewError
 from linkspread.kernels.threads import on_own_threads
-from linkspread.links import Items
-from linkspread.parameter_checks import check_count, check_name
-from linkspread.progress import format_bytes
-from linkspread.retrieval import ItemIndex, choose_method
-from linkspread.retrieval.index import METHODS
-from linkspread.retrieval.rank import rank_rows
+from linkspread.learning import (
+    Choice,
+    Evidence,
+    ScoreFactors,
+    Sides,
+    ViewMap,
+    choose,
+    fit_factors,
+    make_map,
+    read_evidence,
+)
+from linkspread.learning.maps import unit_rows
+from linkspread.links import Items, Links
+from linkspread.validation import check_columns, check_table, check_views, per_view
 
 __all__ = ["CrossViewSearch"]
 
 Array = np.ndarray
+Pair = tuple[str, str]
 
-# Fitted items whose queries an approximate search is set up by.
-N_SAMPLED = 512
-SEED = 0
-_FIRST = np.zeros(1, np.intp)
-# Two searches at the same time must not both build what one of them can use.
-_BUILDING = threading.Lock()
+# Rows whose squared length is this near to 1 were scaled by an encoder.
+UNIT = 1e-3
 
 
-class CrossViewSearch(BaseEstimator, ABC):
-    """Search and score between views, for items that have vectors.
+class CrossViewSearch(VectorSearch):
+    """Search one view from another, starting from what they share.
 
-    A score is the inner product of the vector with which an item searches and the
-    vector with which another is found. A subclass is fitted when it has `items_`; it
-    tells where the vectors come from.
+    Every view gets one map, once. Views with the same columns are searched by their
+    cosine before anything is judged. Matched rows and judged pairs move small cores;
+    how much each counts is chosen on judgements that are held out, against the cosine.
+    Labels are not learnt from yet: use `LinkSpreading` for them.
+
+    Parameters
+    ----------
+    metric : {"auto", "euclidean", "cosine", "hellinger"} or dict by view, \
+default="auto"
+        The distance that suits the columns. "auto" takes the cosine for sparse rows
+        and for rows of length 1, hellinger for rows that sum to 1.
+    prior : "auto", None or mapping from str to table, default="auto"
+        Where views are compared before anything is judged. "auto" takes views with
+        the same columns as they are; None compares none; tables of one width, one for
+        each view, are compared in place of the views.
+    random_state : int, default=0
+        Of landmarks and folds.
+    n_jobs : int, default=None
+        Threads of graphs; None takes every core.
 
     Attributes
     ----------
+    view_names_ : tuple of str
     items_ : dict from str to Items
-        Ids of each view's items.
+    links_ : Links
+        The links by position.
+    choices_ : dict from pairs of str to Choice
+        What was chosen for two views, and its held-out quality.
+    summary_ : str
+        What was known, what counted and how good it is.
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> views = {"text": [[1.0, 0.0], [0.0, 1.0]], "image": [[0.1, 1.0], [1.0, 0.2]]}
+    >>> model = ls.CrossViewSearch().fit(views)
+    >>> ids, scores = model.search([0, 1], source="text", target="image", n_results=1)
+    >>> ids.ravel().tolist()
+    [1, 0]
     """
 
-    items_: dict[str, Items]
+    view_names_: tuple[str, ...]
+    links_: Links
 
-    @abstractmethod
-    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
-        """Return the vectors with which fitted items of `source` search `target`."""
-
-    @abstractmethod
-    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
-        """Return the vectors with which new items of `source` search `target`."""
-
-    @abstractmethod
-    def _vectors_found(self, source: str, target: str) -> Array:
-        """Return the vectors with which items of `target` are found from `source`."""
-
-    def _exact_rows(self, source: str, target: str) -> Any:
-        """Return the SpreadRows that make the scores where no short vectors do."""
-        return None
-
-    def _similarities(self, rows: Any, view: str) -> Any:
-        """Return the similarities of new items to fitted ones, for exact rows."""
-        raise NotImplementedError
-
-    def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
-        """Return the vectors with which some items of `target` are found."""
-        return self._vectors_found(source, target)[positions]
+    def __init__(
+        self,
+        *,
+        metric: Any = "auto",
+        prior: Any = "auto",
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.metric = metric
+        self.prior = prior
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     @on_own_threads
-    def search(
+    def fit(
         self,
-        queries: Any,
+        views: Any,
+        links: Links | None = None,
         *,
-        source: str,
-        target: str,
-        n_results: int = 10,
-        only: Any = None,
-        exclude: Any = None,
-        judged: bool = True,
-        method: str = "exact",
-    ) -> tuple[Array, Array]:
-        """Find the items of one view that belong to queries of another.
+        ids: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Make the maps, and learn from links if there are any.
 
         Parameters
         ----------
-        queries : id, array-like of ids, feature row, or table of feature rows
-            Integers and strings are ids of fitted items; floats, tables, sparse
-            matrices and DataFrames are features of new ones.
-        source : str
-            View of the queries.
-        target : str
-            View that is searched; the same as `source` searches within a view, and
-            then leaves out the query itself.
-        n_results : int, default=10
-            More than there are items returns what there is.
-        only : array-like of ids, boolean mask or slice, default=None
-            Items of `target` that may be found; None for all.
-        exclude : array-like of ids, boolean mask or slice, default=None
-            Items of `target` that are not to be found by any query.
-        judged : bool, default=True
-            Whether items may be found that single pairs of the links have judged for
-            the query. Labels judge no single pair, and new items have none.
-        method : {"exact", "approximate", "auto"}, default="exact"
-            "approximate" finds nearly all through faiss, after an :meth:`index` is
-            built once; "auto" does so for large views if faiss is installed.
+        views : mapping from str to table of shape (n_items, n_features)
+            Arrays, sparse matrices or DataFrames; sizes may differ between views.
+        links : Links, default=None
+            Matched rows and judged pairs; None searches what the views share.
+        ids : mapping from str to array-like of shape (n_items,), default=None
+            Ids of the items; where missing, the column `id` of a DataFrame, then the
+            index of pandas if it was set, else positions.
+        columns : mapping from str to list of str, default=None
+            Columns of DataFrames to take, or to leave out with a minus before each
+            name.
 
         Returns
         -------
-        ids : ndarray of shape (n_queries, n_found), or (n_found,) for one query
-            Best first; equal scores in the order of the items. All rows are as long
-            as that of the query with the fewest items left, `n_results` at most.
-        scores : ndarray of the same shape
-            Inner products; above 0 speaks for belonging together.
+        self : CrossViewSearch
         """
-        check_is_fitted(self)
-        check_count(n_results, name="n_results", remedy="The default is 10.")
-        check_name(method, METHODS, name="method")
-        exact = None
-        if method != "approximate":
-            exact = self._exact_rows(source, target)
-        index = None if exact else self.index(source, target, method=method)
-        wanted = read_queries(queries)
-        own = self._own_positions(wanted, source)
-        limits: dict[str, Any] = {
-            "n_results": n_results,
-            "only": choose_open(only, exclude, self.items_[target]),
-            "barred": bar_pairs(self, own, source, target, judged=judged),
+        read = check_views(views, ids, columns)
+        read.tell()
+        tables = read.tables
+        items = {view: Items(read.ids[view], view=view) for view in tables}
+        resolved = _check_pairs(Links() if links is None else links).resolve(items)
+        priors = self._choose_priors(tables)
+        pairs = [
+            pair
+            for pair in combinations(tables, 2)
+            if _share_space(priors, *pair) or resolved.connects(*pair)
+        ]
+        if not pairs:
+            widths = {view: X.shape[1] for view, X in tables.items()}
+            raise LinkError(
+                "links must join two views that share no space, got none for views "
+                f"with {widths} columns. Judge a few pairs (`Links.from_pairs`), or "
+                "give `prior`, tables of one width."
+            )
+        maps = self._make_maps(tables, resolved)
+        sides = {pair: _sides(maps, priors, *pair) for pair in pairs}
+        evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
+        choices = {
+            pair: choose(sides[pair], evidence[pair], seed=self.random_state)
+            for pair in pairs
         }
-        if index is None:
-            found, scores = self._rank_exactly(exact, wanted, own, source, limits)
-        else:
-            vectors = self._query_vectors(wanted, own, source, target)
-            backend = getattr(self, "backend", "auto")
-            found, scores = index.search(vectors, **limits, backend=backend)
-        ids = self.items_[target].ids[found]
-        return (ids[0], scores[0]) if wanted.single else (ids, scores)
+        factors = {
+            pair: fit_factors(sides[pair], evidence[pair], choices[pair])
+            for pair in pairs
+        }
+        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        self.view_names_ = tuple(tables)
+        self.items_, self.links_ = items, resolved
+        self._columns = read.columns
+        self._maps, self._priors, self._sides = maps, priors, sides
+        self.choices_, self._factors = choices, factors
+        self.summary_ = _summary(evidence, choices, sides)
+        return self
 
     @on_own_threads
-    def index(self, source: str, target: str, *, method: str = "auto") -> ItemIndex:
-        """Make the items of a view ready to be found, before the first search.
+    def add_links(self, links: Links) -> Self:
+        """Learn from more judged pairs, with the same maps and choices.
 
         Parameters
         ----------
-        source : str
-            View that searches.
-        target : str
-            View that is searched.
-        method : {"exact", "approximate", "auto"}, default="auto"
-            As for :meth:`search`, which uses the same index.
+        links : Links
+            Judged pairs of views that were searched before.
 
         Returns
         -------
-        index : ItemIndex
-            Its `method_` tells how it searches, its `recall_` how much it finds.
+        self : CrossViewSearch
         """
         check_is_fitted(self)
-        items = self._vectors_found(source, target)
-        if choose_method(method, items) == "exact":
-            return ItemIndex(items, method="exact")
-        kept = self.__dict__.setdefault("_indexes", {})
-        with _BUILDING:
-            index = kept.get((source, target))
-            # Another fit has other vectors, which are another array.
-            if index is None or index.items is not items:
-                queries = self._sample_queries(source, target)
-                index = ItemIndex(items, method="approximate", queries=queries)
-                kept[source, target] = index
-        return index
+        return self._relink(self.links_ + self._by_position(links))
 
     @on_own_threads
-    def scores(
-        self,
-        source: str,
-        target: str,
-        *,
-        rows: Any = None,
-        cols: Any = None,
-        max_bytes: float = 2e9,
-    ) -> Array:
-        """Return a block of the scores between two views.
+    def remove_links(self, links: Links) -> Self:
+        """Take back judged pairs.
 
         Parameters
         ----------
-        source : str
-            View of the rows.
-        target : str
-            View of the columns.
-        rows : array-like of ids, boolean mask, slice or table, default=None
-            None takes all. Integers are positions where ids are strings. A table
-            holds the features of new items.
-        cols : array-like of ids, boolean mask or slice, default=None
-            The same for fitted items of the columns.
-        max_bytes : float, default=2e9
-            Refuse a block that would be larger.
+        links : Links
+            Pairs with the weights that they were given.
 
         Returns
         -------
-        block : ndarray of shape (n_rows, n_cols)
+        self : CrossViewSearch
         """
         check_is_fitted(self)
-        exact = self._exact_rows(source, target)
-        like = exact or self._vectors_found_at(_FIRST, source, target)
-        j = choose_positions(cols, self.items_[target], name="cols")
-        if is_table(rows):
-            _check_block(rows.shape[0], len(j), like.dtype, max_bytes)
-            return self._block_of_new(rows, j, source, target)
-        i = choose_positions(rows, self.items_[source], name="rows")
-        _check_block(len(i), len(j), like.dtype, max_bytes)
-        return self._block(i, j, source, target)
+        return self._relink(self.links_ - self._by_position(links))
 
-    @on_own_threads
-    def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
-        """Return the vectors of all items of two views.
-
-        Parameters
-        ----------
-        source : str
-            View that searches.
-        target : str
-            View that is searched.
-
-        Returns
-        -------
-        searching : ndarray of shape (n_source, r)
-        found : ndarray of shape (n_target, r)
-            Scores are inner products, ``searching @ found.T``, not cosines.
-        """
-        check_is_fitted(self)
-        found = self._vectors_found(source, target)
-        everyone = np.arange(self.items_[source].n_items)
-        return self._vectors_of_fitted(everyone, source, target), found
-
-    @on_own_threads
-    def embed(self, queries: Any, *, source: str, target: str) -> Array:
-        """Return the vectors with which queries search, as for a store of vectors.
-
-        Parameters
-        ----------
-        queries : id, array-like of ids, feature row, or table of feature rows
-            As for :meth:`search`.
-        source : str
-            View of the queries.
-        target : str
-            View that is searched.
-
-        Returns
-        -------
-        vectors : ndarray of shape (n_queries, r), or (r,) for one query
-            Inner products with the vectors found of :meth:`embeddings` are scores.
-        """
-        check_is_fitted(self)
-        wanted = read_queries(queries)
-        own = self._own_positions(wanted, source)
-        vectors = self._query_vectors(wanted, own, source, target)
-        return vectors[0] if wanted.single else vectors
-
-    def _block(self, i: Array, j: Array, source: str, target: str) -> Array:
-        """Return the scores of fitted items at positions."""
-        exact = self._exact_rows(source, target)
-        if exact is not None:
-            return exact.block(i, j)
-        vectors = self._vectors_of_fitted(i, source, target)
-        return vectors @ self._vectors_found_at(j, source, target).T
-
-    def _block_of_new(self, rows: Any, j: Array, source: str, target: str) -> Array:
-        """Return the scores of new items with fitted ones at positions."""
-        exact = self._exact_rows(source, target)
-        if exact is not None:
-            return exact.unseen_rows(self._similarities(rows, source))[:, j]
-        vectors = self._vectors_of_new(rows, source, target)
-        return vectors @ self._vectors_found_at(j, source, target).T
-
-    def _rank_exactly(
-        self,
-        exact: Any,
-        wanted: Queries,
-        own: Array | None,
-        source: str,
-        limits: dict[str, Any],
-    ) -> tuple[Array, Array]:
-        """Return the best items by rows of scores that are computed now."""
-        if own is None:
-            near = self._similarities(wanted.rows, source)
-            shape = near.shape[0], exact.shape[1]
-        else:
-            shape = len(own), exact.shape[1]
-
-        def score(some: slice) -> Array:
-            if own is None:
-                return exact.unseen_rows(near[some])
-            return exact.rows(own[some])
-
-        step = exact.rows_at_a_time
-        return rank_rows(score, shape, exact.dtype, step=step, **limits)
-
-    def _own_positions(self, wanted: Queries, source: str) -> Array | None:
-        """Return the positions of queries that are fitted items; None for new ones."""
-        if wanted.ids is None:
-            return None
-        return self.items_[source].positions(wanted.ids, what="`queries`")
-
-    def _query_vectors(
-        self, wanted: Queries, own: Array | None, source: str, target: str
-    ) -> Array:
-        """Return the vectors with which queries search."""
-        if own is None:
-            return self._vectors_of_new(wanted.rows, source, target)
-        return self._vectors_of_fitted(own, source, target)
-
-    def _sample_queries(self, source: str, target: str) -> Array:
-        """Return the vectors with which some fitted items search."""
-        n_items = self.items_[source].n_items
-        rng = np.random.default_rng(SEED)
-        sample = rng.choice(n_items, min(N_SAMPLED, n_items), replace=False)
-        return self._vectors_of_fitted(np.sort(sample), source, target)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        # What can be built again is not stored, nor carried to other processes.
-        for made in ("_indexes", "_chains"):
-            state.pop(made, None)
-        return state
-
-
-def _check_block(n_rows: int, n_cols: int, dtype: Any, max_bytes: float) -> None:
-    """Refuse a block of scores that is larger than allowed."""
-    n_bytes = float(n_rows) * n_cols * dtype.itemsize
-    if n_bytes > max_bytes:
-        raise BlockTooLargeError(
-            f"a block of scores must be at most {format_bytes(max_bytes)}, and "
-            f"{n_rows:,} x {n_cols:,} takes {format_bytes(n_bytes)}. Ask for "
-            "fewer `rows` or `cols`, use `search`, or raise `max_bytes`."
+    def _by_position(self, links: Links) -> Links:
+        return _check_pairs(links).resolve(
+            {view: self.items_[view] for view in links.views if view in self.items_}
         )
+
+    def _relink(self, links: Links) -> Self:
+        """Fit the cores of the views whose links changed."""
+        changed = {}
+        for pair, choice in self.choices_.items():
+            evidence = read_evidence(links, *pair)
+            if not _same(evidence, read_evidence(self.links_, *pair)):
+                changed[pair] = fit_factors(self._sides[pair], evidence, choice)
+        self.links_ = links
+        self._factors = {**self._factors, **changed}
+        return self
+
+    def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Return unit rows of the views in spaces that may be shared."""
+        if self.prior is None:
+            return {}
+        if isinstance(self.prior, str) and self.prior == "auto":
+            return {view: unit_rows(X) for view, X in tables.items()}
+        if not isinstance(self.prior, Mapping):
+            raise ViewError(
+                "`prior` must be 'auto', None or tables by view, got "
+                f"{type(self.prior).__name__}. Leave it out for 'auto'."
+            )
+        given = {view: check_table(X, view=view) for view, X in self.prior.items()}
+        for view, X in given.items():
+            if view not in tables or X.shape[0] != tables[view].shape[0]:
+                size = tables[view].shape[0] if view in tables else "no"
+                raise ViewError(
+                    f"`prior` of view {view!r} must have a row for each item, got "
+                    f"{X.shape[0]} rows for {size} items. Give one row per item."
+                )
+        return {view: unit_rows(X) for view, X in given.items()}
+
+    def _make_maps(self, tables: Mapping[str, Any], links: Links) -> dict[str, ViewMap]:
+        """Return the map of each view, judged items as landmarks first."""
+        metrics = per_view(self.metric, tables, name="metric")
+        maps = {}
+        for view, X in tables.items():
+            metric = _suited_metric(X) if metrics[view] == "auto" else metrics[view]
+            maps[view] = make_map(
+                X,
+                metric=metric,
+                first=_judged_items(links, view, tables),
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+            )
+        return maps
+
+    def _factors_of(self, source: str, target: str) -> tuple[ScoreFactors, int]:
+        """Return the factors of two views, and on which side the source is."""
+        check_views_known(self.view_names_, source, target)
+        if (source, target) in self._factors:
+            return self._factors[source, target], 0
+        if (target, source) in self._factors:
+            return self._factors[target, source], 1
+        raise LinkError(
+            f"views {source!r} and {target!r} must share a space or have links to be "
+            "searched from each other, got neither. Judge a few pairs of them."
+        )
+
+    def _own_vectors(self, view: str) -> Array:
+        """Return unit vectors for searches within a view, from its map."""
+        return unit_rows(self._maps[view].features("linear + gaussian"))
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        return self._vectors_found_at(positions, target, source)
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        if source == target:
+            return self._own_vectors(source)
+        factors, side = self._factors_of(source, target)
+        return factors.right if side == 0 else factors.left
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        rows = check_columns(rows, self._columns[source], view=source)
+        n_features = self._maps[source].n_features
+        rows = check_table(rows, view=source, n_features=n_features)
+        if source == target:
+            return unit_rows(self._maps[source].transform(rows, "linear + gaussian"))
+        factors, side = self._factors_of(source, target)
+        prior = None
+        if self._sides[(source, target) if side == 0 else (target, source)].prior:
+            if self.prior != "auto":
+                raise ViewError(
+                    f"new items of view {source!r} must have a row in `prior` too, "
+                    "which was given as tables. Fit again with these items."
+                )
+            prior = unit_rows(rows)
+        return factors.vectors_of_new(rows, prior, side)
+
+
+def _check_pairs(links: Any) -> Links:
+    """Refuse what is not learnt from."""
+    if not isinstance(links, Links) or links.has_labels:
+        raise LinkError(
+            f"`links` must be judged pairs or matched rows, got {links!r:.60}. Make "
+            "them with `Links.from_pairs`; LinkSpreading learns from labels."
+        )
+    return links
+
+
+def _judged_items(links: Links, view: str, tables: Mapping[str, Any]) -> Array:
+    """Return the items of a view that any link judges."""
+    judged = np.zeros(tables[view].shape[0], dtype=bool)
+    for other in tables:
+        if other != view and links.connects(view, other):
+            judged[links.judged(view, other).tocoo().row] = True
+    return np.flatnonzero(judged)
+
+
+def _share_space(priors: Mapping[str, Any], a: str, b: str) -> bool:
+    """Tell whether two views have rows of one width to compare."""
+    return a in priors and b in priors and priors[a].shape[1] == priors[b].shape[1]
+
+
+def _sides(
+    maps: Mapping[str, ViewMap], priors: Mapping[str, Any], a: str, b: str
+) -> Sides:
+    shared = (priors[a], priors[b]) if _share_space(priors, a, b) else None
+    return Sides((maps[a], maps[b]), shared)
+
+
+def _suited_metric(X: Any) -> str:
+    """Return the distance that the rows of a view look made for."""
+    if sp.issparse(X):
+        return "cosine"
+    lengths = np.einsum("ij,ij->i", X, X)
+    if np.all(np.abs(lengths - 1) < UNIT):
+        return "cosine"
+    totals = X.sum(axis=1)
+    if X.min() >= 0 and np.all(np.abs(totals - 1) < UNIT):
+        return "hellinger"
+    return "euclidean"
+
+
+def _same(one: Evidence, other: Evidence) -> bool:
+    parts = zip((*one.must, *one.cannot), (*other.must, *other.cannot), strict=True)
+    return all(np.array_equal(a, b) for a, b in parts)
+
+
+def _summary(
+    evidence: Mapping[Pair, Evidence],
+    choices: Mapping[Pair, Choice],
+    sides: Mapping[Pair, Sides],
+) -> str:
+    """Say for each two views what was known, what counted and how good it is."""
+    sentences = []
+    for pair, choice in choices.items():
+        n_must, n_cannot = (
+            len(part[0]) for part in (evidence[pair].must, evidence[pair].cannot)
+        )
+        shared = "share a space" if sides[pair].prior else "share no space"
+        sentences.append(
+            f"{pair[0]} and {pair[1]} {shared}; {n_must:,} pairs are known to belong "
+            f"together, {n_cannot:,} not to."
+        )
+        sentences.append(_counted(choice))
+        if choice.n_held_out:
+            prior = choice.quality.get("prior")
+            beside = "" if prior is None else f", {prior:.2f} by the cosine alone"
+            sentences.append(
+                f"{choice.n_held_out} held-out partners: mean reciprocal rank "
+                f"{choice.quality['model']:.2f}{beside}."
+            )
+    return " ".join(sentences)
+
+
+def _counted(choice: Choice) -> str:
+    """Say which terms count, in words."""
+    names = {
+        "prior": "the cosine",
+        "displacement": "the cosine, corrected by known pairs",
+        "grid": "likeness to known pairs",
+        "pairs": "regression on judged pairs",
+    }
+    words = [
+        "the cosine" if np.isinf(term.ridge) else names[term.kind]
+        for term in choice.terms
+    ]
+    hubs = f"; hub correction {choice.hubs:g}" if choice.hubs else ""
+    return f"What counts: {' and '.join(words)}{hubs}."

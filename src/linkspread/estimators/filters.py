@@ -47,7 +47,7 @@ def bar_pairs(
 
     Parameters
     ----------
-    model : CrossViewSearch
+    model : VectorSearch
     own : ndarray of int of shape (n_queries,) or None
         Positions of the queries; None for new items.
     source, target : str

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.chains import chain_scores
-from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.explaining import Explaining
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.graph_choice import (
@@ -36,6 +35,7 @@ from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.saving import save_model
 from linkspread.estimators.single_view import labels_of_one_view, score_new_items
 from linkspread.estimators.suggesting import Suggesting
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.kernels.threads import on_own_threads
@@ -49,7 +49,7 @@ Array = np.ndarray
 ByView = Mapping[str, Any] | None
 
 
-class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, CrossViewSearch):
+class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
     Links between items of two views are spread over the neighbourhood graphs of both

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkspread import __version__
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkspreadError
 from linkspread.parameter_checks import check_name
 
@@ -57,7 +57,7 @@ class Embeddings:
 
 
 def take_embeddings(
-    model: CrossViewSearch,
+    model: VectorSearch,
     *,
     source: str,
     target: str,
@@ -105,7 +105,7 @@ def take_embeddings(
 
 def check_model(model: Any) -> None:
     """Refuse what cannot search one view from another."""
-    if not isinstance(model, CrossViewSearch):
+    if not isinstance(model, VectorSearch):
         raise LinkspreadError(
             "`model` must be a LinkSpreading or one of the baselines, got "
             f"{type(model).__name__}. Give the fitted model itself."

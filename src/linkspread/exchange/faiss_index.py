@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import (
     INDEXES,
@@ -88,7 +88,7 @@ class FaissIndex:
 
 
 def write_faiss(
-    model: CrossViewSearch,
+    model: VectorSearch,
     path: FilePath,
     *,
     source: str,

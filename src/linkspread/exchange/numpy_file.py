@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import (
     Embeddings,
@@ -18,7 +18,7 @@ __all__ = ["read_numpy", "write_numpy"]
 
 
 def write_numpy(
-    model: CrossViewSearch,
+    model: VectorSearch,
     path: FilePath,
     *,
     source: str,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import require
 from linkspread.exchange.embeddings import (
     Embeddings,
@@ -21,7 +21,7 @@ KEY = b"linkspread"
 
 
 def write_parquet(
-    model: CrossViewSearch,
+    model: VectorSearch,
     path: FilePath,
     *,
     source: str,

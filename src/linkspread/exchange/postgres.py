@@ -10,7 +10,7 @@ from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkspreadError, require
 from linkspread.exchange.embeddings import (
     INDEXES,
@@ -31,7 +31,7 @@ MAX_NAME = 63
 
 
 def write_postgres(
-    model: CrossViewSearch,
+    model: VectorSearch,
     url: str,
     table: str,
     *,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.estimators.cross_view_search import CrossViewSearch
+from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import check_model
 from linkspread.exchange.files import FilePath, new_file
@@ -21,7 +21,7 @@ BLOCK_LINES = 1 << 17
 
 
 def write_run(
-    model: CrossViewSearch,
+    model: VectorSearch,
     path: FilePath,
     *,
     source: str,
@@ -78,7 +78,7 @@ def write_run(
     return Path(path)
 
 
-def _choose_queries(model: CrossViewSearch, source: str, queries: Any) -> Array:
+def _choose_queries(model: VectorSearch, source: str, queries: Any) -> Array:
     """Return the ids of the queries, as the model has them."""
     items = model.items_[source]
     if queries is None:

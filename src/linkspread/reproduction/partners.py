@@ -28,7 +28,7 @@ from linkspread.report import BudgetCell, BudgetStudy
 from linkspread.report.budgets import budget_text
 from linkspread.reproduction.budgets import Budget, run_cells
 from linkspread.reproduction.measures import choose, chosen_parameters
-from linkspread.reproduction.methods import OWN, Method, partner_methods
+from linkspread.reproduction.methods import LEARNER, Method, partner_methods
 
 __all__ = [
     "JUDGED",
@@ -208,7 +208,7 @@ def run_partners(
         introduction=introduction,
         command=command,
         collection=name,
-        ours=OWN[0],
+        ours=LEARNER,
         cells=(),
         environment=dict(environment),
         measure="recall at 1",
