@@ -54,7 +54,14 @@ MOST_PAIRS = 1000
 
 @dataclass(frozen=True)
 class Sides:
-    """Maps of two views, and their rows in a shared space if there is one."""
+    """Maps of two views, and their rows in a shared space if there is one.
+
+    Parameters
+    ----------
+    maps : tuple of two ViewMap
+    prior : tuple of two tables, default=None
+        Unit rows of both views, of one width.
+    """
 
     maps: tuple[ViewMap, ViewMap]
     prior: tuple[Any, Any] | None = None
@@ -62,7 +69,16 @@ class Sides:
 
 @dataclass(frozen=True)
 class Chosen:
-    """One term with its kernels, its ridge and its weight."""
+    """One term with its kernels, its ridge and its weight.
+
+    Parameters
+    ----------
+    kind : {"prior", "displacement", "grid", "pairs"}
+    mixture : str
+        Sum of kernels, one of `maps.MIXTURES`.
+    ridge : float
+    weight : float
+    """
 
     kind: str
     mixture: str
@@ -74,7 +90,7 @@ class Chosen:
 class Choice:
     """What was chosen for two views, and how good it is on held-out judgements.
 
-    Attributes
+    Parameters
     ----------
     terms : tuple of Chosen
     hubs : float
@@ -87,9 +103,9 @@ class Choice:
     """
 
     terms: tuple[Chosen, ...]
-    hubs: float = 0.0
-    n_held_out: int = 0
-    quality: Mapping[str, float] = field(default_factory=dict)
+    hubs: float
+    n_held_out: int
+    quality: Mapping[str, float]
 
 
 @dataclass
@@ -118,11 +134,23 @@ class _Scores:
 
 
 def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
-    """Choose the terms, their weights and the hub correction by held-out pairs."""
+    """Choose the terms, their weights and the hub correction by held-out pairs.
+
+    Parameters
+    ----------
+    sides : Sides
+    evidence : Evidence
+    seed : int, default=0
+        Of the folds.
+
+    Returns
+    -------
+    choice : Choice
+    """
     folds = list(_make_folds(sides, evidence, seed))
     n_held = sum(fold.n_held for fold in folds)
     if n_held < LEAST_PAIRS:
-        return Choice(_default_terms(sides, evidence), DEFAULT_HUBS)
+        return Choice(_default_terms(sides, evidence), DEFAULT_HUBS, 0, {})
     found = [_best_setting(kind, sides, folds) for kind in _kinds(sides, evidence)]
     weights = _stack([scores for _, scores in found], has_prior=sides.prior is not None)
     terms = tuple(

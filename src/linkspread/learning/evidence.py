@@ -16,7 +16,7 @@ Judged = tuple[Array, Array, Array]
 class Evidence:
     """Judged pairs of two views.
 
-    Attributes
+    Parameters
     ----------
     must, cannot : tuple of (rows, cols, weights)
         Positions of the items of each pair, and positive weights.
@@ -29,6 +29,10 @@ class Evidence:
         """Return all pairs with centred verdicts and balanced weights.
 
         Must- and cannot-links have the same total weight, whatever their numbers.
+
+        Returns
+        -------
+        rows, cols, verdicts, weights : ndarray of shape (n_pairs,)
         """
         parts = (self.must, self.cannot)
         i, j, weights = (np.concatenate(own) for own in zip(*parts, strict=True))
@@ -42,7 +46,17 @@ class Evidence:
         return i, j, z - np.average(z, weights=weights), weights
 
     def sample(self, n_most: int, rng: np.random.Generator) -> "Evidence":
-        """Return at most so many pairs, as many of both kinds where there are."""
+        """Return at most so many pairs, as many of both kinds where there are.
+
+        Parameters
+        ----------
+        n_most : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        evidence : Evidence
+        """
         n_must = min(len(self.must[0]), max(n_most // 2, n_most - len(self.cannot[0])))
 
         def some(judged: Judged, most: int) -> Judged:
@@ -52,7 +66,18 @@ class Evidence:
         return Evidence(some(self.must, n_must), some(self.cannot, n_most - n_must))
 
     def split(self, left: Array, right: Array) -> tuple["Evidence", "Evidence"]:
-        """Return what is within some items of both views, and what touches none."""
+        """Return what is within some items of both views, and what touches none.
+
+        Parameters
+        ----------
+        left, right : ndarray of bool of shape (n_items,)
+            Masks of the items.
+
+        Returns
+        -------
+        within, apart : Evidence
+            Pairs with one item in a mask are in neither.
+        """
         within, apart = [], []
         for i, j, weights in (self.must, self.cannot):
             inside, outside = left[i] & right[j], ~left[i] & ~right[j]
@@ -62,7 +87,27 @@ class Evidence:
 
 
 def read_evidence(links: Links, source: str, target: str) -> Evidence:
-    """Return the judged pairs of two views; links are by position."""
+    """Return the judged pairs of two views.
+
+    Parameters
+    ----------
+    links : Links
+        By position.
+    source, target : str
+
+    Returns
+    -------
+    evidence : Evidence
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.learning import read_evidence
+    >>> pairs = [(0, 1), (1, 0, "cannot")]
+    >>> links = ls.Links.from_pairs(pairs, between=("a", "b")).resolve({"a": 2, "b": 2})
+    >>> read_evidence(links, "a", "b").cannot[0].tolist()
+    [1]
+    """
     table = links.judged(source, target).tocoo()
     must, cannot = table.data > 0, table.data < 0
     return Evidence(

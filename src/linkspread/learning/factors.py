@@ -25,29 +25,49 @@ SEED = 0
 class ScoreFactors:
     """Vectors of the items of two views whose inner products are the scores.
 
-    Attributes
+    Parameters
     ----------
     left, right : ndarray of float32 of shape (n_items, r)
         The last two columns hold the hub correction.
+    sides : Sides
+    terms : tuple of (Term, str, float)
+        Each with the name of its kernels and its weight.
+    references : tuple of two ndarrays
+        Vectors of both views by which hub strengths are measured.
+    hubs : float
+        Strength of the hub correction.
     """
 
     left: Array
     right: Array
-    _sides: Sides
-    _terms: tuple[tuple[Term, str, float], ...]
-    _references: tuple[Array, Array]
-    _hubs: float
+    sides: Sides
+    terms: tuple[tuple[Term, str, float], ...]
+    references: tuple[Array, Array]
+    hubs: float
 
     def vectors_of_new(self, rows: Any, prior: Any, side: int) -> Array:
-        """Return the vectors of new items of the left (0) or right (1) view."""
+        """Return the vectors of new items.
+
+        Parameters
+        ----------
+        rows : table of shape (n_rows, n_features)
+        prior : table of shape (n_rows, n_shared) or None
+            Their unit rows in the shared space, where there is one.
+        side : int
+            0 for the left view, 1 for the right.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_rows, r)
+        """
         features = {
-            mixture: self._sides.maps[side].transform(rows, mixture)
-            for mixture in {mixture for _, mixture, _ in self._terms}
+            mixture: self.sides.maps[side].transform(rows, mixture)
+            for mixture in {mixture for _, mixture, _ in self.terms}
         }
-        own = _joined_vectors(self._terms, features, prior, side)
+        own = _joined_vectors(self.terms, features, prior, side)
         # Strengths of fitted items were measured by these same references.
-        strengths = _strengths(own, self._references[1 - side], self.n_items[1 - side])
-        return _with_hubs(own, strengths, self._hubs, side)
+        strengths = _strengths(own, self.references[1 - side], self.n_items[1 - side])
+        return _with_hubs(own, strengths, self.hubs, side)
 
     @property
     def n_items(self) -> tuple[int, int]:
@@ -56,7 +76,18 @@ class ScoreFactors:
 
 
 def fit_factors(sides: Sides, evidence: Evidence, choice: Choice) -> ScoreFactors:
-    """Fit the chosen terms to all that is known, and make the vectors of all items."""
+    """Fit the chosen terms to all that is known, and make the vectors of all items.
+
+    Parameters
+    ----------
+    sides : Sides
+    evidence : Evidence
+    choice : Choice
+
+    Returns
+    -------
+    factors : ScoreFactors
+    """
     terms = tuple(
         (fit_term(chosen, sides, evidence), chosen.mixture, chosen.weight)
         for chosen in choice.terms

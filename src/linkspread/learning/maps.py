@@ -78,10 +78,14 @@ class _Block:
 class ViewMap:
     """The fixed features of one view; a block is made when it is first asked for.
 
-    Attributes
+    Parameters
     ----------
-    n_items, n_features : int
-        Rows and columns of the view.
+    X : array or csr_array of shape (n_items, n_features)
+        Kept by reference: do not change it afterwards.
+    prepare : callable
+        Makes rows of which Euclidean distances are meant.
+    makers : mapping from str to callable
+        By block, what makes the features of prepared rows.
     """
 
     def __init__(
@@ -93,14 +97,35 @@ class ViewMap:
         self._mixed: dict[str, Array] = {}
 
     def features(self, mixture: str) -> Array:
-        """Return the features of a sum of kernels, each of equal weight."""
+        """Return the features of a sum of kernels, each of equal weight.
+
+        Parameters
+        ----------
+        mixture : str
+            One of `MIXTURES`.
+
+        Returns
+        -------
+        features : ndarray of shape (n_items, d)
+        """
         if mixture not in self._mixed:
             blocks = [self._block(name)[1] for name in MIXTURES[mixture]]
             self._mixed[mixture] = _joined(blocks)
         return self._mixed[mixture]
 
     def transform(self, rows: Any, mixture: str) -> Array:
-        """Return the features of new items."""
+        """Return the features of new items.
+
+        Parameters
+        ----------
+        rows : table of shape (n_rows, n_features)
+        mixture : str
+            One of `MIXTURES`.
+
+        Returns
+        -------
+        features : ndarray of shape (n_rows, d)
+        """
         both = _Rows(rows, self._prepare(rows))
         blocks = [self._block(name)[0] for name in MIXTURES[mixture]]
         return _joined([block.scaled(block.make(both)) for block in blocks])

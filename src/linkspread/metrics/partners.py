@@ -15,7 +15,12 @@ RECALL_AT = (1, 5, 10)
 
 
 class Assignment(NamedTuple):
-    """Hold the quality of a one-to-one assignment."""
+    """Hold the quality of a one-to-one assignment.
+
+    Parameters
+    ----------
+    precision, recall, f1 : float
+    """
 
     precision: float
     recall: float

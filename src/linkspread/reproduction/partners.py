@@ -110,7 +110,7 @@ PARTNERS: dict[str, Callable[..., Partners]] = {
 
 
 @dataclass(frozen=True)
-class Known:
+class _Known:
     """What is known at a budget, and what is asked.
 
     Attributes
@@ -239,7 +239,7 @@ def _row_names(method: Method) -> tuple[str, ...]:
 
 
 def _measure(
-    collection: Partners, known: Known, budget: Budget, method: Method, n_splits: int
+    collection: Partners, known: _Known, budget: Budget, method: Method, n_splits: int
 ) -> list[BudgetCell]:
     """Choose a method's parameters from what is known; measure with and without hubs.
 
@@ -269,7 +269,7 @@ def _measure(
     return cells
 
 
-def _qualities(model: Any, collection: Partners, known: Known) -> dict[str, float]:
+def _qualities(model: Any, collection: Partners, known: _Known) -> dict[str, float]:
     """Fit a model to what is known and ask for the partners of all other items."""
     first, second = collection.views
     shape = tuple(X.shape[0] for X in collection.views.values())
@@ -303,7 +303,7 @@ def _ranks(scores: Array, queries: Array, partners: Array) -> Array:
     )
 
 
-def _assigned(scores: Array, collection: Partners, known: Known) -> dict[str, float]:
+def _assigned(scores: Array, collection: Partners, known: _Known) -> dict[str, float]:
     """Return the quality of a one-to-one assignment of all items without a must."""
     first, second = collection.views
     sizes = {view: X.shape[0] for view, X in collection.views.items()}
@@ -342,14 +342,14 @@ class _KnownPairs:
         self.collection, self.judged = collection, judged
         self._drawn: dict[int, tuple[Array, Array]] = {}
 
-    def at(self, budget: Budget, seed: int) -> Known:
+    def at(self, budget: Budget, seed: int) -> _Known:
         kind, amount = budget
         if kind == "matched pairs":
             return self._matched(amount or 0, seed)
         table, test = self._judged(seed)
-        return Known(self._links(table[:amount]), test)
+        return _Known(self._links(table[:amount]), test)
 
-    def _matched(self, amount: int, seed: int) -> Known:
+    def _matched(self, amount: int, seed: int) -> _Known:
         """Return so many random pairs; larger amounts hold the smaller ones."""
         pairs = self.collection.pairs
         order = np.random.default_rng(seed).permutation(pairs)
@@ -359,7 +359,7 @@ class _KnownPairs:
                 f"matched pairs must leave some partners to be found, got {amount} of "
                 f"{len(pairs)}. Take fewer."
             )
-        return Known(self._links(known), test)
+        return _Known(self._links(known), test)
 
     def _links(self, table: Array) -> Links:
         """Return links of a table, which may be empty."""
