@@ -165,3 +165,15 @@ def test_three_views_are_searched_where_they_can_be(views):
     assert model.scores("text", "image").shape == (150, 150)
     with pytest.raises(LinkError, match="must share a space or have links"):
         model.scores("text", "sound")
+
+
+def test_as_many_columns_are_no_shared_space_if_the_links_say_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6))
+    views = {"text": X, "image": X @ rng.normal(size=(6, 6))}
+    links = ls.Links.from_matched(("text", "image"), 40)
+    model = ls.CrossViewSearch().fit(views, links)
+    found = model.scores("text", "image").argmax(axis=1)
+    assert np.mean(found[40:] == np.arange(40, 200)) > 0.6
+    quality = model.choices_["text", "image"].quality
+    assert quality["prior"] < 0.2 < quality["model"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from linkspread.cores import hold_blas
 from linkspread.learning.cores import (
     Decomposition,
     Term,
@@ -147,6 +148,13 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
     -------
     choice : Choice
     """
+    # Hundreds of small products: several threads would only wait for each other.
+    with hold_blas(1):
+        return _choose(sides, evidence, seed)
+
+
+def _choose(sides: Sides, evidence: Evidence, seed: int) -> Choice:
+    """Choose the terms, their weights and the hub correction."""
     folds = list(_make_folds(sides, evidence, seed))
     n_held = sum(fold.n_held for fold in folds)
     if n_held < LEAST_PAIRS:
