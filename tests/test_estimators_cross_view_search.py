@@ -87,10 +87,12 @@ def test_links_that_are_added_and_removed_leave_no_trace(strangers, pairs):
 def test_added_links_give_what_a_fit_with_the_same_maps_gives(strangers, pairs):
     model = ls.CrossViewSearch().fit(strangers, pairs)
     more = ls.Links.from_pairs([(60, 60), (61, 61)], between=("text", "image"))
-    model.add_links(more)
     pair = ("text", "image")
+    before = model._factors[pair]
+    model.add_links(more)
     evidence = read_evidence((pairs + more).resolve({"text": 150, "image": 150}), *pair)
-    fitted = fit_factors(model._sides[pair], evidence, model.choices_[pair])
+    choice = model.choices_[pair]
+    fitted = fit_factors(model._sides[pair], evidence, choice, before=before)
     scores = fitted.left @ fitted.right.T
     assert_allclose(model.scores(*pair), scores, atol=1e-6 * np.abs(scores).max())
 

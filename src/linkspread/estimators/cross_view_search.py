@@ -164,7 +164,7 @@ default="auto"
 
     @on_own_threads
     def add_links(self, links: Links) -> Self:
-        """Learn from more judged pairs, with the same maps and choices.
+        """Learn from more judged pairs, with the same maps, choices and hubs.
 
         Parameters
         ----------
@@ -205,7 +205,10 @@ default="auto"
         for pair, choice in self.choices_.items():
             evidence = read_evidence(links, *pair)
             if not _same(evidence, read_evidence(self.links_, *pair)):
-                changed[pair] = fit_factors(self._sides[pair], evidence, choice)
+                before = self._factors[pair]
+                changed[pair] = fit_factors(
+                    self._sides[pair], evidence, choice, before=before
+                )
         self.links_ = links
         self._factors = {**self._factors, **changed}
         return self

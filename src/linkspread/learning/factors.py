@@ -34,6 +34,8 @@ class ScoreFactors:
         Each with the name of its kernels and its weight.
     references : tuple of two ndarrays
         Vectors of both views by which hub strengths are measured.
+    strengths : tuple of two ndarrays
+        Hub strength of every item of both views.
     hubs : float
         Strength of the hub correction.
     """
@@ -43,6 +45,7 @@ class ScoreFactors:
     sides: Sides
     terms: tuple[tuple[Term, str, float], ...]
     references: tuple[Array, Array]
+    strengths: tuple[Array, Array]
     hubs: float
 
     def vectors_of_new(self, rows: Any, prior: Any, side: int) -> Array:
@@ -75,7 +78,13 @@ class ScoreFactors:
         return len(self.left), len(self.right)
 
 
-def fit_factors(sides: Sides, evidence: Evidence, choice: Choice) -> ScoreFactors:
+def fit_factors(
+    sides: Sides,
+    evidence: Evidence,
+    choice: Choice,
+    *,
+    before: ScoreFactors | None = None,
+) -> ScoreFactors:
     """Fit the chosen terms to all that is known, and make the vectors of all items.
 
     Parameters
@@ -83,6 +92,9 @@ def fit_factors(sides: Sides, evidence: Evidence, choice: Choice) -> ScoreFactor
     sides : Sides
     evidence : Evidence
     choice : Choice
+    before : ScoreFactors, default=None
+        Of fewer or more judgements: its hub strengths, which are costly and change
+        little, are kept.
 
     Returns
     -------
@@ -106,25 +118,25 @@ def fit_factors(sides: Sides, evidence: Evidence, choice: Choice) -> ScoreFactor
             rows = None if prior is None else prior[some]
             parts.append(_joined_vectors(terms, features, rows, side))
         vectors.append(np.vstack(parts))
-    rng = np.random.default_rng(SEED)
-    references = [
-        own[np.sort(rng.permutation(len(own))[:N_REFERENCES])] for own in vectors
-    ]
-    corrected = [
-        _with_hubs(
-            own,
-            _strengths(own, references[1 - side], sizes[1 - side]),
-            choice.hubs,
-            side,
+    if before is None:
+        rng = np.random.default_rng(SEED)
+        left, right = (
+            own[np.sort(rng.permutation(len(own))[:N_REFERENCES])] for own in vectors
         )
-        for side, own in enumerate(vectors)
-    ]
+        references = left, right
+        strengths = (
+            _strengths(vectors[0], right, sizes[1]),
+            _strengths(vectors[1], left, sizes[0]),
+        )
+    else:
+        references, strengths = before.references, before.strengths
     return ScoreFactors(
-        corrected[0],
-        corrected[1],
+        _with_hubs(vectors[0], strengths[0], choice.hubs, 0),
+        _with_hubs(vectors[1], strengths[1], choice.hubs, 1),
         sides,
         terms,
-        (references[0], references[1]),
+        references,
+        strengths,
         choice.hubs,
     )
 
