@@ -84,17 +84,38 @@ def test_links_that_are_added_and_removed_leave_no_trace(strangers, pairs):
     assert_allclose(again, before, atol=1e-6 * np.abs(before).max())
 
 
-def test_added_links_give_what_a_fit_with_the_same_maps_gives(strangers, pairs):
-    model = ls.CrossViewSearch().fit(strangers, pairs)
-    more = ls.Links.from_pairs([(60, 60), (61, 61)], between=("text", "image"))
+def test_added_links_give_what_a_fit_with_all_links_gives(strangers, pairs):
+    """All 150 items are landmarks, so that both fits have the same kernels."""
     pair = ("text", "image")
-    before = model._factors[pair]
-    model.add_links(more)
-    evidence = read_evidence((pairs + more).resolve({"text": 150, "image": 150}), *pair)
-    choice = model.choices_[pair]
-    fitted = fit_factors(model._sides[pair], evidence, choice, before=before)
-    scores = fitted.left @ fitted.right.T
-    assert_allclose(model.scores(*pair), scores, atol=1e-6 * np.abs(scores).max())
+    more = ls.Links.from_pairs([(60, 60), (61, 61)], between=pair)
+    live = ls.CrossViewSearch().fit(strangers, pairs).add_links(more)
+    anew = ls.CrossViewSearch().fit(strangers, pairs + more)
+    evidence = read_evidence(anew.links_, *pair)
+    fitted = fit_factors(anew._sides[pair], evidence, live.choices_[pair])
+    own = live._factors[pair]
+    # The last two columns correct hubs, whose strengths stay those of the fit.
+    scores = [f.left[:, :-2] @ f.right[:, :-2].T for f in (own, fitted)]
+    assert_allclose(*scores, atol=1e-5 * np.abs(scores[0]).max())
+
+
+def test_first_links_of_two_views_make_them_searchable(views):
+    third = views["text"] @ np.random.default_rng(2).normal(size=(8, 3))
+    model = ls.CrossViewSearch().fit({**views, "sound": third})
+    links = ls.Links.from_matched(("text", "sound"), 30)
+    found = model.add_links(links).scores("text", "sound").argmax(axis=1)
+    assert np.mean(found[30:] == np.arange(30, 150)) > 0.05  # chance is .007
+
+
+def test_links_are_taken_back_down_to_the_prior_and_no_further(views, strangers):
+    few = ls.Links.from_matched(("text", "image"), 6)
+    model = ls.CrossViewSearch().fit(strangers, few)
+    before = model.scores("text", "image")
+    with pytest.raises(LinkError, match="none left"):
+        model.remove_links(few)
+    assert_allclose(model.scores("text", "image"), before)
+    assert ls.CrossViewSearch().fit(views, few).remove_links(few).links_.connects(
+        "text", "image"
+    ) is False  # fmt: skip
 
 
 def test_more_like_this_needs_no_link(views):
@@ -148,6 +169,29 @@ def test_a_prior_of_ones_own_is_compared_in_place_of_the_views(views):
             ),
             LinkError,
             "`links` must be judged pairs",
+        ),
+        (
+            lambda v: ls.CrossViewSearch(metric="cosin").fit(v),
+            ls.exceptions.LinkspreadError,
+            "`metric` must be one of",
+        ),
+        (
+            lambda v: ls.CrossViewSearch(metric="hellinger").fit(v),
+            ViewError,
+            "'text' must have no negative values",
+        ),
+        (lambda v: ls.CrossViewSearch().fit({"text": v["text"]}), ViewError, "two"),
+        (
+            lambda v: ls.CrossViewSearch().fit({**v, "text": np.ones((9, 8))}),
+            ViewError,
+            "'text' must have rows that differ",
+        ),
+        (
+            lambda v: ls.CrossViewSearch().fit(
+                v, ls.Links.from_pairs([(0, 1)], between=("text", "text"))
+            ),
+            LinkError,
+            "pairs within 'text'",
         ),
         (
             lambda v: ls.CrossViewSearch().fit(v).search(0, source="a", target="text"),

@@ -95,6 +95,26 @@ def test_assignment_is_the_best_of_all():
     assert quality.recall == 2 / 3
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: partner_ranks(np.zeros, [0, 1], [1], n_candidates=3), "one length"),
+        (lambda: partner_ranks(np.zeros, [0], [7], n_candidates=3), "from 0 to 2"),
+        (
+            lambda: partner_ranks(
+                lambda q: np.full((1, 3), np.nan), [0], [1], n_candidates=3
+            ),
+            "must be finite",
+        ),
+        (lambda: assignment_quality([[np.nan]], [[0, 0]]), "must be finite"),
+        (lambda: assignment_quality([[1.0]], []), "0 pairs"),
+    ],
+)
+def test_measures_refuse_what_they_cannot_measure(call, message):
+    with pytest.raises(LinkspreadError, match=message):
+        call()
+
+
 def test_no_pair_known_is_the_cosine(quick_methods):
     collection = small_partners()
     study = study_of(collection)

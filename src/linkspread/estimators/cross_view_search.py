@@ -25,13 +25,21 @@ from linkspread.learning import (
 )
 from linkspread.learning.maps import unit_rows
 from linkspread.links import Items, Links
-from linkspread.validation import check_columns, check_table, check_views, per_view
+from linkspread.parameter_checks import check_name
+from linkspread.validation import (
+    check_columns,
+    check_table,
+    check_varied,
+    check_views,
+    per_view,
+)
 
 __all__ = ["CrossViewSearch"]
 
 Array = np.ndarray
 Pair = tuple[str, str]
 
+METRICS = ("auto", "euclidean", "cosine", "hellinger")
 # Rows whose squared length is this near to 1 were scaled by an encoder.
 UNIT = 1e-3
 
@@ -127,6 +135,14 @@ default="auto"
         read = check_views(views, ids, columns)
         read.tell()
         tables = read.tables
+        if len(tables) < 2:
+            raise ViewError(
+                f"`views` must be two or more to search one from another, got "
+                f"{list(tables)}. Add a view."
+            )
+        for view, X in tables.items():
+            check_varied(X, view=view)
+        metrics = self._choose_metrics(tables)
         items = {view: Items(read.ids[view], view=view) for view in tables}
         resolved = _check_pairs(Links() if links is None else links).resolve(items)
         priors = self._choose_priors(tables)
@@ -142,7 +158,7 @@ default="auto"
                 f"with {widths} columns. Judge a few pairs (`Links.from_pairs`), or "
                 "give `prior`, tables of one width."
             )
-        maps = self._make_maps(tables, resolved)
+        maps = self._make_maps(tables, metrics, resolved)
         sides = {pair: _sides(maps, priors, *pair) for pair in pairs}
         evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
         choices = {
@@ -195,22 +211,25 @@ default="auto"
         return self._relink(self.links_ - self._by_position(links))
 
     def _by_position(self, links: Links) -> Links:
-        return _check_pairs(links).resolve(
-            {view: self.items_[view] for view in links.views if view in self.items_}
-        )
+        return _check_pairs(links).resolve(self.items_)
 
     def _relink(self, links: Links) -> Self:
-        """Fit the cores of the views whose links changed."""
-        changed = {}
-        for pair, choice in self.choices_.items():
+        """Fit the cores of views whose links changed; choose for newly joined views."""
+        sides, choices, factors = dict(self._sides), dict(self.choices_), {}
+        for pair in combinations(self.view_names_, 2):
             evidence = read_evidence(links, *pair)
-            if not _same(evidence, read_evidence(self.links_, *pair)):
-                before = self._factors[pair]
-                changed[pair] = fit_factors(
-                    self._sides[pair], evidence, choice, before=before
-                )
-        self.links_ = links
-        self._factors = {**self._factors, **changed}
+            if _same(evidence, read_evidence(self.links_, *pair)):
+                continue
+            _check_left(evidence, pair, has_prior=pair in sides and sides[pair].prior)
+            if pair not in choices:
+                sides[pair] = _sides(self._maps, self._priors, *pair)
+                choices[pair] = choose(sides[pair], evidence, seed=self.random_state)
+            before = self._factors.get(pair)
+            factors[pair] = fit_factors(
+                sides[pair], evidence, choices[pair], before=before
+            )
+        self.links_, self._sides, self.choices_ = links, sides, choices
+        self._factors = {**self._factors, **factors}
         return self
 
     def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,20 +253,34 @@ default="auto"
                 )
         return {view: unit_rows(X) for view, X in given.items()}
 
-    def _make_maps(self, tables: Mapping[str, Any], links: Links) -> dict[str, ViewMap]:
-        """Return the map of each view, judged items as landmarks first."""
-        metrics = per_view(self.metric, tables, name="metric")
-        maps = {}
+    def _choose_metrics(self, tables: Mapping[str, Any]) -> dict[str, str]:
+        """Return the distance of each view, which its values must allow."""
+        given = per_view(self.metric, tables, name="metric")
+        chosen = {}
         for view, X in tables.items():
-            metric = _suited_metric(X) if metrics[view] == "auto" else metrics[view]
-            maps[view] = make_map(
+            name = check_name(given[view], METRICS, name="metric")
+            chosen[view] = _suited_metric(X) if name == "auto" else name
+            if chosen[view] == "hellinger" and X.min() < 0:
+                raise ViewError(
+                    f"view {view!r} must have no negative values for the metric "
+                    f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
+                )
+        return chosen
+
+    def _make_maps(
+        self, tables: Mapping[str, Any], metrics: Mapping[str, str], links: Links
+    ) -> dict[str, ViewMap]:
+        """Return the map of each view, judged items as landmarks first."""
+        return {
+            view: make_map(
                 X,
-                metric=metric,
+                metric=metrics[view],
                 first=_judged_items(links, view, tables),
                 random_state=self.random_state,
                 n_jobs=self.n_jobs,
             )
-        return maps
+            for view, X in tables.items()
+        }
 
     def _factors_of(self, source: str, target: str) -> tuple[ScoreFactors, int]:
         """Return the factors of two views, and on which side the source is."""
@@ -299,7 +332,22 @@ def _check_pairs(links: Any) -> Links:
             f"`links` must be judged pairs or matched rows, got {links!r:.60}. Make "
             "them with `Links.from_pairs`; LinkSpreading learns from labels."
         )
+    for between, _ in links.pair_tables:
+        if between[0] == between[1]:
+            raise LinkError(
+                f"`links` must join two views, got pairs within {between[0]!r}. Leave "
+                "them out; LinkSpreading learns from them."
+            )
     return links
+
+
+def _check_left(evidence: Evidence, pair: Pair, *, has_prior: Any) -> None:
+    """Refuse to take back all that two views are searched by."""
+    if not has_prior and not len(evidence.must[0]) + len(evidence.cannot[0]):
+        raise LinkError(
+            f"links must leave a pair of {pair[0]!r} and {pair[1]!r}, which share no "
+            "space, got none left. Keep one, or fit again."
+        )
 
 
 def _judged_items(links: Links, view: str, tables: Mapping[str, Any]) -> Array:

@@ -218,6 +218,9 @@ def fit_term(
         i, j, z, weights = evidence.judged()
         return fit_pairs(left[i], right[j], z, weights, term.ridge)
     i, j, _ = evidence.must
+    if len(i) < 2:
+        # Too few are left to describe anything by: live links can be taken back.
+        return fit_term(_fallback(term, sides), sides, evidence)
     kept = {} if decomposed is None else decomposed
     if term.mixture not in kept:
         kept[term.mixture] = decompose(left[i]), decompose(right[j])
@@ -227,6 +230,12 @@ def fit_term(
     assert sides.prior is not None
     known = sides.prior[0][i], sides.prior[1][j]
     return fit_displacement(*both, known, term.ridge)
+
+
+def _fallback(term: Chosen, sides: Sides) -> Chosen:
+    """Return what stands for a term that needs more pairs than there are."""
+    kind = "pairs" if sides.prior is None else "prior"
+    return replace(term, kind=kind)
 
 
 def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:

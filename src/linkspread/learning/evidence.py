@@ -43,7 +43,9 @@ class Evidence:
                 weights = np.where(
                     own, weights / weights[own].sum() * len(z) / 2, weights
                 )
-        return i, j, z - np.average(z, weights=weights), weights
+        # Pairs of one kind only would all be 0 if they were centred.
+        is_mixed = len(self.must[0]) and len(self.cannot[0])
+        return i, j, z - np.average(z, weights=weights) if is_mixed else z, weights
 
     def sample(self, n_most: int, rng: np.random.Generator) -> "Evidence":
         """Return at most so many pairs, as many of both kinds where there are.

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from linkspread.exceptions import LinkspreadError
+
 __all__ = ["Assignment", "assignment_quality", "partner_ranks", "rank_summary"]
 
 Array = np.ndarray
@@ -67,12 +69,23 @@ def partner_ranks(
     [2.0, 2.5]
     """
     queries, partners = np.asarray(queries), np.asarray(partners)
+    if queries.shape != partners.shape:
+        raise LinkspreadError(
+            f"`queries` and `partners` must be of one length, got {len(queries)} and "
+            f"{len(partners)}. Give one partner for each query."
+        )
+    if len(partners) and not 0 <= partners.min() <= partners.max() < n_candidates:
+        raise LinkspreadError(
+            f"`partners` must be columns from 0 to {n_candidates - 1}, got "
+            f"{partners.min()} to {partners.max()}. Give positions of candidates."
+        )
     distinct, row = np.unique(queries, return_inverse=True)
     ranks = np.empty(len(queries))
     step = max(1, BLOCK_ENTRIES // max(1, n_candidates))
     for start in range(0, len(distinct), step):
         some = distinct[start : start + step]
         block = np.array(score(some), dtype=np.float64)
+        _check_finite(block)
         if itself is not None:
             block[itself(some)] = -np.inf
         here = np.flatnonzero((row >= start) & (row < start + len(some)))
@@ -131,10 +144,26 @@ def assignment_quality(scores: Any, pairs: Any) -> Assignment:
     >>> assignment_quality([[0.9, 0.8], [0.7, 0.1]], [[0, 1], [1, 0]]).f1
     1.0
     """
-    scores, pairs = np.asarray(scores), np.asarray(pairs)
+    scores, pairs = np.asarray(scores), np.asarray(pairs).reshape(-1, 2)
+    if not len(pairs) or not scores.size:
+        raise LinkspreadError(
+            "there must be scores and a true pair to measure an assignment, got "
+            f"scores of shape {scores.shape} and {len(pairs)} pairs. Give both."
+        )
+    _check_finite(scores)
     rows, cols = linear_sum_assignment(scores, maximize=True)
     n_cols = scores.shape[1]
     n_found = np.isin(rows * n_cols + cols, pairs[:, 0] * n_cols + pairs[:, 1]).sum()
     precision, recall = float(n_found / len(rows)), float(n_found / len(pairs))
     f1 = 2 * precision * recall / (precision + recall) if n_found else 0.0
     return Assignment(precision, recall, f1)
+
+
+def _check_finite(scores: Array) -> None:
+    """Refuse scores that cannot be ranked: NaN would come before everything."""
+    n_wrong = scores.size - int(np.isfinite(scores).sum())
+    if n_wrong:
+        raise LinkspreadError(
+            f"`scores` must be finite, got {n_wrong} that are NaN or infinity. Correct "
+            "the model that makes them."
+        )
