@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
+from linkspread.graphs import knn_graph, normalize
 from linkspread.learning import Evidence, Sides, choose, fit_factors, make_map
 from linkspread.learning.choice import (
     HUB_STRENGTHS,
@@ -116,6 +117,22 @@ def test_a_gaussian_map_is_exact_between_landmarks(rng):
     H = np.eye(40) - 1 / 40
     centred = H @ G @ H
     assert_allclose(K @ K.T, centred / np.trace(centred) * 40, atol=1e-4)
+
+
+def test_a_graph_map_has_the_filters_of_the_graph(rng):
+    X = rng.normal(size=(40, 3))
+    features = make_map(X).features("graph")  # all 40 are landmarks
+    S = normalize(knn_graph(X, n_neighbors=30)).toarray()
+    values, vectors = np.linalg.eigh(S)
+    total = np.zeros_like(S)
+    for response in (0.1 / (1 - 0.9 * values), np.exp(-6 * (1 - values))):
+        K = vectors * response @ vectors.T
+        lengths = np.sqrt(np.diag(K))
+        total += K / np.outer(lengths, lengths)
+    H = np.eye(40) - 1 / 40
+    centred = H @ total @ H
+    wanted = centred / np.trace(centred) * 40
+    assert_allclose(features @ features.T, wanted, atol=5e-3)
 
 
 def test_no_judgement_in_a_fold_touches_what_it_holds_out(rng):

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
 from linkspread.graphs import NeighborGraph, normalize
+from linkspread.propagation.chebyshev import filtered_sums
 
 __all__ = ["MIXTURES", "ViewMap", "make_map", "unit_rows"]
 
@@ -275,9 +276,10 @@ class _Graph:
             lambda t: (1 - RETURN) / (1 - RETURN * t),
             lambda t: np.exp(-TIME * (1 - t)),
         )
+        coefficients = np.array([_chebyshev(response) for response in filters])
+        both = filtered_sums(S, units, coefficients)
         parts = []
-        for response in filters:
-            K = _filtered(S, response, units)
+        for K in np.moveaxis(both, 1, 0):
             features = K @ _nystrom_basis(K[landmarks])
             # Unit norms: an item in a dense region is not more itself.
             lengths = np.linalg.norm(features, axis=1, keepdims=True)
@@ -292,19 +294,15 @@ class _Graph:
         return np.asarray(weights @ self.features) / np.where(total > 0, total, 1)
 
 
-def _filtered(S: Any, response: Callable[[Array], Array], units: Array) -> Array:
-    """Return a function of the graph applied to columns, as a Chebyshev series."""
+def _chebyshev(response: Callable[[Array], Array]) -> Array:
+    """Return the Chebyshev coefficients of a function on [-1, 1]."""
     k = np.arange(DEGREE + 1)
     angles = np.pi * (k + 0.5) / (DEGREE + 1)
-    values = response(np.cos(angles))
-    coefficients = 2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ values
+    coefficients = (
+        2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ response(np.cos(angles))
+    )
     coefficients[0] /= 2
-    before, now = units, S @ units
-    total = coefficients[0] * before + coefficients[1] * now
-    for c in coefficients[2:]:
-        before, now = now, 2 * (S @ now) - before
-        total += c * now
-    return total
+    return coefficients
 
 
 def _nystrom_basis(K: Array) -> Array:
