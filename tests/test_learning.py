@@ -1,5 +1,7 @@
 """The learner's parts: terms against dense formulas, folds without leaks, maps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,18 +11,25 @@ from linkspread.graphs import knn_graph, normalize
 from linkspread.learning import Evidence, Sides, choose, fit_factors, make_map
 from linkspread.learning.choice import (
     HUB_STRENGTHS,
-    Chosen,
     _make_folds,
-    fit_term,
     hub_strengths,
+    term_scores,
 )
 from linkspread.learning.cores import (
+    _ridge_fits,
     decompose,
-    fit_displacement,
-    fit_grid,
+    fit_labels,
     fit_pairs,
 )
 from linkspread.learning.maps import unit_rows
+from linkspread.learning.terms import (
+    DisplacementTerm,
+    Fitting,
+    GridTerm,
+    Rows,
+    Setting,
+    fit_term,
+)
 
 
 @pytest.fixture
@@ -45,8 +54,9 @@ def shared_views(rng, n=120, d=6, noise=0.5):
 def test_descriptions_are_ridge_regressions(rng, n, d):
     A, B = rng.normal(size=(n, d)), rng.normal(size=(n, d + 1))
     P, Q = rng.normal(size=(7, d)), rng.normal(size=(8, d + 1))
-    term = fit_grid(decompose(A), decompose(B), 0.7)
-    found = term.left(P, None) @ term.right(Q, None).T
+    term = GridTerm((decompose(A), decompose(B)), 0.7, (slice(None), slice(None)))
+    found = term_scores(term, 0, Rows(P), Rows(Q))
+    assert_allclose(found, term_scores(term, 1, Rows(Q), Rows(P)).T, atol=1e-8)
 
     def described(A, P):
         H = A - A.mean(axis=0)
@@ -56,17 +66,25 @@ def test_descriptions_are_ridge_regressions(rng, n, d):
     assert_allclose(found, described(A, P) @ described(B, Q).T, atol=1e-8)
 
 
-def test_judged_pairs_are_a_kronecker_ridge(rng):
-    A, B = rng.normal(size=(12, 3)), rng.normal(size=(12, 4))
-    z, weights, ridge = rng.normal(size=12), rng.uniform(0.5, 2, 12), 0.3
-    term = fit_pairs(A, B, z, weights, ridge)
-    products = np.einsum("pi,pj->pij", A, B).reshape(12, -1)
-    normal = products.T @ (weights[:, None] * products) + ridge * np.eye(12)
-    core = np.linalg.solve(normal, products.T @ (weights * z)).reshape(3, 4)
-    P, Q = rng.normal(size=(5, 3)), rng.normal(size=(6, 4))
-    assert_allclose(
-        term.left(P, None) @ term.right(Q, None).T, P @ core @ Q.T, atol=1e-8
+@pytest.mark.parametrize("n", [12, 40])
+def test_judged_pairs_are_a_kronecker_ridge(rng, n):
+    """Several kernels have a block of the core each."""
+    left = [rng.normal(size=(15, 3)), rng.normal(size=(15, 2))]
+    right = [rng.normal(size=(16, 4)), rng.normal(size=(16, 3))]
+    i, j = rng.integers(15, size=n), rng.integers(16, size=n)
+    z, weights, ridge = rng.normal(size=n), rng.uniform(0.5, 2, n), 0.3
+    cores, _ = fit_pairs(left, right, (i, j, z, weights), ridge, tol=1e-13)
+    products = np.hstack(
+        [
+            np.einsum("pi,pj->pij", A[i], B[j]).reshape(n, -1) / np.sqrt(2)
+            for A, B in zip(left, right, strict=True)
+        ]
     )
+    width = products.shape[1]
+    normal = products.T @ (weights[:, None] * products) + ridge * np.eye(width)
+    dense = np.linalg.solve(normal, products.T @ (weights * z)) / np.sqrt(2)
+    assert_allclose(cores[0], dense[:12].reshape(3, 4), atol=1e-8)
+    assert_allclose(cores[1], dense[12:].reshape(2, 3), atol=1e-8)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -75,8 +93,12 @@ def test_displacement_is_a_regression_of_differences(rng, sparse):
     X, Y = unit_rows(rng.normal(size=(6, 5))), unit_rows(rng.normal(size=(6, 5)))
     new, rows = rng.normal(size=(3, 4)), unit_rows(rng.normal(size=(3, 5)))
     wrap = sp.csr_array if sparse else np.asarray
-    term = fit_displacement(decompose(A), decompose(B), (wrap(X), wrap(Y)), 0.5)
-    found = term.left(new, wrap(rows)) @ term.right(B, wrap(Y)).T
+    term = DisplacementTerm(
+        (decompose(A), decompose(B)), 0.5, (slice(None), slice(None)), Y - X
+    )
+    asked, known = Rows(new, wrap(rows)), Rows(B, wrap(Y))
+    found = term_scores(term, 0, asked, known)
+    assert_allclose(found, term_scores(term, 1, known, asked).T, atol=1e-8)
 
     def moved(A, features, own, difference):
         H, D = A - A.mean(axis=0), difference - difference.mean(axis=0)
@@ -89,29 +111,72 @@ def test_displacement_is_a_regression_of_differences(rng, sparse):
     assert_allclose(found, (there + back) / 2, atol=1e-8)
 
 
+@pytest.mark.parametrize("kind", ["prior", "displacement", "grid", "pairs", "labels"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_contributions_sum_to_the_score(rng, kind, side):
+    X, Y = shared_views(rng, n=40)
+    sides = Sides((make_map(X), make_map(Y)), (unit_rows(X), unit_rows(Y)))
+    evidence = evidence_of([(k, k) for k in range(12)], [(k, k + 3) for k in range(9)])
+    labels = sp.csr_array(np.eye(3)[np.arange(40) % 3] * (np.arange(40) < 20)[:, None])
+    fitting = Fitting(sides, replace(evidence, labels=(labels, labels)))
+    term = fit_term(Setting(kind, "linear + gaussian", 2.0), fitting)
+    query, target = sides.rows(side, [17]), sides.rows(1 - side, [25])
+    scale = term.scale(1 - side, target)
+    size = 1.0 if scale is None else scale[0]
+    parts, rest = term.contributions(side, query, target, size)
+    score = term_scores(term, side, query, target)[0, 0]
+    assert parts.sum() + rest == pytest.approx(score, abs=1e-6)
+
+
+def test_labels_left_out_are_those_of_refits(rng):
+    """The closed form of leaving one out is a fit without it."""
+    X = rng.normal(size=(30, 4))
+    made = make_map(X, blocks=("linear",))
+    Y = np.eye(3)[np.arange(30) % 3]
+    model = fit_labels(made, sp.csr_array(Y))
+    assert model.probabilities(made.values).sum(axis=1) == pytest.approx(1)
+    for ridge in (0.1, 3.0):
+        fit = _fit_of(made.values, Y, ridge)
+        for k in (0, 7):
+            kept = np.arange(30) != k
+            A, mean = made.values[kept].astype(float), Y[kept].mean(axis=0)
+            H = A - A.mean(axis=0)
+            W = np.linalg.solve(H.T @ H + ridge * np.eye(4), H.T @ (Y[kept] - mean))
+            wanted = (made.values[k] - A.mean(axis=0)) @ W + mean
+            assert_allclose(fit.held_out[k], wanted, atol=1e-5)
+
+
+def _fit_of(values, Y, ridge):
+    return _ridge_fits(values, Y, np.ones(len(Y), dtype=bool), ridges=(ridge,))
+
+
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger"])
 @pytest.mark.parametrize("mixture", ["linear", "linear + gaussian"])
 def test_new_items_have_the_features_of_fitted_ones(rng, metric, mixture):
     X = np.abs(rng.normal(size=(60, 5)))
     view = make_map(X, metric=metric)
-    features = view.features(mixture)
-    assert_allclose(view.transform(X[:7].copy(), mixture), features[:7], atol=1e-8)
-    assert_allclose(features.mean(axis=0), 0, atol=1e-10)
-    assert np.mean(np.sum(features**2, axis=1)) == pytest.approx(1)
+    columns = view.columns(mixture)
+    features = view.values[:, columns]
+    new = view.transform(X[:7].copy())[:, columns]
+    assert_allclose(new, features[:7], atol=1e-5)
+    assert_allclose(features.mean(axis=0), 0, atol=1e-5)
+    n_kernels = len(mixture.split(" + "))
+    assert np.mean(np.sum(features**2, axis=1)) == pytest.approx(n_kernels)
 
 
 def test_sparse_rows_have_the_map_of_dense_ones(rng):
     X = rng.normal(size=(50, 6)) * (rng.random((50, 6)) < 0.9)
-    for mixture in ("linear + gaussian", "graph"):
-        dense = make_map(X, metric="cosine").features(mixture)
-        sparse = make_map(sp.csr_array(X), metric="cosine").features(mixture)
-        assert_allclose(sparse @ sparse.T, dense @ dense.T, atol=1e-8)
+    for name in ("linear", "gaussian", "graph"):
+        dense, sparse = (
+            make_map(own, metric="cosine", blocks=(name,)).values
+            for own in (X, sp.csr_array(X))
+        )
+        assert_allclose(sparse @ sparse.T, dense @ dense.T, atol=1e-3)
 
 
 def test_a_gaussian_map_is_exact_between_landmarks(rng):
     X = rng.normal(size=(40, 3))
-    made = make_map(X)  # all 40 are landmarks
-    K = made.features("gaussian")
+    K = make_map(X, blocks=("gaussian",)).values  # all 40 are landmarks
     D = np.sum((X[:, None] - X) ** 2, axis=2)
     G = np.exp(-D / D.mean())
     H = np.eye(40) - 1 / 40
@@ -119,18 +184,16 @@ def test_a_gaussian_map_is_exact_between_landmarks(rng):
     assert_allclose(K @ K.T, centred / np.trace(centred) * 40, atol=1e-4)
 
 
-def test_a_graph_map_has_the_filters_of_the_graph(rng):
+def test_a_graph_map_has_the_heat_of_the_graph(rng):
     X = rng.normal(size=(40, 3))
-    features = make_map(X).features("graph")  # all 40 are landmarks
+    features = make_map(X, blocks=("graph",)).values  # all 40 are landmarks
     S = normalize(knn_graph(X, n_neighbors=30)).toarray()
     values, vectors = np.linalg.eigh(S)
-    total = np.zeros_like(S)
-    for response in (0.1 / (1 - 0.9 * values), np.exp(-6 * (1 - values))):
-        K = vectors * response @ vectors.T
-        lengths = np.sqrt(np.diag(K))
-        total += K / np.outer(lengths, lengths)
+    K = vectors * np.exp(-6 * (1 - values)) @ vectors.T
+    lengths = np.sqrt(np.diag(K))
+    K = K / np.outer(lengths, lengths)
     H = np.eye(40) - 1 / 40
-    centred = H @ total @ H
+    centred = H @ K @ H
     wanted = centred / np.trace(centred) * 40
     assert_allclose(features @ features.T, wanted, atol=5e-3)
 
@@ -139,13 +202,33 @@ def test_no_judgement_in_a_fold_touches_what_it_holds_out(rng):
     X, Y = shared_views(rng, n=40)
     must = [(k, k) for k in range(20)] + [(0, 25), (3, 25)]
     evidence = evidence_of(must, [(i, i + 1) for i in range(15)])
-    folds = list(_make_folds(Sides((make_map(X), make_map(Y))), evidence, seed=0))
+    maps = make_map(X), make_map(Y)
+    folds = list(_make_folds(Sides(maps), evidence, seed=0))
     assert len(folds) == 5
     for fold in folds:
-        held = fold.left[: fold.n_held], fold.right[: fold.n_held]
-        for i, j, _ in (fold.known.must, fold.known.cannot):
-            assert not np.intersect1d(i, held[0]).size
-            assert not np.intersect1d(j, held[1]).size
+        known = fold.known.evidence
+        for own, rows, side in ((maps[0], fold.left, 0), (maps[1], fold.right, 1)):
+            held = [np.flatnonzero((own.values == row).all(axis=1))[0]
+                    for row in rows.values[: fold.n_held]]  # fmt: skip
+            for judged in (known.must, known.cannot):
+                assert not np.intersect1d(judged[side], held).size
+
+
+def test_no_label_in_a_fold_is_of_an_item_it_holds_out(rng):
+    X, Y = shared_views(rng, n=40)
+    labels = sp.csr_array(np.eye(4)[np.arange(40) % 4])
+    evidence = replace(evidence_of([]), labels=(labels, labels))
+    maps = make_map(X), make_map(Y)
+    folds = list(_make_folds(Sides(maps), evidence, seed=0))
+    assert folds
+    for fold in folds:
+        for own, rows, known in (
+            (maps[0], fold.left, fold.known.evidence.labels[0]),
+            (maps[1], fold.right, fold.known.evidence.labels[1]),
+        ):
+            held = [np.flatnonzero((own.values == row).all(axis=1))[0]
+                    for row in rows.values[: fold.n_held]]  # fmt: skip
+            assert known[held].nnz == 0
 
 
 def test_a_planted_leak_does_not_look_like_quality(rng, monkeypatch):
@@ -182,7 +265,7 @@ def test_the_same_seed_gives_the_same_choice(rng):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_pairs_of_one_kind_teach_something(sign):
     pairs = ([(0, 1)], []) if sign > 0 else ([], [(0, 1)])
-    _, _, verdicts, _ = evidence_of(*pairs).judged()
+    _, _, verdicts, _ = evidence_of(*pairs).targets()
     assert verdicts.tolist() == [sign]
 
 
@@ -193,9 +276,8 @@ def test_random_judgements_do_not_cost_what_the_views_share(rng):
     wrong = np.column_stack([rng.permutation(200)[:40], rng.permutation(200)[:40]])
     evidence = evidence_of(wrong)
     factors = fit_factors(sides, evidence, choose(sides, evidence))
-    recall = np.mean(
-        np.argmax(factors.left @ factors.right.T, axis=1) == np.arange(200)
-    )
+    scores = factors.scores(0, factors.fitted(0, slice(None)))
+    recall = np.mean(np.argmax(scores, axis=1) == np.arange(200))
     before = np.mean(np.argmax(prior[0] @ prior[1].T, axis=1) == np.arange(200))
     assert recall > before - 0.05
 
@@ -207,7 +289,7 @@ def test_known_pairs_are_learnt_where_nothing_is_shared(rng):
     evidence = evidence_of([(k, k) for k in range(60)])
     choice = choose(sides, evidence)
     factors = fit_factors(sides, evidence, choice)
-    found = np.argmax(factors.left @ factors.right.T, axis=1)
+    found = np.argmax(factors.scores(0, factors.fitted(0, slice(None))), axis=1)
     assert np.mean(found[60:] == np.arange(60, 300)) > 0.5
     assert choice.n_held_out == 60
     assert choice.hubs in HUB_STRENGTHS
@@ -224,7 +306,7 @@ def test_an_infinite_ridge_is_the_cosine(rng):
     X, Y = shared_views(rng, n=10)
     prior = unit_rows(X), unit_rows(Y)
     sides = Sides((make_map(X), make_map(Y)), prior)
-    still = Chosen("displacement", "linear", np.inf, 1.0)
-    term = fit_term(still, sides, evidence_of([(0, 0), (1, 1)]))
-    assert_allclose(term.left(None, prior[0]) @ term.right(None, prior[1]).T,
-                    prior[0] @ prior[1].T)  # fmt: skip
+    fitting = Fitting(sides, evidence_of([(0, 0), (1, 1)]))
+    term = fit_term(Setting("displacement"), fitting)
+    found = term_scores(term, 0, Rows(X, prior[0]), Rows(Y, prior[1]))
+    assert_allclose(found, prior[0] @ prior[1].T)

@@ -1,19 +1,22 @@
 """Learning from judgements: one map per view, small cores, held-out choices."""
 
-from linkspread.learning.choice import Choice, Chosen, Sides, choose
+from linkspread.learning.choice import Choice, choose
 from linkspread.learning.evidence import Evidence, read_evidence
-from linkspread.learning.factors import ScoreFactors, fit_factors
+from linkspread.learning.factors import ScoreFactors, fit_factors, grow_factors
 from linkspread.learning.maps import ViewMap, make_map
+from linkspread.learning.terms import Rows, Setting, Sides
 
 __all__ = [
     "Choice",
-    "Chosen",
     "Evidence",
+    "Rows",
     "ScoreFactors",
+    "Setting",
     "Sides",
     "ViewMap",
     "choose",
     "fit_factors",
+    "grow_factors",
     "make_map",
     "read_evidence",
 ]

@@ -14,77 +14,44 @@ import numpy as np
 from scipy.optimize import minimize
 
 from linkspread.cores import hold_blas
-from linkspread.learning.cores import (
-    Decomposition,
-    Term,
-    decompose,
-    fit_displacement,
-    fit_grid,
-    fit_pairs,
-    fit_prior,
-)
 from linkspread.learning.evidence import Evidence
-from linkspread.learning.maps import ViewMap
+from linkspread.learning.terms import (
+    Fitting,
+    Rows,
+    Setting,
+    Sides,
+    Term,
+    fit_term,
+    score_pieces,
+)
 
-__all__ = ["Choice", "Chosen", "Sides", "choose", "fit_term", "hub_strengths"]
+__all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
 
 Array = np.ndarray
 
 # Ridges to choose from, in units of the mean squared length of the features.
-RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0)
-# Sums of kernels that suit each kind of term: a graph tells classes, not partners.
+RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+# Kernels of each kind of term; judged pairs are fitted by all kernels together.
 SUITED = {
     "displacement": ("linear", "linear + gaussian"),
     "grid": ("linear", "linear + gaussian", "gaussian"),
-    "pairs": ("linear + gaussian", "all", "graph"),
+    "classes of partners": ("graph",),
+    "pairs": ("linear",),
 }
-# Used where too little is known to choose.
-DEFAULT = ("linear + gaussian", 1.0)
+# Used where too little is known to choose: few judgements want a large ridge.
+DEFAULT_RIDGE, DEFAULT_HUBS = 10.0, 0.5
 N_FOLDS = 5
+# Residual of fits that are only compared.
+ROUGH = 1e-4
 # Fewer held-out pairs than this say nothing about what to choose.
 LEAST_PAIRS = 4
 # Held-out pairs and strangers of each view that are looked at: enough for a likelihood.
-MOST_HELD_OUT, N_STRANGERS = 200, 1000
+MOST_HELD_OUT, N_STRANGERS, FEW_STRANGERS = 200, 1000, 100
+# Judged pairs, and must-links alone, that choosing learns from; the fit has all.
+MOST_PAIRS, MOST_MUSTS = 3000, 600
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
 N_HUB_NEIGHBORS = 10
 HUB_STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
-DEFAULT_HUBS = 0.5
-# Judged pairs that choosing looks at; the fit has all.
-MOST_PAIRS = 1000
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Maps of two views, and their rows in a shared space if there is one.
-
-    Parameters
-    ----------
-    maps : tuple of two ViewMap
-    prior : tuple of two tables, default=None
-        Unit rows of both views, of one width.
-    """
-
-    maps: tuple[ViewMap, ViewMap]
-    prior: tuple[Any, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """One term with its kernels, its ridge and its weight.
-
-    Parameters
-    ----------
-    kind : {"prior", "displacement", "grid", "pairs"}
-    mixture : str
-        Sum of kernels, one of `maps.MIXTURES`.
-    ridge : float
-    weight : float
-    """
-
-    kind: str
-    mixture: str
-    ridge: float
-    weight: float
 
 
 @dataclass(frozen=True)
@@ -93,7 +60,7 @@ class Choice:
 
     Parameters
     ----------
-    terms : tuple of Chosen
+    terms : tuple of Setting
     hubs : float
         Strength of the hub correction.
     n_held_out : int
@@ -103,7 +70,7 @@ class Choice:
         "prior".
     """
 
-    terms: tuple[Chosen, ...]
+    terms: tuple[Setting, ...]
     hubs: float
     n_held_out: int
     quality: Mapping[str, float]
@@ -113,13 +80,18 @@ class Choice:
 class _Fold:
     """One fold: what is known in it, and the items that are asked for."""
 
-    known: Evidence
-    left: Array
-    right: Array
+    known: Fitting
+    left: Rows
+    right: Rows
     n_held: int
-    _decomposed: dict[str, tuple[Decomposition, Decomposition]] = field(
-        default_factory=dict
-    )
+    terms: dict[Setting, Term] = field(default_factory=dict)
+
+    def fit(self, setting: Setting) -> Term:
+        """Return a term fitted without what is held out, made once."""
+        key = replace(setting, weight=1.0)
+        if key not in self.terms:
+            self.terms[key] = fit_term(setting, self.known)
+        return self.terms[key]
 
 
 @dataclass
@@ -148,128 +120,202 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
     -------
     choice : Choice
     """
+    kinds = _kinds(sides, evidence)
+    if kinds == ["labels"]:
+        return Choice((Setting("labels"),), 0.0, 0, {})
     # Hundreds of small products: several threads would only wait for each other.
     with hold_blas(1):
-        return _choose(sides, evidence, seed)
+        folds = list(_make_folds(sides, evidence, seed))
+        n_held = sum(fold.n_held for fold in folds)
+        if n_held < LEAST_PAIRS:
+            return _default(sides, evidence)
+        if sides.prior is None:
+            return _choose(kinds, False, folds, n_held)
+        # Columns of one number may share nothing: then known partners are no likelier
+        # by the cosine than by chance, and likelier by what is learnt without it.
+        if not _tells((_PRIOR,), folds) and len(kinds) > 1:
+            without = [kind for kind in kinds if kind != "displacement"]
+            choice = _choose(without, False, folds, n_held)
+            if _tells(choice.terms, folds):
+                return choice
+        return _choose(kinds, True, folds, n_held)
 
 
-def _choose(sides: Sides, evidence: Evidence, seed: int) -> Choice:
-    """Choose the terms, their weights and the hub correction."""
-    folds = list(_make_folds(sides, evidence, seed))
-    n_held = sum(fold.n_held for fold in folds)
-    if n_held < LEAST_PAIRS:
-        return Choice(_default_terms(sides, evidence), DEFAULT_HUBS, 0, {})
-    found = [_best_setting(kind, sides, folds) for kind in _kinds(sides, evidence)]
-    weights = _stack([scores for _, scores in found], has_prior=sides.prior is not None)
+def _tells(terms: Sequence[Setting], folds: Sequence[_Fold]) -> bool:
+    """Tell whether held-out partners are clearly likelier than by chance."""
+    scores = _combined(terms, folds)
+    chance = _log_likelihoods(scores, 0.0)
+    return _exceeds(_log_likelihoods(scores, _best_scale(scores)), chance, errors=2.0)
+
+
+def _choose(
+    kinds: Sequence[str], has_prior: bool, folds: Sequence[_Fold], n_held: int
+) -> Choice:
+    """Choose a setting of each kind, then how much each counts.
+
+    There is something to start from: the cosine of a shared space, or the regression
+    on judged pairs by both kinds of kernels. Held-out partners must be likelier by two
+    standard errors before anything else is taken, because what else there is was
+    chosen on the same partners.
+    """
+    start = _start(kinds, has_prior, folds)
+    found = [_best_setting(kind, folds) for kind in kinds]
+    first = start[0].kind if start else None
+    aim = np.array([float(t.kind == first or not start) for t, _ in found])
+    if "displacement" in kinds:
+        aim = np.eye(len(kinds))[0]
+    weights = _stack([scores for _, scores in found], aim / aim.sum())
     terms = tuple(
         replace(term, weight=float(weight * term.weight))
         for (term, _), weight in zip(found, weights, strict=True)
         if weight > 0
     )
-    if sides.prior is not None and not _is_better(terms, sides, folds):
-        terms = (_PRIOR,)
-    together = _combined(terms, sides, folds)
-    hubs = _choose_hubs(together)
+    if start and not (terms and _is_better(terms, start, folds)):
+        terms = start
+    together = _combined(terms, folds)
+    hubs = _choose_hubs(together, DEFAULT_HUBS if has_prior else 0.0)
     quality = {"model": _reciprocal_rank([_without_hubs(s, hubs) for s in together])}
-    if sides.prior is not None:
-        quality["prior"] = _reciprocal_rank(_term_scores(_PRIOR, sides, folds))
+    if has_prior:
+        quality["prior"] = _reciprocal_rank(_setting_scores(_PRIOR, folds))
     return Choice(terms, hubs, n_held, quality)
 
 
-def _is_better(terms: Sequence[Chosen], sides: Sides, folds: Sequence[_Fold]) -> bool:
-    """Tell whether held-out partners are likelier by the terms than by the cosine.
-
-    By two standard errors: the terms were chosen on the same partners.
-    """
-    parts = [_combined(own, sides, folds) for own in (terms, (_PRIOR,))]
-    ours, prior = (_log_likelihoods(own, _best_scale(own)) for own in parts)
-    gain = ours - prior
-    return bool(gain.sum() > 2 * gain.std() * np.sqrt(len(gain)))
+_PRIOR = Setting("prior")
 
 
-_PRIOR = Chosen("prior", "linear", np.inf, 1.0)
+def _start(
+    kinds: Sequence[str], has_prior: bool, folds: Sequence[_Fold]
+) -> tuple[Setting, ...]:
+    """Return what stands until something is clearly better."""
+    if has_prior:
+        return (_PRIOR,)
+    if "labels" in kinds or "pairs" not in kinds:
+        return ()
+    return (_best_setting("pairs", folds)[0],)
+
+
+def _is_better(
+    terms: Sequence[Setting], others: Sequence[Setting], folds: Sequence[_Fold]
+) -> bool:
+    """Tell whether held-out partners are clearly likelier by some terms."""
+    parts = [_combined(own, folds) for own in (terms, others)]
+    ours, theirs = (_log_likelihoods(own, _best_scale(own)) for own in parts)
+    return _exceeds(ours, theirs, errors=2.0)
+
+
+def _exceeds(ours: Array, theirs: Array, *, errors: float) -> bool:
+    """Tell whether likelihoods are larger by so many standard errors."""
+    gain = ours - theirs
+    # Few pairs do not tell their own spread: as for Student's distribution.
+    spread = gain.std(ddof=1) * (1 + 2 / len(gain))
+    return bool(gain.sum() > errors * spread * np.sqrt(len(gain)))
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A setting, its scores in every fold, and how likely it makes the partners."""
+
+    setting: Setting
+    scores: list[_Scores]
+    scale: float
+    likelihoods: Array
+
+
+def _tried(setting: Setting, folds: Sequence[_Fold]) -> _Tried:
+    """Return how a setting does on what is held out."""
+    scores = _setting_scores(setting, folds)
+    scale = _best_scale(scores)
+    return _Tried(setting, scores, scale, _log_likelihoods(scores, scale))
 
 
 def _kinds(sides: Sides, evidence: Evidence) -> list[str]:
     """Return the kinds of term that the judgements allow."""
-    kinds = ["displacement", "grid"] if sides.prior is not None else ["grid"]
-    return [*kinds, "pairs"] if len(evidence.cannot[0]) else kinds
+    kinds = ["labels"] if evidence.labels is not None else []
+    has_graph = all(own.has("graph") for own in sides.maps)
+    if sides.prior is not None:
+        kinds.insert(0, "displacement")
+    is_mixed = len(evidence.cannot[0]) or evidence.labels is not None
+    if len(evidence.must[0]) > 1 and (evidence.are_partners() or not is_mixed):
+        kinds += ["grid", "classes of partners"] if has_graph else ["grid"]
+    if len(evidence.cannot[0]):
+        kinds.append("pairs")
+    return kinds
 
 
-def _default_terms(sides: Sides, evidence: Evidence) -> tuple[Chosen, ...]:
+def _default(sides: Sides, evidence: Evidence) -> Choice:
     """Return what is taken where too little is known to choose."""
     if sides.prior is not None:
-        return (_PRIOR,)
-    kind = "grid" if len(evidence.must[0]) > 1 else "pairs"
-    return (Chosen(kind, *DEFAULT, 1.0),)
-
-
-def fit_term(
-    term: Chosen,
-    sides: Sides,
-    evidence: Evidence,
-    decomposed: dict[str, tuple[Decomposition, Decomposition]] | None = None,
-) -> Term:
-    """Fit one term to what is known."""
-    if term.kind == "prior" or (term.kind == "displacement" and np.isinf(term.ridge)):
-        return fit_prior()
-    left, right = (m.features(term.mixture) for m in sides.maps)
-    if term.kind == "pairs":
-        i, j, z, weights = evidence.judged()
-        return fit_pairs(left[i], right[j], z, weights, term.ridge)
-    i, j, _ = evidence.must
-    if len(i) < 2:
-        # Too few are left to describe anything by: live links can be taken back.
-        return fit_term(_fallback(term, sides), sides, evidence)
-    kept = {} if decomposed is None else decomposed
-    if term.mixture not in kept:
-        kept[term.mixture] = decompose(left[i]), decompose(right[j])
-    both = kept[term.mixture]
-    if term.kind == "grid":
-        return fit_grid(*both, term.ridge)
-    assert sides.prior is not None
-    known = sides.prior[0][i], sides.prior[1][j]
-    return fit_displacement(*both, known, term.ridge)
-
-
-def _fallback(term: Chosen, sides: Sides) -> Chosen:
-    """Return what stands for a term that needs more pairs than there are."""
-    kind = "pairs" if sides.prior is None else "prior"
-    return replace(term, kind=kind)
+        return Choice((_PRIOR,), DEFAULT_HUBS, 0, {})
+    terms = [Setting("labels")] if evidence.labels is not None else []
+    if evidence.n_pairs:
+        kind = (
+            "pairs" if len(evidence.cannot[0]) or len(evidence.must[0]) < 2 else "grid"
+        )
+        terms.append(Setting(kind, "linear + gaussian", DEFAULT_RIDGE))
+    return Choice(tuple(terms), 0.0, 0, {})
 
 
 def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
     """Yield folds of items: nothing that is known in one touches what it holds out."""
     rng = np.random.default_rng(seed)
     sizes = [m.n_items for m in sides.maps]
-    n_folds = min(N_FOLDS, len(evidence.must[0]))
+    partners = evidence.must[:2]
+    if evidence.labels is not None and len(partners[0]) < LEAST_PAIRS:
+        partners = _same_class(evidence.labels, rng)
+    n_folds = min(N_FOLDS, len(partners[0]))
     if n_folds < 2:
         return
-    fold_of = _fold_items(evidence, sizes, n_folds, rng)
+    fold_of = _fold_items(partners, sizes, n_folds, rng)
+    n_most = MOST_PAIRS if len(evidence.cannot[0]) else MOST_MUSTS
     for k in range(n_folds):
         held, known = evidence.split(*(own == k for own in fold_of))
-        i, j, _ = held.must
-        if not len(i) or len(known.must[0]) < 2:
+        i, j = partners
+        inside = (fold_of[0][i] == k) & (fold_of[1][j] == k)
+        i, j = i[inside], j[inside]
+        if not len(i) or (len(known.must[0]) < 2 and known.labels is None):
             continue
         chosen = rng.permutation(len(i))[: max(1, MOST_HELD_OUT // n_folds)]
         i, j = i[chosen], j[chosen]
         strangers = [
-            rng.choice(size, min(size, N_STRANGERS), replace=False) for size in sizes
+            rng.permutation(_unjudged(size, own))[:N_STRANGERS]
+            for size, own in zip(sizes, known.judged_items(), strict=True)
         ]
         # Pairs that were judged apart are the strangers that look most alike.
         hard = held.cannot
         left = np.concatenate([i, np.setdiff1d([*strangers[0], *hard[0]], i)])
         right = np.concatenate([j, np.setdiff1d([*strangers[1], *hard[1]], j)])
-        known = known.sample(MOST_PAIRS, rng)
-        yield _Fold(known, left.astype(np.intp), right.astype(np.intp), len(i))
+        yield _Fold(
+            Fitting(sides, known.sample(n_most, rng), tol=ROUGH),
+            sides.rows(0, left.astype(np.intp)),
+            sides.rows(1, right.astype(np.intp)),
+            len(i),
+        )
+
+
+def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
+    """Return random pairs of labelled items of one class, each item at most once."""
+    left, right = [], []
+    sides = [[own[:, [c]].nonzero()[0] for c in range(own.shape[1])] for own in labels]
+    for one, other in zip(*sides, strict=True):
+        n = min(len(one), len(other))
+        left.append(rng.permutation(one)[:n])
+        right.append(rng.permutation(other)[:n])
+    i, first = np.unique(np.concatenate(left), return_index=True)
+    return i, np.concatenate(right)[first]
+
+
+def _unjudged(n_items: int, judged: Array) -> Array:
+    """Return the items that nobody judged, or all where these are few."""
+    unjudged = np.setdiff1d(np.arange(n_items), judged)
+    return unjudged if len(unjudged) >= FEW_STRANGERS else np.arange(n_items)
 
 
 def _fold_items(
-    evidence: Evidence, sizes: Sequence[int], n_folds: int, rng: np.random.Generator
+    partners: Any, sizes: Sequence[int], n_folds: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return the fold of each item; partners are in the same fold where they can be."""
     left, right = (rng.integers(n_folds, size=size) for size in sizes)
-    i, j, _ = evidence.must
+    i, j = partners
     order = rng.permutation(len(i))
     i, j = i[order], j[order]
     _, first = np.unique(i, return_index=True)
@@ -279,68 +325,87 @@ def _fold_items(
     return left, right
 
 
-def _best_setting(
-    kind: str, sides: Sides, folds: Sequence[_Fold]
-) -> tuple[Chosen, list[_Scores]]:
+def _best_setting(kind: str, folds: Sequence[_Fold]) -> tuple[Setting, list[_Scores]]:
     """Return the setting of a kind whose held-out likelihood is largest.
 
     Towards the prior the strongest ridge within one standard error is taken.
     """
-    settings = [Chosen(kind, m, r, 1.0) for m in SUITED[kind] for r in RIDGES]
+    tried = [_tried(setting, folds) for setting in _settings(kind)]
+    best = max(tried, key=lambda entry: entry.likelihoods.sum())
+    if kind == "pairs":
+        usual = _tried(Setting("pairs", ridge=DEFAULT_RIDGE), folds)
+        if not _exceeds(best.likelihoods, usual.likelihoods, errors=1.0):
+            best = usual
     if kind == "displacement":
-        settings.append(Chosen(kind, "linear", np.inf, 1.0))
-    tried = []
-    for setting in settings:
-        scores = _term_scores(setting, sides, folds)
-        scale = _best_scale(scores)
-        tried.append((setting, scores, scale, _log_likelihoods(scores, scale)))
-    best = max(tried, key=lambda entry: entry[3].sum())
-    if kind == "displacement":
-        for entry in sorted(tried, key=lambda entry: -entry[0].ridge):
-            loss = best[3] - entry[3]
-            error = loss.std() * np.sqrt(len(loss))
-            if loss.sum() <= error:
+        for entry in sorted(tried, key=lambda entry: -entry.setting.ridge):
+            if not _exceeds(best.likelihoods, entry.likelihoods, errors=1.0):
                 best = entry
                 break
-    setting, scores, scale, _ = best
-    return replace(setting, weight=scale), scores
+    return replace(best.setting, weight=best.scale), best.scores
 
 
-def _term_scores(
-    setting: Chosen, sides: Sides, folds: Sequence[_Fold], *, whole: bool = False
+def _settings(kind: str) -> list[Setting]:
+    """Return the settings of a kind to choose from."""
+    if kind == "labels":
+        return [Setting(kind)]
+    own = "grid" if kind == "classes of partners" else kind
+    ridges = RIDGES if own != "pairs" else RIDGES[1::2]
+    settings = [Setting(own, m, r) for m in SUITED[kind] for r in ridges]
+    if kind == "displacement":
+        settings.append(Setting(kind))
+    return settings
+
+
+def _setting_scores(
+    setting: Setting, folds: Sequence[_Fold], *, whole: bool = False
 ) -> list[_Scores]:
     """Return the scores of a setting in every fold, fitted without what is held out."""
     found = []
     for fold in folds:
-        term = fit_term(setting, sides, fold.known, fold._decomposed)
-        L = term.left(*_rows(sides, 0, fold.left, setting.mixture))
-        R = term.right(*_rows(sides, 1, fold.right, setting.mixture))
-        n = fold.n_held
-        S = _product(L, R) if whole else None
-        found.append(_Scores(_product(L[:n], R), _product(R[:n], L), S))
+        term, n = fold.fit(setting), fold.n_held
+        if whole:
+            S = term_scores(term, 0, fold.left, fold.right)
+            found.append(_Scores(S[:n], S[:, :n].T, S))
+        else:
+            there = term_scores(term, 0, fold.left[:n], fold.right)
+            back = term_scores(term, 1, fold.right[:n], fold.left)
+            found.append(_Scores(there, back))
     return found
 
 
-def _rows(sides: Sides, side: int, items: Array, mixture: str) -> tuple[Array, Any]:
-    """Return features and prior rows of some items."""
-    prior = None if sides.prior is None else sides.prior[side][items]
-    return sides.maps[side].features(mixture)[items], prior
+def term_scores(term: Term, side: int, queries: Rows, targets: Rows) -> Array:
+    """Return the scores of queries of one side with targets of the other.
 
+    Parameters
+    ----------
+    term : Term
+    side : {0, 1}
+        Of the queries.
+    queries, targets : Rows
 
-def _product(L: Any, R: Any) -> Array:
-    S = L @ R.T
-    return S.toarray() if hasattr(S, "toarray") else S
+    Returns
+    -------
+    scores : ndarray of shape (n_queries, n_targets)
+    """
+    classes = getattr(term, "classes", None)
+    if classes is not None:
+        targets = replace(targets, classes=classes(1 - side, targets))
+    return score_pieces(
+        term.pieces(side, queries), targets, term.scale(1 - side, targets)
+    )
 
 
 def _log_likelihoods(scores: Sequence[_Scores], scale: float) -> Array:
-    """Return the log-likelihood of each held-out partner, both directions."""
+    """Return the log-likelihood of each held-out pair, both directions together."""
     found = []
     for fold in scores:
+        own = 0.0
         for S in (fold.there, fold.back):
             logits = scale * S
             top = logits.max(axis=1, keepdims=True)
             total = np.log(np.exp(logits - top).sum(axis=1)) + top[:, 0]
-            found.append(np.diagonal(logits) - total)
+            own = own + np.diagonal(logits) - total
+        found.append(own)
     return np.concatenate(found)
 
 
@@ -358,43 +423,53 @@ def _best_scale(scores: Sequence[_Scores]) -> float:
                 slope += float(np.sum(np.diagonal(S) - mean))
                 curvature += float(np.sum(p * S**2) - np.sum(mean**2))
         step = slope / max(curvature, 1e-12 / scale**2)
+        before = scale
         scale = float(np.clip(scale + step, scale / 3, scale * 3))
         scale = min(max(scale, 1e-3 / spread), 1e3 / spread)
+        if abs(scale - before) <= 1e-3 * before:
+            break
     return scale
 
 
-def _stack(terms: Sequence[Sequence[_Scores]], *, has_prior: bool) -> Array:
+def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
     """Return the weight of each term, in units of its own best scale.
 
-    Drawn to the first term alone where there is a prior, to equal shares otherwise,
-    with the strength of one held-out judgement.
+    Drawn to an aim with the strength of one held-out judgement.
     """
     scales = np.array([_best_scale(scores) for scores in terms])
     n = len(terms)
-    aim = np.eye(n)[0] if has_prior else np.full(n, 1 / n)
     if n == 1:
         return aim
+    parts = [
+        np.stack(
+            [s * getattr(own[k], way) for s, own in zip(scales, terms, strict=True)]
+        )
+        for k in range(len(terms[0]))
+        for way in ("there", "back")
+    ]
 
-    def loss(weights: Array) -> float:
-        joined = [
-            _Scores(*(sum(w * s * getattr(own[k], part)
-                          for w, s, own in zip(weights, scales, terms, strict=True))
-                      for part in ("there", "back")))
-            for k in range(len(terms[0]))
-        ]  # fmt: skip
-        penalty = 0.5 * np.sum((weights - aim) ** 2)
-        return float(penalty - _log_likelihoods(joined, 1.0).sum())
+    def loss(weights: Array) -> tuple[float, Array]:
+        away = weights - aim
+        value, slope = 0.5 * float(away @ away), away.copy()
+        for part in parts:
+            logits = np.tensordot(weights, part, 1)
+            logits -= logits.max(axis=1, keepdims=True)
+            p = np.exp(logits)
+            total = p.sum(axis=1)
+            value -= float(np.sum(np.diagonal(logits) - np.log(total)))
+            p /= total[:, None]
+            slope += np.einsum("nm,qnm->q", p, part, optimize=True)
+            slope -= np.einsum("qnn->q", part[:, :, : part.shape[1]])
+        return value, slope
 
-    found = minimize(loss, aim, method="L-BFGS-B", bounds=[(0, None)] * n,
-                     options={"maxiter": 30})  # fmt: skip
+    found = minimize(loss, aim, jac=True, method="L-BFGS-B", bounds=[(0, None)] * n,
+                     options={"maxiter": 50})  # fmt: skip
     return np.where(found.x > 1e-3, found.x, 0.0)
 
 
-def _combined(
-    terms: Sequence[Chosen], sides: Sides, folds: Sequence[_Fold]
-) -> list[_Scores]:
+def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]:
     """Return the weighted sum of all terms in every fold, between all candidates."""
-    parts = [_term_scores(term, sides, folds, whole=True) for term in terms]
+    parts = [_setting_scores(term, folds, whole=True) for term in terms]
     together = []
     for own in zip(*parts, strict=True):
         S = sum(t.weight * p.all for t, p in zip(terms, own, strict=True))
@@ -421,14 +496,15 @@ def _without_hubs(scores: _Scores, strength: float) -> _Scores:
     return _Scores(S[:n] - cols, S[:, :n].T - rows, S)
 
 
-def _choose_hubs(scores: Sequence[_Scores]) -> float:
-    """Return the strength of the hub correction with the largest likelihood."""
+def _choose_hubs(scores: Sequence[_Scores], usual: float) -> float:
+    """Return the usual strength of the hub correction, or a clearly better one."""
     likelihoods = {}
     for strength in HUB_STRENGTHS:
         corrected = [_without_hubs(own, strength) for own in scores]
-        scale = _best_scale(corrected)
-        likelihoods[strength] = float(_log_likelihoods(corrected, scale).sum())
-    return max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength])
+        likelihoods[strength] = _log_likelihoods(corrected, _best_scale(corrected))
+    best = max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength].sum())
+    is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=1.0)
+    return best if is_better else usual
 
 
 def _reciprocal_rank(scores: Sequence[_Scores]) -> float:

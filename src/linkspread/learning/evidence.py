@@ -1,8 +1,10 @@
 """Evidence: what links say of the items of two views, as plain arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from linkspread.links import Links
 
@@ -11,41 +13,73 @@ __all__ = ["Evidence", "read_evidence"]
 Array = np.ndarray
 Judged = tuple[Array, Array, Array]
 
+# Share of items with several must-links above which these are of classes.
+SEVERAL = 0.1
+
 
 @dataclass(frozen=True)
 class Evidence:
-    """Judged pairs of two views.
+    """Judged pairs of two views, and the labels that both have.
 
     Parameters
     ----------
     must, cannot : tuple of (rows, cols, weights)
-        Positions of the items of each pair, and positive weights.
+        Positions of the items of each pair, and positive weights. Within one view
+        every pair stands in both orders.
+    labels : tuple of two csr_array of shape (n_items, n_classes), default=None
+        Memberships of both views, which sum to 1 where an item has any.
     """
 
     must: Judged
     cannot: Judged
+    labels: tuple[Any, Any] | None = None
 
-    def judged(self) -> tuple[Array, Array, Array, Array]:
-        """Return all pairs with centred verdicts and balanced weights.
+    @property
+    def n_pairs(self) -> int:
+        """Judged pairs of both kinds."""
+        return len(self.must[0]) + len(self.cannot[0])
 
-        Must- and cannot-links have the same total weight, whatever their numbers.
+    def judged_items(self) -> tuple[Array, Array]:
+        """Return the items of either view that any pair judges.
 
         Returns
         -------
-        rows, cols, verdicts, weights : ndarray of shape (n_pairs,)
+        left, right : ndarray of int
+        """
+        left, right = (
+            np.union1d(self.must[side], self.cannot[side]).astype(np.intp)
+            for side in (0, 1)
+        )
+        return left, right
+
+    def are_partners(self) -> bool:
+        """Tell whether must-links are of partners: hardly an item has several.
+
+        Returns
+        -------
+        are_partners : bool
+        """
+        counts = [np.unique(own, return_counts=True)[1] for own in self.must[:2]]
+        return all(np.mean(own > 1) <= SEVERAL for own in counts)
+
+    def targets(self) -> tuple[Array, Array, Array, Array]:
+        """Return all pairs with what they are fitted to, and their weights.
+
+        Targets are 1 and 0 less their mean, so that pairs nobody judged, of which a
+        fit says 0, lie between must and cannot as chance would have it. Of pairs of
+        one kind only they are 1, or -1.
+
+        Returns
+        -------
+        rows, cols, targets, weights : ndarray of shape (n_pairs,)
         """
         parts = (self.must, self.cannot)
         i, j, weights = (np.concatenate(own) for own in zip(*parts, strict=True))
-        z = np.repeat([1.0, -1.0], [len(own[0]) for own in parts])
-        for sign in (1.0, -1.0):
-            own = z == sign
-            if own.any():
-                weights = np.where(
-                    own, weights / weights[own].sum() * len(z) / 2, weights
-                )
-        # Pairs of one kind only would all be 0 if they were centred.
-        is_mixed = len(self.must[0]) and len(self.cannot[0])
-        return i, j, z - np.average(z, weights=weights) if is_mixed else z, weights
+        is_must = np.repeat([True, False], [len(own[0]) for own in parts])
+        share = weights[is_must].sum() / weights.sum()
+        if 0 < share < 1:
+            return i, j, np.where(is_must, 1 - share, -share), weights
+        return i, j, np.where(is_must, 1.0, -1.0), weights
 
     def sample(self, n_most: int, rng: np.random.Generator) -> "Evidence":
         """Return at most so many pairs, as many of both kinds where there are.
@@ -65,7 +99,11 @@ class Evidence:
             kept = np.sort(rng.permutation(len(judged[0]))[:most])
             return judged[0][kept], judged[1][kept], judged[2][kept]
 
-        return Evidence(some(self.must, n_must), some(self.cannot, n_most - n_must))
+        return replace(
+            self,
+            must=some(self.must, n_must),
+            cannot=some(self.cannot, n_most - n_must),
+        )
 
     def split(self, left: Array, right: Array) -> tuple["Evidence", "Evidence"]:
         """Return what is within some items of both views, and what touches none.
@@ -78,18 +116,25 @@ class Evidence:
         Returns
         -------
         within, apart : Evidence
-            Pairs with one item in a mask are in neither.
+            Pairs with one item in a mask are in neither; labels of items in a mask
+            are in neither too.
         """
         within, apart = [], []
         for i, j, weights in (self.must, self.cannot):
             inside, outside = left[i] & right[j], ~left[i] & ~right[j]
             within.append((i[inside], j[inside], weights[inside]))
             apart.append((i[outside], j[outside], weights[outside]))
-        return Evidence(*within), Evidence(*apart)
+        labels = None
+        if self.labels is not None:
+            labels = (
+                _without(self.labels[0], left),
+                _without(self.labels[1], right),
+            )
+        return Evidence(within[0], within[1]), Evidence(apart[0], apart[1], labels)
 
 
 def read_evidence(links: Links, source: str, target: str) -> Evidence:
-    """Return the judged pairs of two views.
+    """Return what links say of two views, or of one where both are the same.
 
     Parameters
     ----------
@@ -112,7 +157,32 @@ def read_evidence(links: Links, source: str, target: str) -> Evidence:
     """
     table = links.judged(source, target).tocoo()
     must, cannot = table.data > 0, table.data < 0
+    labels = None
+    one = links.memberships(source, shared_with=target)
+    other = links.memberships(target, shared_with=source)
+    if one is not None and other is not None:
+        shares = _shares(one), _shares(other)
+        if all(own.nnz for own in shares):
+            labels = shares
     return Evidence(
         (table.row[must], table.col[must], table.data[must]),
         (table.row[cannot], table.col[cannot], -table.data[cannot]),
+        labels,
     )
+
+
+def _shares(memberships: Any) -> sp.csr_array:
+    """Return memberships that sum to 1 where an item has any."""
+    table = sp.csr_array(memberships)
+    total = np.asarray(table.sum(axis=1)).ravel()
+    scale = sp.diags_array(1 / np.where(total > 0, total, 1))
+    shares = sp.csr_array(scale @ table)
+    shares.eliminate_zeros()
+    return shares
+
+
+def _without(labels: sp.csr_array, hidden: Array) -> sp.csr_array:
+    """Return labels without those of some items."""
+    kept = sp.csr_array(sp.diags_array((~hidden).astype(float)) @ labels)
+    kept.eliminate_zeros()
+    return kept

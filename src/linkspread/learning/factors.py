@@ -1,81 +1,196 @@
-"""The scores of two views as inner products, hub correction included."""
+"""The scores of two views: fixed columns of items, coefficients of queries."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
-from linkspread.learning.choice import Choice, Sides, fit_term, hub_strengths
-from linkspread.learning.cores import Term
+from linkspread.learning.choice import Choice, hub_strengths
 from linkspread.learning.evidence import Evidence
+from linkspread.learning.terms import Fitting, Rows, Sides, Term, fit_term
 
-__all__ = ["ScoreFactors", "fit_factors"]
+__all__ = ["ScoreFactors", "fit_factors", "grow_factors"]
 
 Array = np.ndarray
 
 # Items of the other view by which the hub strength of an item is measured.
-N_REFERENCES = 2000
-# Items whose vectors and hub strengths are computed at once.
+N_REFERENCES = 1000
+# Items whose scales and hub strengths are computed at once.
 TILE = 4096
+# Directions of exported vectors below this share of the largest are left out.
+ROUNDING = 1e-12
 SEED = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreFactors:
-    """Vectors of the items of two views whose inner products are the scores.
+    """What the scores of two views are computed from.
+
+    ``s(x, y) = sum_t w_t a_t(x) . c(y) r_t(y) + b(y)``: coefficients a of the query,
+    columns c, scales r and a bias b of the target. Judgements change a only.
 
     Parameters
     ----------
-    left, right : ndarray of float32 of shape (n_items, r)
-        The last two columns hold the hub correction.
     sides : Sides
-    terms : tuple of (Term, str, float)
-        Each with the name of its kernels and its weight.
-    references : tuple of two ndarrays
-        Vectors of both views by which hub strengths are measured.
-    strengths : tuple of two ndarrays
-        Hub strength of every item of both views.
-    hubs : float
-        Strength of the hub correction.
+    terms : tuple of (Term, float)
+        Each with its weight.
+    scales : tuple of two tuples of (ndarray of shape (n_items,) or None)
+        Of every term, for the items of either side as targets.
+    bias : tuple of two ndarrays of shape (n_items,)
+        Hub correction of the items of either side as targets.
+    classes : tuple of two (ndarray of shape (n_items, n_classes) or None)
+        Probabilities of the classes where there are labels.
     """
 
-    left: Array
-    right: Array
     sides: Sides
-    terms: tuple[tuple[Term, str, float], ...]
-    references: tuple[Array, Array]
-    strengths: tuple[Array, Array]
-    hubs: float
+    terms: tuple[tuple[Term, float], ...]
+    scales: tuple[tuple[Array | None, ...], tuple[Array | None, ...]]
+    bias: tuple[Array, Array]
+    classes: tuple[Array | None, Array | None]
 
-    def vectors_of_new(self, rows: Any, prior: Any, side: int) -> Array:
-        """Return the vectors of new items.
+    @property
+    def dtype(self) -> Any:
+        """Of the scores."""
+        return np.dtype(np.float32)
+
+    def fitted(self, side: int, items: Any) -> Rows:
+        """Return what is known of fitted items.
 
         Parameters
         ----------
-        rows : table of shape (n_rows, n_features)
-        prior : table of shape (n_rows, n_shared) or None
-            Their unit rows in the shared space, where there is one.
-        side : int
-            0 for the left view, 1 for the right.
+        side : {0, 1}
+        items : slice or ndarray of int
 
         Returns
         -------
-        vectors : ndarray of shape (n_rows, r)
+        rows : Rows
         """
-        features = {
-            mixture: self.sides.maps[side].transform(rows, mixture)
-            for mixture in {mixture for _, mixture, _ in self.terms}
-        }
-        own = _joined_vectors(self.terms, features, prior, side)
-        # Strengths of fitted items were measured by these same references.
-        strengths = _strengths(own, self.references[1 - side], self.n_items[1 - side])
-        return _with_hubs(own, strengths, self.hubs, side)
+        own = self.classes[side]
+        classes = None if own is None else own[items]
+        return replace(self.sides.rows(side, items), classes=classes)
 
-    @property
-    def n_items(self) -> tuple[int, int]:
-        """Items of both views."""
-        return len(self.left), len(self.right)
+    def scores(self, side: int, rows: Rows, targets: Any = slice(None)) -> Array:
+        """Return the scores of queries of one side with items of the other.
+
+        Parameters
+        ----------
+        side : {0, 1}
+            Of the queries.
+        rows : Rows
+        targets : slice or ndarray of int, default=slice(None, None, None)
+
+        Returns
+        -------
+        scores : ndarray of float32 of shape (n_queries, n_targets)
+        """
+        found = self.fitted(1 - side, targets)
+        total = np.tile(self.bias[1 - side][targets], (rows.values.shape[0], 1))
+        for space, scale, coefficients, constant in self._parts(side, rows):
+            T = getattr(found, space)
+            S = coefficients @ T.T
+            S = S.toarray() if sp.issparse(S) else S
+            if constant is not None:
+                S += constant[:, None]
+            if scale is not None:
+                S *= scale[targets]
+            total += S
+        return total
+
+    def _parts(
+        self, side: int, rows: Rows
+    ) -> Iterator[tuple[str, Array | None, Any, Array | None]]:
+        """Yield coefficients of queries over whole spaces, few of them.
+
+        What has no scale of its own is added up first, so that the columns of the
+        targets are read once.
+        """
+        plain: dict[str, list[Any]] = {}
+        for (term, weight), scale in zip(
+            self.terms, self.scales[1 - side], strict=True
+        ):
+            own: dict[str, list[Any]] = {}
+            for piece in term.pieces(side, rows):
+                place = own if piece.scaled and scale is not None else plain
+                coefficients = piece.coefficients * weight
+                if piece.space == "values":
+                    width = self.sides.maps[1 - side].values.shape[1]
+                    whole = np.zeros((rows.values.shape[0], width), dtype=np.float32)
+                    whole[:, piece.columns] = coefficients
+                    coefficients = whole
+                sums = place.setdefault(piece.space, [None, None])
+                sums[0] = coefficients if sums[0] is None else sums[0] + coefficients
+                if not np.isscalar(piece.constant):
+                    constant = (piece.constant * weight).astype(np.float32)
+                    sums[1] = constant if sums[1] is None else sums[1] + constant
+            yield from ((s, scale, _single(c), k) for s, (c, k) in own.items())
+        yield from ((s, None, _single(c), k) for s, (c, k) in plain.items())
+
+    def vectors(self, side: int) -> tuple[Array, Array, Array]:
+        """Return vectors of all items whose inner products are the scores.
+
+        Parameters
+        ----------
+        side : {0, 1}
+            Of the items that search.
+
+        Returns
+        -------
+        searching, found : ndarray of float32 of shape (n_items, r)
+            In the directions that any query has, to rounding.
+        turn : ndarray of shape (n_coefficients, r)
+            What makes such vectors of `query_vectors`.
+        """
+        n_queries = self.sides.maps[side].n_items
+        gram: Any = 0.0
+        for some in _tiles(n_queries):
+            A = self.query_vectors(side, self.fitted(side, some)).astype(np.float64)
+            gram = gram + A.T @ A
+        values, Q = eigh(gram)
+        Q = Q[:, values > ROUNDING * values[-1]].astype(np.float32)
+        searching = [
+            self.query_vectors(side, self.fitted(side, some)) @ Q
+            for some in _tiles(n_queries)
+        ]
+        found = [
+            self._found_vectors(1 - side, some) @ Q
+            for some in _tiles(self.sides.maps[1 - side].n_items)
+        ]
+        return np.vstack(searching), np.vstack(found), Q
+
+    def query_vectors(self, side: int, rows: Rows) -> Array:
+        """Return all coefficients of queries, and a 1 for the bias.
+
+        Parameters
+        ----------
+        side : {0, 1}
+        rows : Rows
+
+        Returns
+        -------
+        vectors : ndarray of float32 of shape (n_queries, n_coefficients)
+        """
+        n = rows.values.shape[0]
+        parts = []
+        for _, _, coefficients, constant in self._parts(side, rows):
+            parts.append(_dense(coefficients))
+            none = np.zeros(n, dtype=np.float32)
+            parts.append((none if constant is None else constant)[:, None])
+        return np.hstack([*parts, np.ones((n, 1), dtype=np.float32)])
+
+    def _found_vectors(self, side: int, some: slice) -> Array:
+        """Return the columns of targets beside those of `query_vectors`."""
+        targets = self.fitted(side, some)
+        n = targets.values.shape[0]
+        parts = []
+        asked = self.fitted(1 - side, slice(0, 1))
+        for space, scale, _, _ in self._parts(1 - side, asked):
+            own = np.hstack([_dense(getattr(targets, space)), np.ones((n, 1))])
+            parts.append(own if scale is None else own * scale[some][:, None])
+        own_bias = self.bias[side][some][:, None]
+        return np.hstack([*parts, own_bias]).astype(np.float32)
 
 
 def fit_factors(
@@ -85,7 +200,7 @@ def fit_factors(
     *,
     before: ScoreFactors | None = None,
 ) -> ScoreFactors:
-    """Fit the chosen terms to all that is known, and make the vectors of all items.
+    """Fit the chosen terms to all that is known.
 
     Parameters
     ----------
@@ -93,82 +208,128 @@ def fit_factors(
     evidence : Evidence
     choice : Choice
     before : ScoreFactors, default=None
-        Of fewer or more judgements: its hub strengths, which are costly and change
-        little, are kept.
+        With the same maps and choice, of fewer or more judgements: what its items are
+        as targets is kept, so that nothing of the size of a view is computed.
 
     Returns
     -------
     factors : ScoreFactors
     """
-    terms = tuple(
-        (fit_term(chosen, sides, evidence), chosen.mixture, chosen.weight)
-        for chosen in choice.terms
-    )
-    sizes = [m.n_items for m in sides.maps]
-    vectors = []
-    for side, size in enumerate(sizes):
-        prior = None if sides.prior is None else sides.prior[side]
-        parts = []
-        for start in range(0, size, TILE):
-            some = slice(start, start + TILE)
-            features = {
-                mixture: sides.maps[side].features(mixture)[some]
-                for _, mixture, _ in terms
-            }
-            rows = None if prior is None else prior[some]
-            parts.append(_joined_vectors(terms, features, rows, side))
-        vectors.append(np.vstack(parts))
-    if before is None:
-        rng = np.random.default_rng(SEED)
-        left, right = (
-            own[np.sort(rng.permutation(len(own))[:N_REFERENCES])] for own in vectors
-        )
-        references = left, right
-        strengths = (
-            _strengths(vectors[0], right, sizes[1]),
-            _strengths(vectors[1], left, sizes[0]),
-        )
-    else:
-        references, strengths = before.references, before.strengths
-    return ScoreFactors(
-        _with_hubs(vectors[0], strengths[0], choice.hubs, 0),
-        _with_hubs(vectors[1], strengths[1], choice.hubs, 1),
+    fitting = Fitting(sides, evidence)
+    if before is not None and evidence.labels is not None:
+        fitting.keep_labels([term for term, _ in before.terms])
+    terms = tuple((fit_term(s, fitting), s.weight) for s in choice.terms)
+    if before is not None:
+        return replace(before, terms=terms)
+    bare = ScoreFactors(
         sides,
         terms,
-        references,
-        strengths,
-        choice.hubs,
+        (_scales(terms, sides, 0), _scales(terms, sides, 1)),
+        (_zeros(sides, 0), _zeros(sides, 1)),
+        (_classes(terms, sides, 0), _classes(terms, sides, 1)),
     )
+    if choice.hubs == 0:
+        return bare
+    return replace(bare, bias=(_hubs(bare, 0, choice), _hubs(bare, 1, choice)))
 
 
-def _joined_vectors(
-    terms: tuple[tuple[Term, str, float], ...],
-    features: dict[str, Array],
-    prior: Any,
-    side: int,
+def grow_factors(factors: ScoreFactors, sides: Sides, choice: Choice) -> ScoreFactors:
+    """Return factors for maps with more items; those of the others stay.
+
+    Parameters
+    ----------
+    factors : ScoreFactors
+    sides : Sides
+        Whose first items are those of the factors.
+    choice : Choice
+
+    Returns
+    -------
+    factors : ScoreFactors
+    """
+    grown = replace(factors, sides=sides)
+    for side in (0, 1):
+        n_before, n_items = len(factors.bias[side]), sides.maps[side].n_items
+        if n_items == n_before:
+            continue
+        more = slice(n_before, n_items)
+        scales = tuple(
+            None if own is None else np.concatenate([own, term.scale(side, rows)])
+            for own, (term, _), rows in (
+                (own, term, sides.rows(side, more))
+                for own, term in zip(factors.scales[side], factors.terms, strict=True)
+            )
+        )
+        classes = _classes(factors.terms, sides, side)
+        bias = np.concatenate([factors.bias[side], np.zeros(n_items - n_before)])
+        grown = replace(
+            grown,
+            scales=_placed(grown.scales, side, scales),
+            classes=_placed(grown.classes, side, classes),
+            bias=_placed(grown.bias, side, bias.astype(np.float32)),
+        )
+        if choice.hubs:
+            bare = replace(grown, bias=(_zeros(sides, 0), _zeros(sides, 1)))
+            bias = grown.bias[side].copy()
+            bias[more] = _hubs(bare, side, choice, more)
+            grown = replace(grown, bias=_placed(grown.bias, side, bias))
+    return grown
+
+
+def _placed(both: Any, side: int, own: Any) -> Any:
+    """Return two values of which one is another."""
+    return (own, both[1]) if side == 0 else (both[0], own)
+
+
+def _scales(terms: Any, sides: Sides, side: int) -> tuple[Array | None, ...]:
+    """Return the scale of every item as a target, for every term."""
+    n_items = sides.maps[side].n_items
+    found = []
+    for term, _ in terms:
+        parts = [term.scale(side, sides.rows(side, some)) for some in _tiles(n_items)]
+        none = parts[0] is None
+        found.append(None if none else np.concatenate(parts).astype(np.float32))
+    return tuple(found)
+
+
+def _classes(terms: Any, sides: Sides, side: int) -> Array | None:
+    """Return the probabilities of the classes of every item."""
+    for term, _ in terms:
+        if hasattr(term, "classes"):
+            return term.classes(side, sides.rows(side, slice(None)))
+    return None
+
+
+def _zeros(sides: Sides, side: int) -> Array:
+    return np.zeros(sides.maps[side].n_items, dtype=np.float32)
+
+
+def _hubs(
+    factors: ScoreFactors, side: int, choice: Choice, some: slice | None = None
 ) -> Array:
-    """Return the vectors of some items, one term beside the other."""
-    parts = []
-    for term, mixture, weight in terms:
-        embed = (term.left, term.right)[side]
-        own = embed(features[mixture], prior)
-        own = own.toarray() if sp.issparse(own) else own
-        parts.append((own * np.sqrt(weight)).astype(np.float32))
-    return np.hstack(parts)
-
-
-def _strengths(vectors: Array, references: Array, n_items: int) -> Array:
-    """Return the mean of the largest scores of each item with the other view."""
+    """Return what is taken from the scores of items of one side as targets."""
+    sizes = [own.n_items for own in factors.sides.maps]
+    rng = np.random.default_rng(SEED)
+    chosen = np.sort(rng.permutation(sizes[1 - side])[:N_REFERENCES])
+    references = factors.fitted(1 - side, chosen)
+    asked = np.arange(sizes[side])[slice(None) if some is None else some]
     parts = [
-        hub_strengths(references @ vectors[start : start + TILE].T, n_items)
-        for start in range(0, len(vectors), TILE)
+        hub_strengths(factors.scores(1 - side, references, asked[own]), sizes[1 - side])
+        for own in _tiles(len(asked))
     ]
-    return np.concatenate(parts)
+    return (-choice.hubs * np.concatenate(parts)).astype(np.float32)
 
 
-def _with_hubs(vectors: Array, strengths: Array, hubs: float, side: int) -> Array:
-    """Return vectors with the columns of the hub correction."""
-    less = (-hubs * strengths).astype(np.float32)
-    ones = np.ones_like(less)
-    ends = (less, ones) if side == 0 else (ones, less)
-    return np.column_stack([vectors, *ends])
+def _tiles(n_rows: int) -> Iterator[slice]:
+    """Yield slices of all rows."""
+    for start in range(0, n_rows, TILE):
+        yield slice(start, min(start + TILE, n_rows))
+
+
+def _single(X: Any) -> Any:
+    """Return coefficients in single precision."""
+    return X.astype(np.float32)
+
+
+def _dense(X: Any) -> Array:
+    return X.toarray() if sp.issparse(X) else np.asarray(X)

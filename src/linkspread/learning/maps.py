@@ -1,49 +1,52 @@
 """One map per view: fixed features of its items, made once.
 
-A map has blocks, each the features of one kernel, centred and of mean squared length 1,
-so that a ridge means the same in all of them:
+A map has three blocks of columns, each the features of one kernel, centred and of mean
+squared length 1, so that a ridge means the same in all of them:
 
 - "linear": the columns themselves, or their leading components where there are many;
 - "gaussian": Nystrom features of ``exp(-|x - l|^2 / m)`` at landmarks l, m the mean
   squared distance;
-- "graph": Nystrom features of the resolvent and of the heat of the neighbour graph.
+- "graph": Nystrom features of the heat ``exp(-t (I - S))`` of the neighbour graph.
 
-Memory is O(N d), and nothing of N x N is made.
+Memory is O(N d), and nothing of N x N is made. The resolvent of the graph was measured
+beside its heat: labels never chose it, and pairs gained nothing by it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.utils.extmath import randomized_svd
 
 from linkspread.graphs import NeighborGraph, normalize
 from linkspread.propagation.chebyshev import filtered_sums
 
-__all__ = ["MIXTURES", "ViewMap", "make_map", "unit_rows"]
+__all__ = ["BLOCKS", "MIXTURES", "ViewMap", "make_map", "unit_rows"]
 
 Array = np.ndarray
-_Maker = Callable[["_Rows"], Array]
 
 # Columns kept as they are; a wider view is reduced to so many components.
 N_COMPONENTS = 512
-# Landmarks of a kernel: its Nystrom error falls slowly beyond a few hundred.
-N_LANDMARKS = 400
+# Landmarks: at least so many, and as many as there are labelled items up to the second,
+# because classes of thousands of labels need more than a few hundred features.
+N_LANDMARKS, MOST_LANDMARKS = 400, 2000
 N_NEIGHBORS = 30
-# Filters of the graph: mass that returns (resolvent) and time (heat), as in the paper's
-# range of alpha; degree of their polynomials, exact to 1e-3 for both.
-RETURN, TIME, DEGREE = 0.9, 6.0, 40
-# Directions of a kernel below this share of the largest are rounding.
-ROUNDING = 1e-6
+# How far heat flows, and the degree at which its polynomial is exact to 1e-6.
+TIME, DEGREE = 6.0, 20
+# Added to the kernel of the landmarks, which copies among them would make singular.
+JITTER = 1e-6
+# Rows whose features are computed at once.
+TILE = 4096
 
-# Sums of kernels to choose from.
+BLOCKS = ("linear", "gaussian", "graph")
+# Sums of kernels: neighbouring blocks, so that their columns are one slice.
 MIXTURES: dict[str, tuple[str, ...]] = {
     "linear": ("linear",),
     "linear + gaussian": ("linear", "gaussian"),
     "gaussian": ("gaussian",),
-    "all": ("linear", "gaussian", "graph"),
     "graph": ("graph",),
 }
 
@@ -58,47 +61,43 @@ def unit_rows(X: Any) -> Any:
     return X / np.where(lengths > 0, lengths, 1)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Features of one kernel: how to make them, and their centre and size."""
+class _Block(Protocol):
+    """Features of one kernel: of the fitted items and of new rows."""
 
-    make: Callable[[Any], Array]
     mean: Array
     size: float
 
-    @classmethod
-    def of(cls, make: Callable[[Any], Array], features: Array) -> "_Block":
-        mean = features.mean(axis=0)
-        size = np.sqrt(np.mean(np.sum((features - mean) ** 2, axis=1)))
-        return cls(make, mean, float(size) or 1.0)
-
-    def scaled(self, features: Array) -> Array:
-        return (features - self.mean) / self.size
+    def __call__(self, given: Any, prepared: Any) -> Array: ...
 
 
+@dataclass(eq=False)
 class ViewMap:
-    """The fixed features of one view; a block is made when it is first asked for.
+    """The fixed features of one view.
 
     Parameters
     ----------
-    X : array or csr_array of shape (n_items, n_features)
-        Kept by reference: do not change it afterwards.
-    prepare : callable
-        Makes rows of which Euclidean distances are meant.
-    makers : mapping from str to callable
-        By block, what makes the features of prepared rows.
+    metric : str
+        Of the rows, as for `make_map`.
+    blocks : dict from str to block
+        What makes the features of new rows.
+    values : ndarray of float32 of shape (n_items, d)
+        Features of the fitted items, one block beside the other.
+    n_features : int
+        Columns of the table.
     """
 
-    def __init__(
-        self, X: Any, prepare: "_Prepared", makers: Mapping[str, Callable[[], _Maker]]
-    ) -> None:
-        self.n_items, self.n_features = X.shape
-        self._X, self._prepare, self._makers = X, prepare, makers
-        self._blocks: dict[str, tuple[_Block, Array]] = {}
-        self._mixed: dict[str, Array] = {}
+    metric: str
+    blocks: dict[str, Any]
+    values: Array
+    n_features: int
 
-    def features(self, mixture: str) -> Array:
-        """Return the features of a sum of kernels, each of equal weight.
+    @property
+    def n_items(self) -> int:
+        """Items of the view."""
+        return len(self.values)
+
+    def columns(self, mixture: str) -> slice:
+        """Return the columns of a sum of kernels.
 
         Parameters
         ----------
@@ -107,44 +106,66 @@ class ViewMap:
 
         Returns
         -------
-        features : ndarray of shape (n_items, d)
+        columns : slice
         """
-        if mixture not in self._mixed:
-            blocks = [self._block(name)[1] for name in MIXTURES[mixture]]
-            self._mixed[mixture] = _joined(blocks)
-        return self._mixed[mixture]
+        start, found = 0, []
+        for name, block in self.blocks.items():
+            stop = start + len(block.mean)
+            if name in MIXTURES[mixture]:
+                found += [start, stop]
+            start = stop
+        return slice(min(found), max(found))
 
-    def transform(self, rows: Any, mixture: str) -> Array:
+    def has(self, mixture: str) -> bool:
+        """Tell whether all blocks of a sum of kernels were made.
+
+        Parameters
+        ----------
+        mixture : str
+            One of `MIXTURES`.
+
+        Returns
+        -------
+        has : bool
+        """
+        return all(name in self.blocks for name in MIXTURES[mixture])
+
+    def transform(self, rows: Any) -> Array:
         """Return the features of new items.
 
         Parameters
         ----------
         rows : table of shape (n_rows, n_features)
-        mixture : str
-            One of `MIXTURES`.
 
         Returns
         -------
-        features : ndarray of shape (n_rows, d)
+        values : ndarray of float32 of shape (n_rows, d)
         """
-        both = _Rows(rows, self._prepare(rows))
-        blocks = [self._block(name)[0] for name in MIXTURES[mixture]]
-        return _joined([block.scaled(block.make(both)) for block in blocks])
+        return np.hstack([_features(block, rows, self.metric)
+                          for block in self.blocks.values()])  # fmt: skip
 
-    def _block(self, name: str) -> tuple[_Block, Array]:
-        if name not in self._blocks:
-            make = self._makers[name]()
-            made = make(_Rows(self._X, self._prepare(self._X)))
-            block = _Block.of(make, made)
-            self._blocks[name] = block, block.scaled(made)
-        return self._blocks[name]
+    def append(self, rows: Any) -> "ViewMap":
+        """Return the map with more items, whose features are those of new rows.
+
+        Parameters
+        ----------
+        rows : table of shape (n_rows, n_features)
+
+        Returns
+        -------
+        map : ViewMap
+        """
+        values = np.vstack([self.values, self.transform(rows)])
+        return ViewMap(self.metric, self.blocks, values, self.n_features)
 
 
 def make_map(
     X: Any,
     *,
     metric: str = "euclidean",
-    first: Sequence[int] | Array = (),
+    blocks: Sequence[str] = BLOCKS,
+    judged: Sequence[int] | Array = (),
+    n_labelled: int = 0,
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> ViewMap:
@@ -155,9 +176,13 @@ def make_map(
     X : array or csr_array of shape (n_items, n_features)
     metric : {"euclidean", "cosine", "hellinger", "chi2"}, default="euclidean"
         The distance that suits the columns.
-    first : sequence of int, default=()
+    blocks : sequence of str, default=("linear", "gaussian", "graph")
+        Kernels to make features of.
+    judged : sequence of int, default=()
         Items with judgements: landmarks are taken among them first, so that few
         judgements are mapped exactly.
+    n_labelled : int, default=0
+        How many of these have labels.
     random_state : int, default=0
         Of the other landmarks.
     n_jobs : int, default=None
@@ -172,144 +197,183 @@ def make_map(
     >>> import numpy as np
     >>> from linkspread.learning import make_map
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> make_map(X).features("linear").shape
+    >>> made = make_map(X)
+    >>> made.values[:, made.columns("linear")].shape
     (50, 3)
     """
     rng = np.random.default_rng(random_state)
-    landmarks = _landmarks(X.shape[0], np.asarray(first, dtype=np.intp), rng)
-    prepare = _Prepared(metric)
-    return ViewMap(
-        X,
-        prepare,
-        {
-            "linear": lambda: _linear(prepare(X), random_state),
-            "gaussian": lambda: _Gaussian(prepare(X), landmarks),
-            "graph": lambda: _Graph(X, landmarks, metric, n_jobs),
-        },
-    )
+    n_landmarks = min(max(N_LANDMARKS, n_labelled), MOST_LANDMARKS)
+    first = rng.permutation(np.unique(np.asarray(judged, dtype=np.intp)))
+    others = rng.permutation(np.setdiff1d(np.arange(X.shape[0]), first))
+    landmarks = np.concatenate([first, others])[:n_landmarks]
+    makers: dict[str, Any] = {
+        "linear": lambda: _Linear.of(X, metric, random_state),
+        "gaussian": lambda: _Gaussian.of(X, metric, landmarks),
+        "graph": lambda: _Graph.of(X, metric, landmarks, n_jobs),
+    }
+    made, values = {}, []
+    for name in BLOCKS:
+        if name in blocks:
+            made[name] = block = makers[name]()
+            own = _raw_features(block, X, metric)
+            block.mean = own.mean(axis=0)
+            own -= block.mean
+            block.size = float(np.sqrt(np.mean(np.einsum("ij,ij->i", own, own)))) or 1.0
+            own /= block.size
+            values.append(own)
+    return ViewMap(metric, made, np.hstack(values), X.shape[1])
 
 
-class _Prepared:
-    """Rows whose Euclidean distances are those of a metric, dense or sparse."""
-
-    def __init__(self, metric: str) -> None:
-        self.metric = metric
-
-    def __call__(self, X: Any) -> Any:
-        if self.metric == "cosine":
-            return unit_rows(X if sp.issparse(X) else np.asarray(X, dtype=np.float64))
-        if self.metric in ("hellinger", "chi2"):
-            total = np.asarray(X.sum(axis=1)).reshape(-1, 1)
-            shares = X / np.where(total > 0, total, 1)
-            return sp.csr_array(np.sqrt(shares)) if sp.issparse(X) else np.sqrt(shares)
-        return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+def _features(block: _Block, X: Any, metric: str) -> Array:
+    """Return the features of rows, centred and scaled."""
+    return (_raw_features(block, X, metric) - block.mean) / np.float32(block.size)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of a view, given and prepared."""
-
-    given: Any
-    prepared: Any
-
-
-def _joined(features: Sequence[Array]) -> Array:
-    """Return features side by side whose kernels sum with equal weight."""
-    if len(features) == 1:
-        return features[0]
-    return np.hstack(features) / np.sqrt(len(features))
+def _raw_features(block: _Block, X: Any, metric: str) -> Array:
+    """Return the features of rows as the block makes them, some rows at a time."""
+    fitted = getattr(block, "values", None)
+    if fitted is not None and X is block.fitted:  # type: ignore[attr-defined]
+        return fitted
+    parts = [block(X[s], _prepare(X[s], metric)) for s in _tiles(X.shape[0])]
+    return np.vstack(parts).astype(np.float32, copy=False)
 
 
-def _landmarks(n_items: int, first: Array, rng: np.random.Generator) -> Array:
-    """Return judged items, then random others."""
-    others = rng.permutation(np.setdiff1d(np.arange(n_items), first))
-    return np.concatenate([rng.permutation(np.unique(first)), others])[:N_LANDMARKS]
+def _tiles(n_rows: int) -> Iterator[slice]:
+    """Yield slices of all rows; one empty slice where there are none."""
+    for start in range(0, max(n_rows, 1), TILE):
+        yield slice(start, start + TILE)
 
 
-def _linear(R: Any, random_state: int) -> _Maker:
-    """Return the columns, or their leading components where there are many."""
-    if R.shape[1] <= N_COMPONENTS or min(R.shape) <= N_COMPONENTS:
-        return lambda rows: _dense(rows.prepared)
-    _, _, Vt = randomized_svd(R, N_COMPONENTS, random_state=random_state)
-    components = np.ascontiguousarray(Vt.T)
-    return lambda rows: np.asarray(rows.prepared @ components)
+def _prepare(X: Any, metric: str) -> Any:
+    """Return rows whose Euclidean distances are those of a metric."""
+    if metric == "cosine":
+        return unit_rows(X if sp.issparse(X) else np.asarray(X, dtype=np.float64))
+    if metric in ("hellinger", "chi2"):
+        total = np.asarray(X.sum(axis=1)).reshape(-1, 1)
+        shares = X / np.where(total > 0, total, 1)
+        return sp.csr_array(np.sqrt(shares)) if sp.issparse(X) else np.sqrt(shares)
+    return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
 
 
+@dataclass(eq=False)
+class _Linear:
+    """The columns, or their leading components where there are many."""
+
+    components: Array | None
+    mean: Array
+    size: float = 1.0
+
+    @classmethod
+    def of(cls, X: Any, metric: str, random_state: int) -> "_Linear":
+        width = X.shape[1]
+        if width <= N_COMPONENTS or min(X.shape) <= N_COMPONENTS:
+            return cls(None, np.zeros(width))
+        R = _prepare(X, metric)
+        if sp.issparse(R) or width > 2 * TILE:
+            _, _, Vt = randomized_svd(
+                R, N_COMPONENTS, n_iter=3, random_state=random_state
+            )
+            components = Vt.T
+        else:
+            last = width - N_COMPONENTS, width - 1
+            _, components = eigh(R.T @ R, subset_by_index=last)
+        return cls(np.ascontiguousarray(components), np.zeros(N_COMPONENTS))
+
+    def __call__(self, given: Any, prepared: Any) -> Array:
+        if self.components is None:
+            return _dense(prepared)
+        return np.asarray(prepared @ self.components)
+
+
+@dataclass(eq=False)
 class _Gaussian:
     """Nystrom features of a Gaussian kernel of the distances to landmarks."""
 
-    def __init__(self, R: Any, landmarks: Array) -> None:
-        self.landmarks = _dense(R[landmarks])
-        D = self._distances(R[landmarks])
-        self.width = float(D.mean()) or 1.0
-        self.basis = _nystrom_basis(np.exp(-D / self.width))
+    landmarks: Array
+    width: float
+    factor: Array  # Cholesky factor of the kernel of the landmarks
+    mean: Array
+    size: float = 1.0
 
-    def __call__(self, rows: Any) -> Array:
-        return np.exp(-self._distances(rows.prepared) / self.width) @ self.basis
+    @classmethod
+    def of(cls, X: Any, metric: str, landmarks: Array) -> "_Gaussian":
+        L = _dense(_prepare(X[landmarks], metric))
+        D = _squared_distances(L, L)
+        width = float(D.mean()) or 1.0
+        return cls(L, width, _factor(np.exp(-D / width)), np.zeros(len(L)))
 
-    def _distances(self, rows: Any) -> Array:
-        """Return squared distances to the landmarks."""
-        squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
-        lengths = np.asarray(squares.sum(axis=1)).reshape(-1, 1)
-        D = np.asarray(rows @ self.landmarks.T) * -2
-        D += lengths
-        D += np.sum(self.landmarks**2, axis=1)
-        return np.maximum(D, 0, out=D)
+    def __call__(self, given: Any, prepared: Any) -> Array:
+        K = np.exp(_squared_distances(prepared, self.landmarks) / -self.width)
+        return _whiten(K, self.factor)
 
 
+@dataclass(eq=False)
 class _Graph:
-    """Nystrom features of filters of the neighbour graph; new items by neighbours."""
+    """Nystrom features of heat on the neighbour graph; new items by neighbours.
 
-    def __init__(
-        self, X: Any, landmarks: Array, metric: str, n_jobs: int | None
-    ) -> None:
+    Of unit norm: an item in a dense region is not more itself.
+    """
+
+    graph: NeighborGraph
+    fitted: Any
+    values: Array
+    mean: Array
+    size: float = 1.0
+
+    @classmethod
+    def of(cls, X: Any, metric: str, landmarks: Array, n_jobs: int | None) -> "_Graph":
         n_items = X.shape[0]
-        self.fitted = X
         n_neighbors = min(N_NEIGHBORS, n_items - 1)
-        self.graph = NeighborGraph(
-            n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs
-        )
-        S = normalize(self.graph.fit(X).affinity_)
-        units = np.zeros((n_items, len(landmarks)))
-        units[landmarks, np.arange(len(landmarks))] = 1
-        filters = (
-            lambda t: (1 - RETURN) / (1 - RETURN * t),
-            lambda t: np.exp(-TIME * (1 - t)),
-        )
-        coefficients = np.array([_chebyshev(response) for response in filters])
-        both = filtered_sums(S, units, coefficients)
-        parts = []
-        for K in np.moveaxis(both, 1, 0):
-            features = K @ _nystrom_basis(K[landmarks])
-            # Unit norms: an item in a dense region is not more itself.
-            lengths = np.linalg.norm(features, axis=1, keepdims=True)
-            parts.append(features / np.maximum(lengths, 1e-3 * lengths.max()))
-        self.features = _joined(parts)
+        graph = NeighborGraph(n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs)
+        S = normalize(graph.fit(X).affinity_).astype(np.float32)
+        K = np.empty((n_items, len(landmarks)), dtype=np.float32)
+        for start in range(0, len(landmarks), 64):
+            some = landmarks[start : start + 64]
+            units = np.zeros((n_items, len(some)), dtype=np.float32)
+            units[some, np.arange(len(some))] = 1
+            heat = filtered_sums(S, units, _heat_coefficients()[None])
+            K[:, start : start + 64] = heat[:, 0]
+        values = _whiten(K, _factor(K[landmarks].astype(np.float64)))
+        values = unit_rows(values).astype(np.float32)
+        return cls(graph, X, values, np.zeros(len(landmarks)))
 
-    def __call__(self, rows: _Rows) -> Array:
-        if rows.given is self.fitted:
-            return self.features
-        weights = self.graph.extend(rows.given)
+    def __call__(self, given: Any, prepared: Any) -> Array:
+        weights = self.graph.extend(given)
         total = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
-        return np.asarray(weights @ self.features) / np.where(total > 0, total, 1)
+        fitted = self.values * np.float32(self.size) + self.mean
+        return np.asarray(weights @ fitted) / np.where(total > 0, total, 1)
 
 
-def _chebyshev(response: Callable[[Array], Array]) -> Array:
-    """Return the Chebyshev coefficients of a function on [-1, 1]."""
+def _heat_coefficients() -> Array:
+    """Return the Chebyshev coefficients of ``exp(-TIME (1 - t))``."""
     k = np.arange(DEGREE + 1)
     angles = np.pi * (k + 0.5) / (DEGREE + 1)
-    coefficients = (
-        2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ response(np.cos(angles))
-    )
+    values = np.exp(-TIME * (1 - np.cos(angles)))
+    coefficients = 2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ values
     coefficients[0] /= 2
     return coefficients
 
 
-def _nystrom_basis(K: Array) -> Array:
-    """Return B with ``K B B' K = K`` for the kernel of the landmarks."""
-    values, vectors = np.linalg.eigh((K + K.T) / 2)
-    kept = values > ROUNDING * values[-1]
-    return vectors[:, kept] / np.sqrt(values[kept])
+def _squared_distances(rows: Any, landmarks: Array) -> Array:
+    """Return squared distances of rows to landmarks."""
+    squares = rows.multiply(rows) if sp.issparse(rows) else rows * rows
+    D = np.asarray(rows @ landmarks.T) * -2
+    D += np.asarray(squares.sum(axis=1)).reshape(-1, 1)
+    D += np.einsum("ij,ij->i", landmarks, landmarks)
+    return np.maximum(D, 0, out=D)
+
+
+def _factor(K: Array) -> Array:
+    """Return the Cholesky factor of the kernel of the landmarks."""
+    K = (K + K.T) / 2
+    K[np.diag_indices_from(K)] += JITTER * np.trace(K) / len(K)
+    return cholesky(K, lower=True)
+
+
+def _whiten(K: Array, factor: Array) -> Array:
+    """Return features whose inner products are the kernel through its landmarks."""
+    solved = solve_triangular(factor.astype(K.dtype), K.T, lower=True)
+    return np.ascontiguousarray(solved.T)
 
 
 def _dense(X: Any) -> Array:
