@@ -9,14 +9,14 @@ import argparse
 import json
 
 import numpy as np
-
-import harness
-from bench_renumbering import setup as setup_labels
-from linkspread.datasets import make_views
 from linkspread.fitting.fitted_pair import add_pair_fits
 from linkspread.fitting.labels import fit_labels
 from linkspread.fitting.pairs import fit_pairs, pair_targets
 from linkspread.fitting.view_kernels import GraphKernel
+
+import harness
+from bench_renumbering import setup as setup_labels
+from linkspread.datasets import make_views
 from linkspread.links import Links
 from linkspread.propagation import spread_links
 

@@ -5,13 +5,13 @@ import weakref
 
 import numpy as np
 import pytest
+from linkspread.fitting.gaussian_kernel import GaussianKernel
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from linkspread import Links
 from linkspread.baselines import KernelSmoother
 from linkspread.baselines.memory import Memory, RowsOnce, in_tiles
-from linkspread.fitting.gaussian_kernel import GaussianKernel
 from linkspread.selection import tune
 from linkspread.selection.folds import link_trials
 from linkspread.selection.grids import expand_grid

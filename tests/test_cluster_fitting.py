@@ -6,6 +6,7 @@ from functools import partial
 import numba
 import numpy as np
 import pytest
+from linkspread.fitting import labels, view_kernels
 from scipy import sparse
 
 import linkspread as ls
@@ -15,7 +16,6 @@ from linkspread import cluster
 from linkspread.cluster import fitting, products, session
 from linkspread.cores import count_threads
 from linkspread.exceptions import GraphError, LinkspreadError, ViewError
-from linkspread.fitting import labels, view_kernels
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from linkspread.fitting.kernel_choice import affinity_kernel, linear_kernel
+from linkspread.fitting.view_kernels import GraphKernel, MixedKernel
+from linkspread.retrieval.explanation_kernels import Asked, kernel_row, take_steps
+from linkspread.retrieval.explanation_members import MemberSide
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from linkspread.fitting.kernel_choice import affinity_kernel, linear_kernel
-from linkspread.fitting.view_kernels import GraphKernel, MixedKernel
 from linkspread.graphs import NeighborGraph, normalize, normalize_rows
 from linkspread.propagation.filter import fitted_response, unseen_response
 from linkspread.retrieval import Contribution, Explanation, Split
-from linkspread.retrieval.explanation_kernels import Asked, kernel_row, take_steps
-from linkspread.retrieval.explanation_members import MemberSide
 from linkspread.retrieval.explanation_shares import (
     class_shares,
     item_shares,
