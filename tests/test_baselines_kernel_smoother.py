@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from linkspread.fitting import gaussian_kernel
-from linkspread.fitting.gaussian_kernel import GaussianKernel
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from linkspread import Links
-from linkspread.baselines import KernelSmoother
+from linkspread.baselines import KernelSmoother, gaussian_kernel
+from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.graphs import mean_distance
 from linkspread.links import as_dense
 

@@ -5,12 +5,12 @@ import weakref
 
 import numpy as np
 import pytest
-from linkspread.fitting.gaussian_kernel import GaussianKernel
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from linkspread import Links
 from linkspread.baselines import KernelSmoother
+from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.baselines.memory import Memory, RowsOnce, in_tiles
 from linkspread.selection import tune
 from linkspread.selection.folds import link_trials
