@@ -20,8 +20,6 @@ from linkspread.validation import check_columns
 
 __all__ = ["Explaining"]
 
-Array = np.ndarray
-
 
 class _Asked(NamedTuple):
     """The item that searches: a fitted one by position, or a new one by its row."""
