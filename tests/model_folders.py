@@ -14,6 +14,7 @@ from linkspread.storage.tensors import DTYPES
 from small_views import make_links, make_views
 
 CODES = {dtype: name for name, dtype in DTYPES.items()}
+GRAPHS = {"codes": "csr", "adjusted": "cwa"}
 
 
 @cache
@@ -27,12 +28,7 @@ def model(kind):
         links += Links.from_pairs(pairs, between=("text", "image"))
         ids = {"text": [f"t{i}" for i in range(300)], "image": 1000 + np.arange(300)}
         return LinkSpreading(n_neighbors=10).fit(data.views(), links, ids=ids)
-    parameters = {
-        "ridge": {"objective": "ridge", "kernel": "graph+affinity+linear"},
-        "auto": {"objective": "auto"},
-        "codes": {"graph": "csr"},
-    }[kind]
-    fitted = LinkSpreading(n_neighbors=4, alpha=0.5, **parameters)
+    fitted = LinkSpreading(n_neighbors=4, alpha=0.5, graph=GRAPHS[kind])
     return fitted.fit(make_views(), make_links("mixture"))
 
 

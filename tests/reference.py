@@ -71,13 +71,13 @@ def relative_error(got, wanted):
 
 def exact_scores(model, source="text", target="image"):
     """Return all scores of spread links, whatever rank the model was cut to."""
-    rows = model._objective.rows(source, target)
+    rows = model._spreading.rows(source, target)
     return rows.rows(np.arange(rows.shape[0]))
 
 
 def filtered_links(model, source="text", target="image"):
     """Return F* of a model of spread links, by dense eigenvectors."""
-    of = model._objective
+    of = model._spreading
     S_x, S_y = of.normalized[source], of.normalized[target]
     Z = of.links.between(source, target, balance=of.balance).toarray()
     return dense_filter(S_x, Z, S_y, (of.alphas[source], of.alphas[target]), of.beta)

@@ -206,8 +206,7 @@ def nth(arrays, number):
 
 
 @case(*range(30))
-@case(*range(40), of="ridge")
-@case(*range(60), of="auto")
+@case(*range(40), of="adjusted")
 @case(*range(40), of="codes")
 def array_that_lost_its_last_row(folder, number):
     arrays = folder.arrays()
@@ -216,7 +215,7 @@ def array_that_lost_its_last_row(folder, number):
 
 
 @case(*range(0, 30, 2))
-@case(*range(0, 40, 3), of="ridge")
+@case(*range(0, 40, 3), of="codes")
 def array_of_other_numbers(folder, number):
     arrays = folder.arrays()
     name = nth([n for n, own in arrays.items() if own.size], number)
@@ -257,18 +256,3 @@ def indices(folder, which):
     name = next(name for name in sorted(arrays) if name.endswith(end))
     changed = change(arrays[name], 300).astype(arrays[name].dtype)
     folder.write_arrays({**arrays, name: changed})
-
-
-@case("used", "rows", "columns", of="ridge")
-def positions_outside(folder, which):
-    arrays = folder.arrays()
-    name = next(name for name in sorted(arrays) if name.endswith(f".{which}"))
-    folder.write_arrays({**arrays, name: arrays[name] + 40})
-
-
-@case("truth values", of="ridge")
-def truth_values_that_are_neither(folder, _):
-    arrays = folder.arrays()
-    name = next(name for name in arrays if name.endswith("is_held_out"))
-    odd = np.full(arrays[name].shape, 7, dtype=np.uint8).view(bool)
-    folder.write_arrays({**arrays, name: odd})

@@ -47,8 +47,8 @@ def set_parameter(folder, name, value):
     folder.write_manifest()
 
 
-@case({"alpha": 2}, {"beta": -1}, {"tol": 0}, {"objective": "ridge"}, {"mass": 3},
-      {"objective": {"list": []}}, {"rank": 0}, {"balance": "odd"})  # fmt: skip
+@case({"alpha": 2}, {"beta": -1}, {"tol": 0}, {"balance": {"list": []}},
+      {"rank": 0}, {"balance": "odd"})  # fmt: skip
 def parameter(folder, changed):
     set_parameter(folder, *next(iter(changed.items())))
 

@@ -22,7 +22,7 @@ LINES = [
     {"cluster"},
     {"estimators", "selection", "baselines"},
     {"retrieval", "metrics"},
-    {"fitting", "learning"},
+    {"learning"},
     {"graphs"},
     {"propagation"},
     {"links"},

@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from linkspread import Links
-from linkspread.baselines import KernelSmoother
-from linkspread.fitting import gaussian_kernel
-from linkspread.fitting.gaussian_kernel import GaussianKernel
+from linkspread.baselines import KernelSmoother, gaussian_kernel
+from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.graphs import mean_distance
 from linkspread.links import as_dense
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from linkspread import Links
 from linkspread.baselines import KernelSmoother
+from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.baselines.memory import Memory, RowsOnce, in_tiles
-from linkspread.fitting.gaussian_kernel import GaussianKernel
 from linkspread.selection import tune
 from linkspread.selection.folds import link_trials
 from linkspread.selection.grids import expand_grid

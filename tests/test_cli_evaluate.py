@@ -15,7 +15,7 @@ from linkspread.metrics import mean_average_precision, ndcg, precision_at_k
 from linkspread.selection import tune
 
 FIT = "fit --view text=text.parquet --view image=image.parquet --quiet"
-SPREAD = "--objective spread --n-neighbors 5"
+SPREAD = "--n-neighbors 5"
 LABELS = "--labels text=text-labels.csv --labels image=image-labels.csv"
 
 
@@ -204,14 +204,13 @@ def library_tuning(folder, grid, **parameters):
 def test_tuning_is_that_of_the_library(run, folder, capsys):
     assert run("tune --config grid.toml --json --quiet --output t/s.csv") == 0
     document = json.loads(capsys.readouterr().out)
-    grid = {"objective": ["spread"], "alpha": [0.1, 0.5], "n_neighbors": [5]}
+    grid = {"alpha": [0.1, 0.5], "n_neighbors": [5]}
     # What `fit` takes without options is what it is compared with.
-    own = {"objective": "auto", "n_neighbors": {"text": 30, "image": 30}}
-    expected = library_tuning(folder, grid, **own)
+    own = {"text": 30, "image": 30}
+    expected = library_tuning(folder, grid, n_neighbors=own)
     assert document["best"] == expected.best_parameters
     assert document["columns"] == expected.columns()
     assert document["default"] == expected.default
-    assert document["default"]["objective"] == "auto"
     assert document["default_folds"] == pytest.approx(expected.default_fold_scores)
     assert document["keeps_default"] == expected.keeps_default
     assert document["measure"] == "average precision of held-out pairs over 5 folds"
@@ -222,16 +221,14 @@ def test_tuning_is_that_of_the_library(run, folder, capsys):
 
 
 def test_a_tuning_ends_with_what_to_type(run, folder, capsys):
-    tried = "--objective spread --alpha 0.0,0.9"
+    tried = "--alpha 0.0,0.9"
     assert run(f"tune --config grid.toml {tried} --output t/s.parquet") == 0
     lines = capsys.readouterr().out.splitlines()
     grid = {"alpha": [0.0, 0.9], "n_neighbors": [5]}
-    expected = library_tuning(folder, grid, objective="spread", n_neighbors=30)
+    expected = library_tuning(folder, grid, n_neighbors=30)
     assert f"{str(expected).capitalize()}." in lines
     assert not expected.keeps_default
-    assert lines[-1] == (
-        "Add to `linkspread fit`: --objective spread --alpha 0.9 --n-neighbors 5"
-    )
+    assert lines[-1] == "Add to `linkspread fit`: --alpha 0.9 --n-neighbors 5"
     found = pandas.read_parquet(folder / "t" / "s.parquet")["alpha"].tolist()
     assert sorted(found) == [0.0, 0.9]
     # The file of a fit says what to tune on, too.
@@ -243,10 +240,10 @@ def test_a_tuning_ends_with_what_to_type(run, folder, capsys):
 
 
 def test_a_tuning_advises_nothing_worse_than_the_default(run, capsys):
-    tried = "--objective spread --alpha 0.0 --n-splits 2"
+    tried = "--alpha 0.0 --n-splits 2"
     assert run(f"tune --config grid.toml {tried}") == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "Add to `linkspread fit`: --objective spread, the default is best."
+        "Add to `linkspread fit`: nothing, the default is best."
     )
 
 

@@ -54,12 +54,10 @@ def test_the_table_names_links_and_neighbours(path, tmp_path, capsys, monkeypatc
     assert "Through neighbours of" in printed.out
 
 
-@pytest.mark.parametrize("kind", ["labels", "auto"])
-def test_labels_are_explained_too(tmp_path, capsys, kind):
+def test_labels_are_explained_too(tmp_path, capsys):
     data = ls.datasets.make_views({"text": 40, "image": 30}, random_state=0)
     views, names = make_data()
-    objective = "spread" if kind == "labels" else "auto"
-    model = ls.LinkSpreading(n_neighbors=5, objective=objective)
+    model = ls.LinkSpreading(n_neighbors=5)
     model.fit(views, data.labels, ids=names).save(tmp_path)
     given = ["--id", "t7", "--with", "i3"]
     assert run("explain", tmp_path, *given, "--json") == 0

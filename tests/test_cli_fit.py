@@ -26,7 +26,7 @@ from linkspread.storage import Judgement, LinkStore
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
 FIT = f"fit {VIEWS} --links pairs.csv"
-QUICK = f"{FIT} --objective spread --n-neighbors 5"
+QUICK = f"{FIT} --n-neighbors 5"
 
 
 @pytest.fixture
@@ -59,14 +59,13 @@ def library(folder, make):
     return make(views, links, ids)
 
 
-def test_a_bare_fit_is_the_tuned_one_and_runs_again(run, folder, capsys):
+def test_a_bare_fit_is_the_default_one_and_runs_again(run, folder, capsys):
     assert run(f"{FIT} --output model") == 0
     out = capsys.readouterr().out
     model = ls.load(folder / "model")
-    tuned = library(folder, lambda X, L, ids: ls.LinkSpreading.tuned(X, L, ids=ids))
+    plain = library(folder, lambda X, L, ids: ls.LinkSpreading().fit(X, L, ids=ids))
     # Sums of several threads differ in their last digits.
-    np.testing.assert_allclose(scores(model), scores(tuned), atol=1e-8)
-    assert model.choice_ in out
+    np.testing.assert_allclose(scores(model), scores(plain), atol=1e-8)
     assert "text and image: 14 must, 26 cannot" in out
     next_line = out.splitlines()[-1]
     assert next_line == (
@@ -78,14 +77,13 @@ def test_a_bare_fit_is_the_tuned_one_and_runs_again(run, folder, capsys):
     assert run(next_line.removeprefix("Next: linkspread ")) == 0
 
 
-def test_parameters_are_those_of_the_library(run, folder, capsys):
-    typed = "--objective spread --n-neighbors text=7 --n-neighbors 5 --alpha 0.3"
+def test_parameters_are_those_of_the_library(run, folder):
+    typed = "--n-neighbors text=7 --n-neighbors 5 --alpha 0.3"
     typed += " --beta 0.6 --metric image=cosine --rank 20"
     assert run(f"{FIT} {typed} --output model") == 0
     expected = library(
         folder,
         lambda X, L, ids: ls.LinkSpreading(
-            objective="spread",
             n_neighbors={"text": 7, "image": 5},
             alpha=0.3,
             beta=0.6,
@@ -97,8 +95,6 @@ def test_parameters_are_those_of_the_library(run, folder, capsys):
     stored = tomllib.loads((folder / "model" / "run.toml").read_text())
     assert stored["n_neighbors"] == ["text=7", "5"]
     assert stored["command"] == "fit"
-    assert run(f"{FIT} --objective ridge --output ridge") == 0
-    assert "leave-one-out error of" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -107,12 +103,10 @@ def test_parameters_are_those_of_the_library(run, folder, capsys):
         ("--output held-out.csv", "`--output` must be a folder, and"),
         ("--output full", "holds other files. Give another."),
         ("", "`--output` must be a folder for the model, and was not given"),
-        ("--output m --alpha 0.3", "`--alpha` must go with an objective that uses it, "
-         "and objective auto does not. Add --objective spread"),
         ("--output m --metric sound=cosine", "`--metric` must be one value, or a value "
          "for each of the views 'text', 'image', got 'sound'"),
         ("--output m --metric a --metric b", "got 2 values for all"),
-        ("--output m --objective dance", "`objective` must be one of"),
+        ("--output m --balance fair", "`balance` must be 'auto', 'literal'"),
         ("--output m --links none.csv", "a file of pairs must exist"),
     ],
 )  # fmt: skip
@@ -221,10 +215,10 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(run, folder, capsys):
     assert run(f"{FIT} --output model --dry-run") == 0
     told = capsys.readouterr().out
     assert "text: 60 items, 8 features" in told
-    assert "the fits of objective auto are not counted" in told
+    assert "all parameters as by default" in told
     assert run(f"{QUICK} --output model --dry-run") == 0
     told = capsys.readouterr().out
-    assert "not counted" not in told
+    assert "n_neighbors ['5']" in told
     assert "14 must, 26 cannot" in told
     words = "then its quality by 40 judged pairs of text and image, held out"
     assert f"  {words} (--no-quality skips it)" in told
@@ -233,18 +227,13 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(run, folder, capsys):
     assert sorted(folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
-def test_a_fit_tells_its_quality_and_info_tells_it_again(
-    run, folder, capsys, objective
-):
-    typed = f"--objective {objective} --n-neighbors 5"
-    assert run(f"{FIT} {typed} --output model") == 0
+def test_a_fit_tells_its_quality_and_info_tells_it_again(run, folder, capsys):
+    assert run(f"{QUICK} --output model") == 0
     (line,) = [own for own in capsys.readouterr().out.splitlines() if "AUC" in own]
-    parameters = {"objective": objective, "n_neighbors": 5}
     expected = library(
         folder,
         lambda X, L, ids: held_out_quality(
-            ls.LinkSpreading(**parameters), X, L, ids=ids
+            ls.LinkSpreading(n_neighbors=5), X, L, ids=ids
         ),
     )
     assert line == str(expected)
@@ -298,11 +287,7 @@ def test_the_plan_is_what_a_fit_announces(folder, caplog):
     plan = library(folder, lambda X, L, ids: plan_fit(model, X, L, ids=ids))
     library(folder, lambda X, L, ids: model.fit(X, L, ids=ids))
     assert str(plan) in caplog.messages
-    assert plan.whole and plan.seconds > 0 and plan.n_bytes > 0
-    assert not library(
-        folder,
-        lambda X, L, ids: plan_fit(ls.LinkSpreading(objective="auto"), X, L, ids=ids),
-    ).whole
+    assert plan.seconds > 0 and plan.n_bytes > 0
 
 
 PROGRAM = """
@@ -361,7 +346,7 @@ def write_with_more(folder):
 
 
 MORE = "fit --view text=more.csv --view image=image.parquet --links pairs.csv"
-MORE += " --objective spread --n-neighbors 5"
+MORE += " --n-neighbors 5"
 
 
 def test_a_fit_says_which_columns_it_uses_and_doubts_some(run, folder, capsys):

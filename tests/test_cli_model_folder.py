@@ -228,8 +228,8 @@ def test_the_number_of_the_interface_is_enough(path):
 def test_a_run_file_names_the_features(path, monkeypatch):
     folder = ModelFolder(path)
     assert folder.features() is None
-    (path / "run.toml").write_text("objective = 'spread'\n")
+    (path / "run.toml").write_text("graph = 'knn'\n")
     assert folder.features() is None
-    (path / "run.toml").write_text("objective = \n")
+    (path / "run.toml").write_text("graph = \n")
     with pytest.raises(ModelError, match="run.toml must be a TOML file"):
         folder.features()

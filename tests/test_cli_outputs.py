@@ -14,7 +14,7 @@ from linkspread.cli.outputs import check_writable
 from linkspread.exceptions import LinkspreadError
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
-FIT = f"fit {VIEWS} --links pairs.csv --objective spread --n-neighbors 5 --quiet"
+FIT = f"fit {VIEWS} --links pairs.csv --n-neighbors 5 --quiet"
 TUNE = "tune --config grid.toml --quiet"
 
 
@@ -39,7 +39,6 @@ def never(monkeypatch):
         raise AssertionError("something was computed")
 
     monkeypatch.setattr(ls.LinkSpreading, "fit", fail)
-    monkeypatch.setattr(ls.LinkSpreading, "tuned", fail)
     monkeypatch.setattr(tune, "tune", fail)
     monkeypatch.setattr(featurize, "featurize", fail)
     monkeypatch.setattr(demo, "load_glyphs", fail)

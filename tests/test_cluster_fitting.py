@@ -15,7 +15,6 @@ from linkspread import cluster
 from linkspread.cluster import fitting, products, session
 from linkspread.cores import count_threads
 from linkspread.exceptions import GraphError, LinkspreadError, ViewError
-from linkspread.fitting import labels, view_kernels
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
 
@@ -45,7 +44,7 @@ def test_spread_scores_and_graphs_are_those_of_one_machine(client, case, graph):
     for view in case[0]:
         gap = one.graphs_[view].affinity_ - other.graphs_[view].affinity_
         assert abs(gap).max() < 1e-9
-        gap = one._objective.normalized[view] - other._objective.normalized[view]
+        gap = one._spreading.normalized[view] - other._spreading.normalized[view]
         assert abs(gap).max() < 1e-9
 
 
@@ -80,23 +79,6 @@ def test_new_items_find_what_they_find_on_one_machine(client, case):
         other.search(queries, **asked), one.search(queries, **asked), strict=True
     ):
         assert found == pytest.approx(expected, rel=1e-6)
-
-
-def test_ridge_of_labels_is_that_of_one_machine(client, case, monkeypatch):
-    # As for large views: no kernel is kept whole, and labels are fitted by products.
-    monkeypatch.setattr(view_kernels, "DENSE_ITEMS", 50)
-    monkeypatch.setattr(labels, "DENSE_LABELS", 20)
-    parameters = {"objective": "ridge", "ridge": 10.0, "mass": "posterior"}
-    one, other = both(client, *case, alpha=0.02, **parameters)
-    assert largest_difference(one, other) < 1e-6
-    assert other.loo_error_ == pytest.approx(one.loo_error_, rel=1e-6)
-
-
-@pytest.mark.slow
-def test_ridge_of_pairs_is_that_of_one_machine(client, case, monkeypatch):
-    monkeypatch.setattr(view_kernels, "DENSE_ITEMS", 50)
-    one, other = both(client, case[0], some_pairs(), objective="ridge", ridge=0.3)
-    assert largest_difference(one, other) < 1e-6
 
 
 @pytest.mark.slow
@@ -189,17 +171,10 @@ def test_workers_with_another_version_are_refused(client, case, monkeypatch, pac
         cluster.fit(ls.LinkSpreading(), *case, client=client)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"objective": "auto"}, "`objective` must be 'spread' or 'ridge'"),
-        ({"objective": "ridge", "kernel": "linear"}, "`kernel` must be 'graph'"),
-        ({"graph": np.ones_like}, "view 'text': `graph` must be one of knn, sr"),
-    ],
-)
-def test_what_only_one_machine_fits_is_refused(client, case, parameters, message):
+def test_what_only_one_machine_fits_is_refused(client, case):
+    message = "view 'text': `graph` must be one of knn, sr"
     with pytest.raises(LinkspreadError, match=message):
-        cluster.fit(ls.LinkSpreading(**parameters), *case, client=client)
+        cluster.fit(ls.LinkSpreading(graph=np.ones_like), *case, client=client)
 
 
 def test_something_else_than_a_client_is_refused(case):
@@ -276,7 +251,7 @@ def test_the_command_fits_by_the_workers_of_a_scheduler(client, tmp_path, monkey
     write_pairs(tmp_path, data)
     line = (
         "fit --view text=text.parquet --view image=image.parquet --links pairs.csv "
-        "--objective spread --n-neighbors 5 --output "
+        "--n-neighbors 5 --output "
     )
     address = client.scheduler.address
     for rest in ("plain", f"made --scheduler {address}"):

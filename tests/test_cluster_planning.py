@@ -59,12 +59,6 @@ def test_cells_are_counted_where_they_are_used(monkeypatch):
     assert codes.worker_bytes == exact.worker_bytes
 
 
-def test_fits_of_ridge_are_said_not_to_be_counted():
-    model = ls.LinkSpreading(objective="ridge")
-    plan = cluster.plan(model, *problem(), n_workers=2)
-    assert not plan.whole and str(plan).endswith("(graphs and spreading only)")
-
-
 def test_no_workers_are_refused():
     with pytest.raises(LinkspreadError, match="`n_workers` must be a positive integer"):
         cluster.plan(ls.LinkSpreading(), *problem(), n_workers=0)

@@ -218,14 +218,6 @@ def test_nothing_else_is_written_over(client, case, tmp_path, write):
         cluster.fit_shards(model(), views, labels, client=client, output=output)
 
 
-def test_shards_hold_spread_links_only(client, case, tmp_path):
-    views, _, labels = case
-    with pytest.raises(LinkspreadError, match="'spread' for shards, got 'ridge'"):
-        cluster.fit_shards(
-            model(objective="ridge"), views, labels, client=client, output=tmp_path
-        )
-
-
 def manhattan(Q, X):
     return np.abs(Q[:, None] - X).sum(axis=2)
 
@@ -276,7 +268,7 @@ def test_the_command_writes_shards_and_searches_in_them(
     write_pairs(tmp_path, data)
     line = (
         "fit --view text=text.parquet --view image=image.parquet --links pairs.csv "
-        "--objective spread --n-neighbors 5 --output "
+        "--n-neighbors 5 --output "
     )
     made = f"{line}made --shards --scheduler {client.scheduler.address}"
     assert command(monkeypatch, tmp_path, line + "plain") == 0

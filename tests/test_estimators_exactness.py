@@ -200,9 +200,7 @@ def three_views(n_pairs, **parameters):
     return data, model.fit(data.views(), links[0] + links[1])
 
 
-@pytest.mark.parametrize(
-    "parameters", [{}, {"rank": 4}, {"objective": "auto"}], ids=str
-)
+@pytest.mark.parametrize("parameters", [{}, {"rank": 4}], ids=str)
 @pytest.mark.parametrize("n_pairs", [3, 200])
 def test_views_are_searched_through_a_view_between_them(n_pairs, parameters):
     data, model = three_views(n_pairs, **parameters)

@@ -1,4 +1,4 @@
-"""Explanations of fitted models: parts that sum to the score, whatever made it."""
+"""Explanations of fitted models: parts that sum to the score."""
 
 from functools import cache
 
@@ -8,26 +8,12 @@ from numpy.testing import assert_allclose
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.estimators.candidates import label_candidates
 from linkspread.exceptions import LinkError, LinkspreadError, UnknownItemError
-from linkspread.fitting import matches
-from linkspread.fitting.labels import fit_labels
-from linkspread.fitting.ridge import RIDGES
 from linkspread.graphs import knn_graph, normalize
 from linkspread.links import as_dense
 from reference import exact_scores, fixed_point
 from small_views import KINDS, PARAMETERS, SIZES, make_links, make_views
 
-OBJECTIVES = {
-    "spread": {},
-    "ridge": {"objective": "ridge", "alpha": 0.8},
-    "length": {"objective": "ridge", "mass": "length"},
-    "sum": {"objective": "ridge", "mass": "sum", "kernel": "graph+linear"},
-    "posterior": {"objective": "ridge", "mass": "posterior"},
-    "literal": {"objective": "ridge", "balance": "literal", "kernel": "affinity"},
-    "auto": {"objective": "auto"},
-}
-MAIN = ("spread", "ridge", "auto")
 ASK = {"source": "text", "target": "image"}
 
 
@@ -42,17 +28,10 @@ def pairs_within():
 
 
 @cache
-def fitted(name, kind):
+def fitted(kind):
     """Return a model that tests may ask but not change."""
     links = pairs_within() if kind == "within" else make_links(kind)
-    return LinkSpreading(**PARAMETERS | OBJECTIVES[name]).fit(make_views(), links)
-
-
-def true_scores(model, source, target):
-    """Return all scores, without truncation of rank where that can be had."""
-    if model.objective == "spread":
-        return exact_scores(model, source, target)
-    return model.scores(source, target)
+    return LinkSpreading(**PARAMETERS).fit(make_views(), links)
 
 
 def some_pairs(source, target, n_pairs=100):
@@ -65,15 +44,14 @@ def some_pairs(source, target, n_pairs=100):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "within"])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_split_adds_up_to_the_score(name, kind):
-    model, ends = fitted(name, kind), ("image", "text")
+def test_every_split_adds_up_to_the_score(kind):
+    model, ends = fitted(kind), ("image", "text")
     directions = [("text", "image"), ("image", "text"), ("text", "text")]
     for source, target in directions:
         if not model.links_.connects(source, target):
             continue
-        scores = true_scores(model, source, target)
-        is_main = name in MAIN and (source, target) == ("text", ends[kind == "within"])
+        scores = exact_scores(model, source, target)
+        is_main = (source, target) == ("text", ends[kind == "within"])
         for i, j in some_pairs(source, target, 100 if is_main else 10):
             why = model.explain(i, j, source=source, target=target)
             score = scores[i, j]
@@ -83,31 +61,25 @@ def test_every_split_adds_up_to_the_score(name, kind):
 
 
 @pytest.mark.parametrize("kind", ["labels", "soft labels", "mixture"])
-@pytest.mark.parametrize("name", ["spread", "ridge", "length", "sum", "literal"])
-def test_labels_are_split_three_times_into_the_same_sum(name, kind):
+def test_labels_are_split_three_times_into_the_same_sum(kind):
     for i, j in some_pairs("text", "image", 20):
-        why = fitted(name, kind).explain(i, j, **ASK)
+        why = fitted(kind).explain(i, j, **ASK)
         labels = [part.amount for part in why.contributions if part.kind == "label"]
         assert_allclose(why.target_labels.total, sum(labels), atol=1e-12)
         assert_allclose(why.classes.total, sum(labels), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["many pairs", "matched", "mixture"])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_judged_pair_is_named_once_with_its_weight(name, kind):
-    model = fitted(name, kind)
+def test_every_judged_pair_is_named_once_with_its_weight(kind):
+    model = fitted(kind)
     why = model.explain(3, 4, **ASK)
     named = {
         (part.source_item, part.target_item): part.weight
         for part in why.contributions
         if part.kind.endswith("-link")
     }
-    balance = "auto" if name == "spread" else "literal"
-    links = make_links(kind).resolve(SIZES)
-    pairs = links.judged("text", "image")
-    if balance == "auto":
-        Z = links.between("text", "image")
-        pairs = getattr(Z, "pairs", Z)
+    Z = make_links(kind).resolve(SIZES).between("text", "image")
+    pairs = getattr(Z, "pairs", Z)
     i, j = pairs.tocoo().coords
     places = zip(i.tolist(), j.tolist(), strict=True)
     assert named == dict(zip(places, pairs.data.tolist(), strict=True))
@@ -166,7 +138,7 @@ def test_pairs_of_classes_contribute_what_links_between_them_give():
 
 def test_a_neighbor_brings_what_a_new_item_with_that_neighbor_alone_would_have():
     """A new item is the sum of its neighbours, so its score with one is a share."""
-    model = fitted("spread", "many pairs")
+    model = fitted("many pairs")
     S = normalize(model.graphs_["text"].affinity_).tocsr()
     why = model.explain(7, 9, **ASK)
     spread = model._spread("text", "image")
@@ -181,9 +153,8 @@ def test_a_neighbor_brings_what_a_new_item_with_that_neighbor_alone_would_have()
 
 
 @pytest.mark.parametrize("kind", ["labels", "few pairs", "matched", "mixture"])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_new_items_are_explained(name, kind):
-    model = fitted(name, kind)
+def test_new_items_are_explained(kind):
+    model = fitted(kind)
     row = make_views(seed=5)["text"][0]
     for rows in (row, row[None]):
         why = model.explain(rows, 3, **ASK)
@@ -195,68 +166,16 @@ def test_new_items_are_explained(name, kind):
 
 
 def test_new_items_are_explained_the_other_way_round():
-    model = fitted("auto", "mixture")
+    model = fitted("mixture")
     row = make_views(seed=5)["image"][:1]
     why = model.explain(row, 3, source="image", target="text")
     score = model.scores("image", "text", rows=row, cols=[3])[0, 0]
     sums = [why.score, why.source_neighbors.total, why.target_neighbors.total]
-    # Vectors are cut to what fitted items need, and new ones are no sums of these.
-    assert_allclose(
-        sums, score, atol=2e-3 * np.abs(model.scores("image", "text")).max()
-    )
-
-
-@pytest.mark.parametrize(
-    ("side", "new"), [("source", False), ("target", False), ("source", True)]
-)
-def test_influences_are_those_of_the_fits_made_anew(side, new):
-    """objective="auto": each labelled item's part of the logit, less the mean."""
-    model = fitted("auto", "labels")
-    objective, view = model._objective, ASK[side]
-    row = make_views(seed=5)["text"][:1]
-    why = model.explain(row if new else 7, 9, **ASK)
-    got = why.splits[f"{side}_influences"]
-    known = objective.known(view, "image" if view == "text" else "text")[1]
-    weights = dict(_weights(objective, view))
-    n_labelled = len(np.flatnonzero(known.sum(axis=1)))
-    parts = np.zeros((n_labelled, known.shape[1]))
-    for k, (_, kernel) in enumerate(label_candidates(objective._material(view))):
-        fit = fit_labels(kernel, known, ridges=RIDGES)
-        for a, item in enumerate(fit.rows):
-            alone = np.zeros_like(fit.coefficients)
-            alone[item] = fit.coefficients[item]
-            values = kernel @ alone
-            at = kernel.extend(row, alone, values)[0] if new else values[
-                7 if side == "source" else 9
-            ]  # fmt: skip
-            parts[a] += weights.get(k, 0.0) * at
-    best = got.parts[0].classes[1]
-    expected = parts[:, best] - parts.mean(axis=1)
-    named = {getattr(p, f"{side}_item"): p.amount for p in got.parts}
-    assert_allclose([named[item] for item in fit.rows], expected, atol=1e-6)
-
-
-def _weights(objective, view):
-    """Yield (number of the candidate, weight) of the fits in use, in their order."""
-    logits = objective._memberships[view].embed.logits
-    names = [name for name, _ in label_candidates(objective._material(view))]
-    # All candidates are in use here, so that the order is theirs.
-    assert len(logits.weights) == len(names)
-    return enumerate(logits.weights)
-
-
-def test_classes_of_probabilities_are_their_products():
-    model = fitted("auto", "labels")
-    left, right = model.embeddings("text", "image")
-    why = model.explain(7, 9, **ASK)
-    named = {part.classes[0]: part.amount for part in why.contributions}
-    chance = named.pop(None)
-    assert_allclose([named[c] for c in range(3)], left[7, :3] * right[9, :3])
-    assert chance == pytest.approx(right[9, 3])
+    assert_allclose(sums, score, atol=1e-6)
 
 
 def test_rest_is_what_n_links_left_out():
-    model = fitted("spread", "many pairs")
+    model = fitted("many pairs")
     whole, short = (model.explain(7, 9, **ASK, n_links=n) for n in (None, 4))
     assert whole.rest == 0 and whole.links.n_rest == 0
     assert short.contributions == whole.contributions[:4]
@@ -266,7 +185,7 @@ def test_rest_is_what_n_links_left_out():
 
 
 def test_pairs_within_a_view_are_named_once():
-    model = fitted("spread", "within")
+    model = fitted("within")
     why = model.explain(3, 8, source="text", target="text")
     ends = [(part.source_item, part.target_item) for part in why.contributions]
     assert all(a < b for a, b in ends)
@@ -281,43 +200,16 @@ def test_ids_are_those_of_the_views():
     assert all(part.source_item.startswith("t") for part in why.contributions)
 
 
-@pytest.mark.parametrize("name", ["spread", "ridge", "auto"])
-def test_a_loaded_model_explains_alike(name, tmp_path):
-    model = fitted(name, "mixture")
+def test_a_loaded_model_explains_alike(tmp_path):
+    model = fitted("mixture")
     model.save(tmp_path / "model")
     again = ls.load(tmp_path / "model")
-    told = getattr(again, "choice_", None)
     for source, target in (("text", "image"), ("image", "text")):
         why, same = (m.explain(7, 9, source=source, target=target)
                      for m in (model, again))  # fmt: skip
         assert_allclose(same.score, why.score, atol=1e-9)
         amounts = [[p.amount for p in own.contributions[:20]] for own in (why, same)]
         assert_allclose(*amounts, atol=1e-9)
-    again._tell()
-    assert getattr(again, "choice_", None) == told
-
-
-def test_a_kernel_of_the_users_own_is_explained_without_neighbors():
-    class Plain(ls.fitting.ViewKernel):
-        def __init__(self, X):
-            self.X, self.n_items = X, len(X)
-
-        def __matmul__(self, block):
-            return self.X @ (self.X.T @ block) + block
-
-        def diagonal(self):
-            return np.einsum("ij,ij->i", self.X, self.X) + 1
-
-        def extend(self, rows, coefficients, fitted):
-            return rows @ (self.X.T @ coefficients)
-
-    model = LinkSpreading(objective="ridge", n_neighbors=4, kernel=Plain, tol=1e-9)
-    model.fit(make_views(), make_links("mixture"))
-    for item in (7, make_views(seed=5)["text"][0]):
-        why = model.explain(item, 9, **ASK)
-        assert {part.kind for part in why.source_neighbors.parts} == {"direct"}
-        assert why.score == pytest.approx(why.search_score, abs=1e-7)
-        assert why.source_neighbors.total == pytest.approx(why.score)
 
 
 def test_truncated_scores_are_told_apart_from_whole_ones():
@@ -331,7 +223,7 @@ def test_truncated_scores_are_told_apart_from_whole_ones():
 
 
 def test_what_cannot_be_explained_is_told():
-    model = fitted("spread", "many pairs")
+    model = fitted("many pairs")
     with pytest.raises(UnknownItemError, match="`source_item` must name items of view"):
         model.explain(99, 0, **ASK)
     with pytest.raises(UnknownItemError, match="`target_item` must name items of view"):
@@ -364,41 +256,10 @@ def test_new_items_without_smoothing_are_told():
     assert {part.kind for part in why.source_neighbors.parts} <= {"own"}
 
 
-def test_a_large_fit_of_must_links_is_explained(monkeypatch):
-    """More linked items than are factorised whole: few directions stand for them."""
-    monkeypatch.setattr(matches, "WHOLE_MATCHES", 10)
-    monkeypatch.setattr(matches, "N_DIRECTIONS", 8)
-    model = LinkSpreading(**PARAMETERS, objective="auto")
-    model.fit(make_views(), make_links("matched"))
-    for source, target in (("text", "image"), ("image", "text")):
-        scores = model.scores(source, target)
-        for i, j in some_pairs(source, target, 20):
-            why = model.explain(i, j, source=source, target=target)
-            sums = [why.score, why.source_neighbors.total, why.target_neighbors.total]
-            assert_allclose(sums, scores[i, j], atol=1e-7)
-
-
-@pytest.mark.parametrize("name", ["spread", "ridge", "auto"])
-def test_links_that_were_taken_up_later_are_explained(name):
-    parameters = PARAMETERS | OBJECTIVES[name]
-    model = LinkSpreading(**parameters).fit(make_views(), make_links("few pairs"))
+def test_links_that_were_taken_up_later_are_explained():
+    model = LinkSpreading(**PARAMETERS).fit(make_views(), make_links("few pairs"))
     more = [(7, 9, 1.0), (8, 9, -1.0)]
     model.add_links(Links.from_pairs(more, between=("text", "image")))
     why = model.explain(7, 9, **ASK)
     assert (7, 9) in {(p.source_item, p.target_item) for p in why.contributions}
     assert why.score == pytest.approx(model.scores(*ASK.values())[7, 9], abs=1e-8)
-
-
-def test_a_few_cannot_links_among_must_links_are_explained():
-    """They count as links, but not in what chance would give."""
-    few = Links.from_pairs(
-        [(30, 2, "no", 0.5), (31, 4, "no", 0.25)], between=("text", "image")
-    )
-    model = LinkSpreading(**PARAMETERS, objective="auto")
-    model.fit(make_views(), make_links("matched") + few)
-    scores = model.scores(*ASK.values())
-    for i, j in [(30, 2), *some_pairs("text", "image", 10)]:
-        why = model.explain(i, j, **ASK)
-        assert why.score == pytest.approx(scores[i, j], abs=1e-8)
-        kinds = [part.kind for part in why.contributions]
-        assert (kinds.count("cannot-link"), kinds.count("chance")) == (2, 1)

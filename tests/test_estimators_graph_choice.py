@@ -103,12 +103,11 @@ ALIKE = (
 )
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
 @pytest.mark.parametrize("kind", ["labels", "few pairs", "matched"])
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_a_view_whose_rows_are_all_alike_is_refused_by_name(objective, kind, make):
+def test_a_view_whose_rows_are_all_alike_is_refused_by_name(kind, make):
     views = make_views() | {"image": make(np.full((M, 4), 0.7))}
-    model = LinkSpreading(objective=objective, n_neighbors=4)
+    model = LinkSpreading(n_neighbors=4)
     with pytest.raises(ViewError, match=ALIKE):
         model.fit(views, make_links(kind))
     if kind != "matched":
@@ -120,3 +119,14 @@ def test_rows_may_be_alike_where_the_graph_is_given(rng):
     views = make_views() | {"image": np.ones((M, 4))}
     graph = {"text": "knn", "image": random_graph(rng, M)}
     LinkSpreading(**PARAMETERS | {"graph": graph}).fit(views, make_links("labels"))
+
+
+def test_new_rows_of_a_graph_that_was_given_are_affinities():
+    views, links = make_views(), make_links("labels")
+    graphs = {view: knn_graph(X, n_neighbors=4) for view, X in views.items()}
+    model = LinkSpreading(graph=graphs, alpha=0.6)
+    model.fit(views, links)
+    block = model.scores("text", "image", rows=graphs["text"][:3])
+    assert block.shape == (3, M)
+    with pytest.raises(LinkspreadError, match=f"{N}"):
+        model.scores("text", "image", rows=views["text"][:3])

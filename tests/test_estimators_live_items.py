@@ -103,10 +103,9 @@ def test_staleness_is_the_share_of_neighbours_that_are_no_edges(rng):
     assert missing > 0
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
-def test_new_items_are_searched_and_found_over_the_grown_graph(rng, objective):
+def test_new_items_are_searched_and_found_over_the_grown_graph(rng):
     views, links = make_views(rng), make_links(rng)
-    model = make_model(objective=objective).fit(views, links)
+    model = make_model().fit(views, links)
     rows = views["image"][:6] + 0.01
     model.add_items("image", rows)
     block = model.scores("text", "image")
@@ -116,12 +115,11 @@ def test_new_items_are_searched_and_found_over_the_grown_graph(rng, objective):
     assert np.median(likeness) > 0.6
     assert model.search(45, source="image", target="text")[0].shape == (10,)
     assert model.report_.graphs["image"].n_items == 46
-    if objective == "spread":
-        S = {v: normalize(g.affinity_) for v, g in model.graphs_.items()}
-        Z = model.links_.between("text", "image")
-        spread = spread_links(S["text"], Z, S["image"], alpha=0.3, tol=1e-9)
-        expected = spread.left @ spread.core @ spread.right.T
-        assert relative_error(block, expected) < 1e-7
+    S = {v: normalize(g.affinity_) for v, g in model.graphs_.items()}
+    Z = model.links_.between("text", "image")
+    spread = spread_links(S["text"], Z, S["image"], alpha=0.3, tol=1e-9)
+    expected = spread.left @ spread.core @ spread.right.T
+    assert relative_error(block, expected) < 1e-7
 
 
 def test_new_items_can_be_linked(rng):
@@ -217,16 +215,15 @@ def test_items_far_from_all_that_go_keep_their_edges(rng):
     assert (left.affinity_ != graph.affinity_[20:][:, 20:]).nnz == 0
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
-def test_without_items_a_model_is_one_fitted_without_them(rng, objective):
+def test_without_items_a_model_is_one_fitted_without_them(rng):
     views, links = make_views(rng), name_links(make_links(rng)).resolve(NAMES)
-    model = make_model(objective=objective).fit(views, links, ids=NAMES)
+    model = make_model().fit(views, links, ids=NAMES)
     removed = {"image": [2, 11, 30], "text": [0, 49]}
     gone = [np.array(NAMES[view])[where] for view, where in removed.items()]
     for view, ids in zip(removed, gone, strict=True):
         assert model.remove_items(view, ids) is model
     kept = {v: np.delete(np.arange(n), removed[v]) for v, n in SIZES.items()}
-    fitted = make_model(objective=objective).fit(
+    fitted = make_model().fit(
         {view: X[kept[view]] for view, X in views.items()},
         links.select(kept),
         ids={view: np.array(NAMES[view])[own] for view, own in kept.items()},

@@ -76,24 +76,6 @@ def test_changed_links_score_as_in_a_fit_to_them(rng, balance, base):
     assert relative_error(model.scores("text", "image"), start) < 1e-6
 
 
-@pytest.mark.parametrize("objective", ["ridge", "auto"])
-@pytest.mark.parametrize("base", ["pairs", "both"])
-def test_fitted_links_follow_too(rng, objective, base):
-    views, pairs = make_views(rng), draw(rng, 30)
-    links = as_links(pairs) if base == "pairs" else label_links(rng) + as_links(pairs)
-    more = draw(rng, 4)
-    model = make_model(objective=objective).fit(views, links)
-    start = model.scores("text", "image")
-    fitted = make_model(objective=objective).fit(views, links + as_links(more))
-    model.add_links(as_links(more))
-    expected = fitted.scores("text", "image")
-    assert relative_error(model.scores("text", "image"), expected) < 1e-8
-    if objective == "auto":
-        assert model.choice_ == fitted.choice_
-    model.remove_links(as_links(more))
-    assert relative_error(model.scores("text", "image"), start) < 1e-8
-
-
 def test_only_the_views_that_are_linked_anew_change(rng):
     views = make_views(rng)
     model = make_model().fit(views, label_links(rng))
@@ -182,9 +164,7 @@ def test_a_model_can_be_saved_after_links_were_added(rng, tmp_path):
 
 def test_a_model_of_must_links_alone_can_be_saved(rng, tmp_path):
     views = make_views(rng)
-    model = make_model(objective="auto").fit(
-        views, Links.from_matched(("text", "image"), 30)
-    )
+    model = make_model().fit(views, Links.from_matched(("text", "image"), 30))
     rows = views["text"][:4] + 0.1
     model.save(tmp_path / "model")
     loaded = ls.load(tmp_path / "model")

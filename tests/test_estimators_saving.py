@@ -16,8 +16,6 @@ from sklearn.exceptions import NotFittedError
 import linkspread as ls
 from linkspread import Links, LinkSpreading
 from linkspread.exceptions import ConflictWarning, ModelError, ViewError
-from linkspread.fitting import view_kernels
-from linkspread.fitting.view_kernels import FeatureKernel
 from linkspread.graphs import knn_graph
 from small_views import KINDS, SIZES, make_links, make_views
 
@@ -76,8 +74,6 @@ def assert_same_facts(again, model):
     assert again.report_ == model.report_
     assert str(again.report_) == str(model.report_)
     assert repr(again.links_) == repr(model.links_)
-    for name in ("choice_", "loo_error_"):
-        assert getattr(again, name, None) == getattr(model, name, None)
     for view in model.view_names_:
         assert_array_equal(again.items_[view].ids, model.items_[view].ids)
         W, expected = (own.graphs_[view].affinity_ for own in (again, model))
@@ -85,48 +81,14 @@ def assert_same_facts(again, model):
         assert type(again.graphs_[view]) is type(model.graphs_[view])
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_objective_and_kind_of_links_is_saved(objective, kind, folder):
-    model = LinkSpreading(objective=objective, **BASIC)
+def test_every_kind_of_links_is_saved(kind, folder):
+    model = LinkSpreading(**BASIC)
     model.fit(make_views(), make_links(kind))
     again = saved(model, folder)
     assert again.get_params() == model.get_params()
     # Also scores within a view, which neither has made yet.
     assert_alike(again, model, make_views())
-
-
-@pytest.mark.parametrize("mass", ["none", "length", "sum", "posterior"])
-@pytest.mark.parametrize("kernel", ["affinity", "linear", "graph+affinity+linear"])
-def test_every_kernel_and_mass_is_saved(kernel, mass, folder):
-    model = LinkSpreading(objective="ridge", kernel=kernel, mass=mass, **BASIC)
-    links = make_links("labels" if mass in ("sum", "posterior") else "mixture")
-    model.fit(make_views(), links)
-    assert_alike(saved(model, folder), model, make_views())
-
-
-@pytest.mark.parametrize("objective", ["ridge", "auto"])
-def test_kernels_of_large_views_are_saved(objective, folder, monkeypatch):
-    from linkspread.fitting import kernel_choice
-
-    for module in (view_kernels, kernel_choice):
-        monkeypatch.setattr(module, "DENSE_ITEMS", 10)
-    monkeypatch.setattr(kernel_choice, "N_LANDMARKS", 12)
-    model = LinkSpreading(objective=objective, kernel="graph+affinity", **BASIC)
-    model.fit(make_views(), make_links("mixture"))
-    assert_alike(saved(model, folder), model, make_views())
-
-
-def test_what_was_never_left_out_stays_unknown(folder, monkeypatch):
-    monkeypatch.setattr("linkspread.fitting.pairs.DENSE_PAIRS", 0)
-    model = LinkSpreading(objective="ridge", **BASIC)
-    model.fit(make_views(), make_links("many pairs"))
-    old, new = (
-        own._objective.pairs["text", "image"].fit.held_out
-        for own in (model, saved(model, folder))
-    )
-    assert 0 < np.isnan(old).sum() < len(old)
-    assert_array_equal(old, new)
 
 
 @pytest.mark.parametrize("graph", ["knn", "sr", "cwa", "csr"])
@@ -144,12 +106,11 @@ def test_a_graph_with_links_that_are_no_plain_labels_is_saved(folder):
     assert_alike(saved(model, folder), model, make_views())
 
 
-@pytest.mark.parametrize("objective", ["spread", "auto"])
-def test_given_graphs_are_saved(objective, folder):
+def test_given_graphs_are_saved(folder):
     views = make_views()
     graphs = {v: knn_graph(X, n_neighbors=4) for v, X in views.items()}
     graphs["image"] = graphs["image"].toarray()
-    model = LinkSpreading(graph=graphs, objective=objective, alpha=0.6)
+    model = LinkSpreading(graph=graphs, alpha=0.6)
     model.fit(views, make_links("labels"))
     again = saved(model, folder)
     assert_array_equal(again.graph["text"].toarray(), graphs["text"].toarray())
@@ -158,10 +119,9 @@ def test_given_graphs_are_saved(objective, folder):
     for source, target in (("text", "image"), ("image", "text"), ("text", "text")):
         old, new = (own.scores(source, target) for own in (model, again))
         assert_array_equal(old, new)
-        if objective == "spread":
-            rows = graphs[source][:3]
-            old, new = (own.scores(source, target, rows=rows) for own in (model, again))
-            assert_array_equal(old, new)
+        rows = graphs[source][:3]
+        old, new = (own.scores(source, target, rows=rows) for own in (model, again))
+        assert_array_equal(old, new)
 
 
 def test_a_table_that_is_the_graph_is_saved(folder):
@@ -171,31 +131,29 @@ def test_a_table_that_is_the_graph_is_saved(folder):
     assert_alike(saved(model, folder), model, views)
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sparse_tables_are_saved(objective, dtype, folder):
+def test_sparse_tables_are_saved(dtype, folder):
     rng = np.random.default_rng(0)
     views = {
         v: sparse.random_array((n, 20), density=0.4, rng=rng, dtype=dtype).tocsr()
         for v, n in (("text", 40), ("image", 30))
     }
-    model = LinkSpreading(objective=objective, metric="hellinger", **BASIC)
+    model = LinkSpreading(metric="hellinger", **BASIC)
     model.fit(views, make_links("mixture"))
     assert_alike(saved(model, folder), model, views)
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
-def test_three_views_are_saved_and_one_is(objective, folder):
+def test_three_views_are_saved_and_one_is(folder):
     views = make_views("text", "image", "sound")
     links = make_links("mixture") + Links.from_pairs(
         [(k, k, 1.0 if k % 2 else -1.0) for k in range(10)], between=("image", "sound")
     )
-    model = LinkSpreading(objective=objective, **BASIC).fit(views, links)
+    model = LinkSpreading(**BASIC).fit(views, links)
     again = saved(model, folder)
     assert_alike(again, model, views)
     assert_array_equal(again.scores("text", "sound"), model.scores("text", "sound"))
     labels = np.arange(40) % 3
-    single = LinkSpreading(objective=objective, **BASIC).fit(views["text"], labels)
+    single = LinkSpreading(**BASIC).fit(views["text"], labels)
     again = saved(single, folder)
     assert again.n_features_in_ == 3
     assert_alike(again, single, {"X": views["text"]})
@@ -252,10 +210,9 @@ def test_names_of_columns_are_still_checked(folder):
         again.search(turned[["f0", "f2"]], **ask)
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
-def test_a_loaded_model_is_fitted_again_and_saved_again(objective, folder):
+def test_a_loaded_model_is_fitted_again_and_saved_again(folder):
     views, links = make_views(), make_links("mixture")
-    model = LinkSpreading(objective=objective, **BASIC).fit(views, links)
+    model = LinkSpreading(**BASIC).fit(views, links)
     again = saved(model, folder)
     refitted = clone(again).fit(views, links)
     assert_array_equal(refitted.scores("text", "image"), model.scores("text", "image"))
@@ -286,14 +243,11 @@ def test_parameters_of_every_kind_come_back(folder):
 
 def test_what_is_shared_is_stored_once_and_shared_again(folder):
     rng = np.random.default_rng(0)
-    # Many more rows than a kernel has components, which are stored as well.
     views = {v: rng.random((n, 500)) for v, n in (("text", 400), ("image", 300))}
-    model = LinkSpreading(objective="auto", **BASIC).fit(views, make_links("few pairs"))
+    model = LinkSpreading(**BASIC).fit(views, make_links("few pairs"))
     again = saved(model, folder)
-    table = again._objective.tables["text"]
-    assert np.shares_memory(table, again.graphs_["text"]._index.items)
-    assert again._objective.links is again.links_
-    assert again._objective.graphs["text"] is again.graphs_["text"]
+    assert again._spreading.links is again.links_
+    assert again._spreading.graphs["text"] is again.graphs_["text"]
     n_bytes = sum(path.stat().st_size for path in folder.iterdir())
     assert n_bytes < 2 * sum(X.nbytes for X in views.values())
 
@@ -308,7 +262,7 @@ def test_arrays_are_mapped_and_changes_stay_in_memory(folder):
 
 
 def test_a_fresh_process_gives_the_same_answers(folder):
-    model = LinkSpreading(objective="auto", **BASIC)
+    model = LinkSpreading(**BASIC)
     ids = {"text": [f"t{i}" for i in range(SIZES["text"])]}
     model.fit(make_views(), make_links("soft labels"), ids=ids).save(folder)
     rows = make_views()["text"][:4]
@@ -320,13 +274,11 @@ def test_a_fresh_process_gives_the_same_answers(folder):
         "old = model.search(['t3', 't4'], source='text', target='image')\n"
         "new = model.search(rows, source='text', target='image')\n"
         "np.savez(sys.argv[1] + '/found.npz', *old, *new)\n"
-        "print(model.choice_)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(folder)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == model.choice_
     found = list(np.load(folder / "found.npz").values())
     expected = [
         *model.search(["t3", "t4"], source="text", target="image"),
@@ -349,11 +301,6 @@ def own_metric(Q, X):
         ({"metric": own_metric}, "`parameters.metric` is the function 'own_metric'"),
         ({"metric": {"text": "cosine", "image": own_metric}}, "`parameters.metric.ima"),
         ({"graph": lambda X: knn_graph(X, n_neighbors=3)}, "`parameters.graph` is"),
-        (
-            {"objective": "ridge", "kernel": lambda X: FeatureKernel(X, np.asarray)},
-            "`parameters.kernel` is the function",
-        ),
-        ({"objective": "auto", "metric": own_metric}, "`parameters.metric` is the f"),
     ],
 )
 def test_functions_cannot_be_saved_and_nothing_is_written(parameters, what, folder):
@@ -362,18 +309,6 @@ def test_functions_cannot_be_saved_and_nothing_is_written(parameters, what, fold
     with pytest.raises(ModelError, match=what):
         model.save(folder)
     assert not folder.exists()
-
-
-def test_a_kernel_of_ones_own_cannot_be_saved_whatever_its_name(folder):
-    model = LinkSpreading(objective="ridge", **BASIC)
-    model.fit(make_views(), make_links("labels"))
-
-    class GraphKernel(FeatureKernel):
-        pass
-
-    model._objective.kernels["text"] = GraphKernel(make_views()["text"], np.asarray)
-    with pytest.raises(ModelError, match="is of class 'GraphKernel', which only this"):
-        model.save(folder)
 
 
 def test_a_model_that_is_not_fitted_cannot_be_saved(folder):
@@ -394,7 +329,7 @@ def test_view_names_may_be_anything(folder):
 
 def test_fitted_models_can_be_sent_to_other_processes(folder):
     # Embeddings were functions once, which cannot be pickled.
-    model = LinkSpreading(objective="auto", **BASIC)
+    model = LinkSpreading(**BASIC)
     model.fit(make_views(), make_links("mixture"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

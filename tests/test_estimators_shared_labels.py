@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import ConflictWarning, LinkError
+from linkspread.exceptions import ConflictWarning
 from small_views import SIZES, make_links, make_pairs, make_views
 
 OF = {
@@ -13,14 +13,7 @@ OF = {
     "moods": ("image", "sound"),
     "years": ("text", "image", "sound"),
 }
-FITS = [
-    {"objective": "auto"},
-    {"objective": "ridge"},
-    {"objective": "ridge", "balance": "literal"},
-    {"objective": "ridge", "balance": 0.5, "mass": "length"},
-    {"objective": "ridge", "mass": "sum"},
-    {"objective": "ridge", "mass": "posterior"},
-]
+FITS = [{}, {"balance": "literal"}, {"balance": 0.5}]
 
 
 def label_set(name, *views):
@@ -62,22 +55,11 @@ def test_two_views_learn_from_the_labels_that_both_have(parameters, with_years):
         assert_same_answers(model, alone, source, target)
 
 
-@pytest.mark.parametrize("objective", ["ridge", "auto"])
-def test_a_search_within_a_view_uses_all_its_labels(objective):
-    model = fit(label_set("topics") + label_set("moods"), objective=objective)
+def test_a_search_within_a_view_uses_all_its_labels():
+    model = fit(label_set("topics") + label_set("moods"))
     both = label_set("topics", "image") + label_set("moods", "image")
-    alone = fit(both, "image", objective=objective)
+    alone = fit(both, "image")
     assert_same_answers(model, alone, "image", "image")
-
-
-def test_errors_are_those_of_the_labels_that_were_fitted():
-    model = fit(label_set("topics") + label_set("moods"), objective="ridge")
-    alone = [
-        error
-        for name in ("topics", "moods")
-        for error in fit(label_set(name), objective="ridge").loo_error_.values()
-    ]
-    assert sorted(model.loo_error_.values()) == pytest.approx(sorted(alone))
 
 
 def cancelled(*others):
@@ -87,29 +69,12 @@ def cancelled(*others):
         return sum(others, links)
 
 
-@pytest.mark.parametrize("objective", ["ridge", "auto"])
-def test_links_that_all_cancel_each_other_out_are_told_in_one_sentence(objective):
-    links = cancelled()
-    sentence = (
-        "links between 'text' and 'image' must not all contradict each other, and "
-        r"nothing is left of them. Look at `links.conflicts\(\)`.$"
-    )
-    with pytest.raises(LinkError, match=sentence) as caught:
-        fit(links, "text", "image", objective=objective)
-    assert "\n" not in str(caught.value)
-    # What the sentence tells to look at names the pair.
-    ((views, ids, must, cannot),) = links.conflicts()
-    assert dict(zip(views, ids, strict=True)) == {"text": 0, "image": 1}
-    assert must + cannot == 0
-
-
-@pytest.mark.parametrize("objective", ["ridge", "auto"])
 @pytest.mark.parametrize("kind", ["labels", "pairs"])
-def test_links_that_cancel_each_other_out_change_nothing_of_others(objective, kind):
+def test_links_that_cancel_each_other_out_change_nothing_of_others(kind):
     others = make_links("labels") if kind == "labels" else make_pairs(4, 40)
     if kind == "pairs":  # the pair that is cancelled must not be judged otherwise
         judged = others.resolve(SIZES).judged("text", "image").toarray()
         assert judged[0, 1] == 0
-    plain = fit(others, "text", "image", objective=objective)
-    model = fit(cancelled(others), "text", "image", objective=objective)
+    plain = fit(others, "text", "image")
+    model = fit(cancelled(others), "text", "image")
     assert_same_answers(model, plain, "text", "image")

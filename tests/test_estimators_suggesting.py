@@ -1,7 +1,6 @@
 """What to judge next: what a fitted model suggests, and what it never does."""
 
 import tracemalloc
-from functools import cache
 
 import numpy as np
 import pytest
@@ -36,9 +35,8 @@ def suggested(model, n, **words):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("objective", ["spread", "auto"])
-def test_suggestions_are_distinct_and_never_judged(kind, objective):
-    model = fitted_with(kind, objective)
+def test_suggestions_are_distinct_and_never_judged(kind):
+    model = fitted(kind)
     judged = judged_pairs(model.links_, ("text", "image"))
     pairs = suggested(model, 60)
     n_open = N * M - len(judged)
@@ -48,15 +46,6 @@ def test_suggestions_are_distinct_and_never_judged(kind, objective):
     everything = suggested(model, 10 * N * M)
     assert len(everything) == len(set(everything)) == n_open
     assert not set(everything) & judged
-
-
-@cache
-def fitted_with(kind, objective):
-    """Return a model of one kind of links that was fitted once."""
-    if objective == "spread":
-        return fitted(kind)
-    model = LinkSpreading(objective=objective, n_neighbors=4)
-    return model.fit(make_views(), make_links(kind))
 
 
 def test_a_pair_judged_in_contradiction_is_judged():

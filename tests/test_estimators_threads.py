@@ -92,9 +92,6 @@ FITS = {
     "csr": lambda views, links, **given: ls.LinkSpreading(graph="csr", **given).fit(
         views, labels_of(views)
     ),
-    "tuned": lambda views, links, n_jobs, **_: ls.LinkSpreading.tuned(
-        views, links, n_jobs=n_jobs
-    ),
     "tune": lambda views, links, **given: tune(
         views, links, {"alpha": [0.1, 0.5]}, model=ls.LinkSpreading(**given), n_splits=2
     ),
@@ -132,7 +129,7 @@ def test_a_large_model_has_all_threads(data, links, large, monkeypatch):
     assert max(seen.loops) == numba.get_num_threads()
 
 
-@pytest.mark.parametrize("name", ["spread", "tuned", "tune"])
+@pytest.mark.parametrize("name", ["spread", "tune"])
 def test_nothing_of_a_small_model_spins(name, data, links, monkeypatch):
     # One of two spinning threads waits for whatever else the core has to do.
     monkeypatch.setattr(threads, "SMALL_LOOP", 0)

@@ -19,7 +19,7 @@ from test_baselines_matching import BY_LABELS, SIZES, some_labels
 
 MODELS = {
     "spread": LinkSpreading(n_neighbors=4),
-    "ridge": LinkSpreading(objective="ridge", n_neighbors=4),
+    "rank": LinkSpreading(n_neighbors=4, rank=3),
     **BY_LABELS,
 }
 IDS = {view: [f"{view} {i}" for i in range(n)] for view, n in SIZES.items()}

@@ -96,24 +96,12 @@ def test_labels_and_classes_stand_in_the_middle():
     parts = [
         Contribution("label", 0.5, 1.0, "b", classes=(1, None)),
         Contribution("class", 0.25, 1.0, classes=(0, 1)),
-        Contribution("chance", -0.125, 1.0),
     ]
     why = make_explanation(parts)
     shown = texts(explanation_picture(why))
-    assert {"class 1 +0.500", "class 0 class 1 +0.250", "less chance -0.125"} <= {
-        *shown
-    }
+    assert {"class 1 +0.500", "class 0 class 1 +0.250"} <= set(shown)
     shown = texts(explanation_picture(why, class_names=["art", "chess"]))
     assert {"chess +0.500", "art chess +0.250"} <= set(shown)
-
-
-def test_influences_are_told_apart_from_parts_of_the_score():
-    speaks = (Contribution("influence", 2.0, 1.0, "c", classes=(0, 1)),)
-    parts = [Contribution("class", 0.5, 1.0, classes=(1, 1))]
-    why = make_explanation(parts, source_influences=Split(speaks, 1.0, 2))
-    shown = texts(explanation_picture(why, class_names=["art", "chess"]))
-    assert "For chess of the item on the left, no parts of the score" in shown
-    assert {"+2.00  text c", "+1.00  2 more"} <= set(shown)
 
 
 def test_titles_and_pictures_stand_for_ids_and_cannot_break_the_picture():

@@ -137,10 +137,8 @@ def test_amounts_must_increase(collection, splits, amounts):
 
 
 def test_the_learner_takes_the_usual_distance_of_each_view():
-    learner = judging_learner({"a": ("cosine", "euclidean"), "b": ("chi2",)},
-                              objective="ridge")  # fmt: skip
+    learner = judging_learner({"a": ("cosine", "euclidean"), "b": ("chi2",)})
     assert learner.metric == {"a": "euclidean", "b": "chi2"}
-    assert learner.objective == "ridge"
 
 
 def test_the_command_writes_a_report_and_tells_what_was_needed(tmp_path, monkeypatch):

@@ -7,17 +7,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from linkspread.fitting.kernel_choice import affinity_kernel, linear_kernel
-from linkspread.fitting.view_kernels import GraphKernel, MixedKernel
-from linkspread.graphs import NeighborGraph, normalize, normalize_rows
 from linkspread.propagation.filter import fitted_response, unseen_response
 from linkspread.retrieval import Contribution, Explanation, Split
-from linkspread.retrieval.explanation_kernels import Asked, kernel_row, take_steps
-from linkspread.retrieval.explanation_members import MemberSide
 from linkspread.retrieval.explanation_shares import (
     class_shares,
     item_shares,
-    join_parts,
     label_shares,
     make_split,
     pair_shares,
@@ -37,7 +31,6 @@ def make_explanation():
             Contribution("must-link", 0.5, 1.0, "a", 10),
             Contribution("cannot-link", -0.25, -2.0, "b", 11),
             Contribution("label", 0.125, 1.0, "c", classes=(2, None)),
-            Contribution("chance", -0.1, 1.0),
         ),
         rest=0.05,
         n_rest=3,
@@ -46,7 +39,6 @@ def make_explanation():
         (
             Contribution("neighbor", 0.2, 0.4, "b"),
             Contribution("own", 0.1, 1.0),
-            Contribution("direct", 0.025, 1.0),
         ),
         rest=0.0,
         n_rest=1,
@@ -56,20 +48,18 @@ def make_explanation():
         Contribution("class", 0.1, 1.0, classes=(1, 1)),
         Contribution("class", 0.025, -1.0, classes=(1, 0)),
     )
-    speaks = (Contribution("influence", 2.0, 1.0, "a", classes=(1, 2)),)
     return Explanation(
         source="text",
         target="image",
         source_item="a",
         target_item=10,
-        score=0.325,
-        search_score=0.32,
+        score=0.425,
+        search_score=0.42,
         links=links,
         source_neighbors=neighbors,
         target_neighbors=Split((), 0.0, 0),
         target_labels=labels,
         classes=Split(classes, 0.0, 0),
-        source_influences=Split(speaks, 0.0, 0),
     )
 
 
@@ -126,12 +116,6 @@ def test_pairs_within_a_view_are_added_to_their_mirror_images(rng):
     assert_allclose((found.sources, found.targets), np.nonzero(upper))
 
 
-def test_joined_parts_have_the_shares_of_all():
-    one, two = single_share("own", 1.0), single_share("direct", 2.0)
-    joined = join_parts({"links": [one]}, {"links": [two], "classes": [one]})
-    assert joined == {"links": [one, two], "classes": [one]}
-
-
 @pytest.mark.parametrize("response_of", [fitted_response, unseen_response])
 @pytest.mark.parametrize("alpha", [(0.3, 0.6), (0.9, 0.0), (0.0, 0.5)])
 def test_a_response_is_its_first_step_and_what_takes_none(response_of, alpha):
@@ -152,60 +136,19 @@ def test_the_first_step_of_spread_links_is_what_new_items_get():
     assert_allclose(stepped(l, m), unseen_response((0.3, 0.6), 0.8)(l, m), atol=1e-13)
 
 
-def kernels_of(X):
-    """Return a kernel of each kind."""
-    graph = NeighborGraph(n_neighbors=4).fit(X)
-    degrees = graph.affinity_.sum(axis=1)
-    S = normalize(graph.affinity_)
-    similar = lambda rows: normalize_rows(graph.extend(rows), degrees)  # noqa: E731
-    scaled = GraphKernel(S, 0.8, similar=similar)
-    plain = GraphKernel(S, 0.6, similar=similar, unit_diagonal=False)
-    others = linear_kernel(X), affinity_kernel(X, metric="euclidean", width=1.0)
-    return [scaled, plain, *others, MixedKernel([scaled, others[0]], [0.5, 2.0])]
-
-
-@pytest.mark.parametrize("k", range(5))
-def test_rows_and_steps_of_kernels_give_what_fits_give(rng, k):
-    X, coefficients = rng.standard_normal((25, 3)), rng.standard_normal(25)
-    kernel = kernels_of(X)[k]
-    block = coefficients[:, None]
-    values, new = kernel @ block, rng.standard_normal((1, 3))
-    wanted = {
-        Asked(7): values[7, 0],
-        Asked(None, new): kernel.extend(new, block, values)[0, 0],
-    }
-    for item, value in wanted.items():
-        assert kernel_row(kernel, item) @ coefficients == pytest.approx(value)
-        steps = take_steps(kernel, item, coefficients)
-        assert steps.total == pytest.approx(value)
-        assert (steps.own == 0) == (item.position is None or k in (2, 3))
-        assert (steps.direct == 0) == (k in (0, 1))
-        assert np.any(steps.neighbors) == (k not in (2, 3))
-
-
-def test_a_graph_kernel_without_new_items_says_so(rng):
-    S = normalize(
-        NeighborGraph(n_neighbors=3).fit(rng.standard_normal((9, 2))).affinity_
-    )
-    with pytest.raises(ValueError, match="made without `similar`"):
-        kernel_row(GraphKernel(S, 0.5), Asked(None, np.zeros((1, 2))))
-
-
 def test_the_text_names_every_part():
     assert str(make_explanation()).splitlines() == [
-        "text 'a' and image 10 score 0.325",
+        "text 'a' and image 10 score 0.425",
         "",
         "What it is made of",
         "  +0.500  must-link of text 'a' and image 10, weight 1",
         "  -0.250  cannot-link of text 'b' and image 11, weight 2",
         "  +0.125  text 'c' of class 2, with all labelled image items",
-        "  -0.100  less what chance gives",
         "  +0.050  3 others",
         "",
         "Through neighbours of text 'a'",
         "  +0.200  text 'b', similarity 0.4",
         "  +0.100  the item itself",
-        "  +0.025  without any neighbour",
         "  +0.000  another",
         "",
         "Through neighbours of image 10",
@@ -217,9 +160,6 @@ def test_the_text_names_every_part():
         "What labels give, by classes",
         "  +0.100  both of class 1",
         "  +0.025  text of class 1, image of 0",
-        "",
-        "For class 2 of text 'a', no parts of the score",
-        "  +2.00  text 'a' of class 1",
     ]
 
 
@@ -260,7 +200,7 @@ def test_the_table_has_all_parts_and_what_was_left_out(backend):
         assert np.sum(names == name) == len(split.parts) + 1
     assert [str(value) for value in columns["source_item"][:3]] == ["a", "b", "c"]
     assert str(columns["source_class"][2]) == "2"
-    assert str(columns["kind"][4]) == "rest"
+    assert str(columns["kind"][3]) == "rest"
 
 
 def test_contributions_and_rest_are_those_of_the_links():
@@ -268,17 +208,3 @@ def test_contributions_and_rest_are_those_of_the_links():
     assert why.contributions == why.links.parts
     assert why.rest == 0.05
     assert sum(part.amount for part in why.contributions) + why.rest == why.score
-
-
-def test_probabilities_that_spread_are_the_items_own_and_its_neighbors(rng):
-    S = normalize(
-        NeighborGraph(n_neighbors=3).fit(rng.standard_normal((9, 2))).affinity_
-    )
-    soft, other = rng.random((9, 4)), rng.random(4)
-    spread = 0.6 * np.linalg.solve(np.eye(9) - 0.4 * S.toarray(), soft)
-    near = S.toarray()[5]
-    side = MemberSide(Asked(5), near, 0.4, spread, logits=None, labelled=None)
-    steps, total = side.steps(other), spread[5].sum()
-    assert steps.own == pytest.approx(0.6 * soft[5] @ other / total)
-    assert_allclose(steps.neighbors, 0.4 * near * (spread @ other) / total)
-    assert steps.total == pytest.approx(spread[5] @ other / total)

@@ -53,19 +53,18 @@ def judged(data, draw, seed=0):
     return Links.from_pairs(pairs, between=BETWEEN)
 
 
-def parts_of(data, links, model=MODEL):
+def parts_of(data, links):
     """Return the parts that are held out of these links."""
     links = links.resolve(SIZES).select({})
     plan = plan_held_out(links)
     make = held_out._label_parts if plan.kind == "labels" else held_out._pair_parts
-    n_folds = held_out.N_FOLDS if model.objective == "spread" else held_out.N_REFITS
-    return list(make(data.views(), links, plan, n_folds))
+    return list(make(data.views(), links, plan, held_out.N_FOLDS))
 
 
 def by_hand(data, links, model=MODEL):
     """Return AUC and average precision by plain fits without each part."""
     scores, must = [], []
-    for part in parts_of(data, links, model):
+    for part in parts_of(data, links):
         fitted = clone(model).fit(data.views(), part.trial.links)
         own = part.question
         scores += fitted.scores(own.source, own.target)[own.rows, own.cols].tolist()
@@ -102,9 +101,8 @@ def test_the_figure_is_that_of_plain_fits_without_the_items(data, kind):
     [
         LinkSpreading(n_neighbors=8, rank=6),
         LinkSpreading(n_neighbors=8, graph={"text": "cwa", "image": "knn"}),
-        LinkSpreading(n_neighbors=8, objective="ridge"),
     ],
-    ids=["rank", "cwa", "ridge"],
+    ids=["rank", "cwa"],
 )
 def test_other_settings_are_measured_as_they_are_fitted(data, model, monkeypatch):
     monkeypatch.setattr(held_out, "N_FOLDS", held_out.N_REFITS)
@@ -142,16 +140,14 @@ def test_no_fit_knows_anything_of_the_items_it_is_asked_about(data, kind):
     )
 
 
-@pytest.mark.parametrize("objective", ["spread", "auto"])
-def test_verdicts_of_chance_are_found_by_chance(data, objective):
-    model = LinkSpreading(n_neighbors=8, objective=objective)
+def test_verdicts_of_chance_are_found_by_chance(data):
     found = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         i, j = isolated(data, rng)
         weights = np.where(rng.random(40) < 0.4, 1.0, -1.0)
         links = Links.from_pairs(np.column_stack([i, j, weights]), between=BETWEEN)
-        found.append(held_out_quality(model, data.views(), links))
+        found.append(held_out_quality(MODEL, data.views(), links))
     assert abs(np.mean([own.auc for own in found]) - 0.5) < 0.12
     covered = [own.auc_interval[0] <= 0.5 <= own.auc_interval[1] for own in found]
     assert sum(covered) >= 6
@@ -167,29 +163,6 @@ def test_partners_of_chance_are_found_by_chance(data, n_pairs):
     quality = held_out_quality(MODEL, data.views(), links)
     assert quality.kind == "partners" and quality.n_judged == n_pairs
     assert quality.auc_interval[0] <= 0.5 <= quality.auc_interval[1]
-
-
-def test_auto_tells_what_it_held_out_itself(data, monkeypatch):
-    links = judged(data, isolated)
-    model = LinkSpreading(n_neighbors=8, objective="auto").fit(data.views(), links)
-    monkeypatch.setattr(LinkSpreading, "fit", None)  # not fitted again
-    quality = held_out_quality(model, data.views())
-    told = model._objective.held_out(*BETWEEN, by_labels=False)
-    pairs = links.resolve(SIZES).judged(*BETWEEN)
-    assert np.array_equal(pairs[told.rows, told.cols] > 0, told.is_must)
-    assert quality.auc == pytest.approx(roc_auc_score(told.is_must, told.scores))
-    assert quality.n_judged == 40 and quality.n_folds == 0
-    assert "a little flattered" in str(quality)
-    turned = model._objective.held_out("image", "text", by_labels=False)
-    assert np.array_equal(turned.rows, told.cols)
-
-
-def test_auto_tells_of_labels_that_it_held_out(data):
-    model = LinkSpreading(n_neighbors=8, objective="auto")
-    quality = held_out_quality(model, data.views(), LINKS["labels"](data))
-    spread = held_out_quality(MODEL, data.views(), LINKS["labels"](data))
-    assert quality.kind == "labels" and quality.n_folds == 0
-    assert abs(quality.auc - spread.auc) < 0.15 and quality.auc > 0.7
 
 
 def test_ids_views_in_any_order_and_baselines_are_measured_alike(data):
@@ -264,7 +237,7 @@ def test_too_few_judgements_are_said(data, links, message):
 
 def test_fits_that_take_too_long_are_not_made(data, monkeypatch):
     links = judged(data, isolated)
-    for parameters in ({}, {"objective": "ridge"}, {"rank": 5}):
+    for parameters in ({}, {"rank": 5}):
         model = clone(MODEL).set_params(**parameters).fit(data.views(), links)
         with pytest.raises(LinkspreadError, match="3 fits|5 fits") as refused:
             held_out_quality(model, data.views(), max_seconds=1e-9)

@@ -119,11 +119,9 @@ def test_many_pairs_score_as_the_fit_does(rng, monkeypatch, max_bytes):
 IDS = {v: [f"{v}-{k}" for k in range(60)] for v in ("text", "image")}
 OF_PAIRS = [
     (LinkSpreading(n_neighbors=8), {"alpha": [0.1, 0.5], "rank": [None, 5]}),
-    (LinkSpreading(n_neighbors=8, objective="ridge"), {"ridge": [0.1, 1.0]}),
-    (LinkSpreading(n_neighbors=8, objective="auto"), {"n_neighbors": [8]}),
     (BilinearRidge(), {"ridge": [0.01, 1.0]}),
 ]
-OF_LABELS = [*OF_PAIRS[:3], (SemanticMatching(), {"C": [0.1, 1.0]})]
+OF_LABELS = [OF_PAIRS[0], (SemanticMatching(), {"C": [0.1, 1.0]})]
 
 
 @pytest.mark.parametrize(("model", "grid"), OF_PAIRS)
@@ -186,17 +184,6 @@ def test_a_tie_goes_to_the_default(data, known):
     tuning = tune(data.views(), known, {"backend": ["auto"]}, model=model, n_splits=3)
     assert tuning.scores[0] == tuning.default_score
     assert tuning.keeps_default and tuning.best_parameters == {"backend": "cpu"}
-
-
-def test_a_default_of_another_objective_is_measured_by_its_own_fits(data, known):
-    model = LinkSpreading(n_neighbors=8, objective="ridge", ridge=1.0)
-    grid = {"objective": ["spread"], "alpha": [0.1, 0.5]}
-    tuning = tune(data.views(), known, grid, model=model, n_splits=3)
-    links = Links.from_labels(known)
-    trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
-    expected = plain_scores(trials, [{}, *expand_grid(grid)], model)
-    assert np.allclose(tuning.default_fold_scores, expected[0], atol=1e-3)
-    assert np.allclose(tuning.fold_scores, expected[1:], atol=1e-3)
 
 
 def test_views_too_small_for_the_default_are_tuned_all_the_same():
@@ -391,19 +378,6 @@ def test_any_model_with_the_same_face_can_be_tuned(data, known):
     )
     plain = tune(data.views(), known, GRID, model=Renamed(n_neighbors=8), n_splits=3)
     assert np.allclose(ours.scores, plain.scores, atol=1e-3)
-
-
-def test_fitted_links_are_tuned_as_fitted(data, known):
-    class Renamed(LinkSpreading):
-        """Another class, which takes the plain way."""
-
-    grid = {"objective": ["spread", "ridge"], "alpha": [0.3, 0.8], "ridge": [1.0]}
-    both = [
-        tune(data.views(), known, grid, model=model(n_neighbors=8), n_splits=3).scores
-        for model in (LinkSpreading, Renamed)
-    ]
-    assert np.allclose(*both, atol=1e-3)
-    assert not np.allclose(both[0][:2], both[0][2:], atol=1e-3)
 
 
 def test_a_curve_goes_through_the_best_setting(data, known):

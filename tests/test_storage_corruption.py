@@ -76,7 +76,7 @@ def test_a_spoilt_folder_is_refused(name, saved, tmp_path, impatience):
     assert not (tmp_path / "model" / "executed").exists()
 
 
-@pytest.mark.parametrize("kind", ["spread", "ridge", "auto", "codes"])
+@pytest.mark.parametrize("kind", ["spread", "adjusted", "codes"])
 def test_a_folder_that_is_only_rewritten_is_loaded(kind, saved, tmp_path):
     # Else everything could be refused for the wrong reason.
     folder = copy_folder(saved / kind, tmp_path / "model")

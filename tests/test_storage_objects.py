@@ -21,15 +21,7 @@ class Node:
     inner: Any = None
 
 
-@dataclass(frozen=True, eq=False)
-class Lazy:
-    make: Any
-
-
-REGISTRY = Registry(
-    [Stored(Node, {"values": ANYTHING, "inner": ANYTHING})],
-    stand_ins={Lazy: lambda lazy: lazy.make()},
-)
+REGISTRY = Registry([Stored(Node, {"values": ANYTHING, "inner": ANYTHING})])
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -76,11 +68,6 @@ def test_sparse_matrices_come_back(rng):
         assert isinstance(found, sparse.csr_array)
         assert found.shape == own.shape
         np.testing.assert_array_equal(found.toarray(), own.toarray())
-
-
-def test_one_is_stored_in_place_of_another():
-    found = again(Lazy(lambda: Node("made")))
-    assert (type(found), found.values) == (Node, "made")
 
 
 def test_names_that_are_alike_do_not_meet():

@@ -172,7 +172,7 @@ def test_a_fit_warns_once_and_says_what_to_write(rng):
     assert caught[0].filename == __file__
     for frames in (views, {**views, "text": pl.from_pandas(views["text"])}):
         with pytest.warns(ColumnWarning, match="year"):
-            ls.LinkSpreading.tuned(frames, labels)
+            ls.LinkSpreading().fit(frames, labels)
     with pytest.warns(ColumnWarning, match="year"):
         KernelSmoother().fit(views, labels)
     # As errors, warnings would end these.
@@ -206,8 +206,7 @@ def test_arrays_are_told_of_by_position(rng):
     views["text"][:, 7] *= 100
     message = "column 7 makes 100 % of all squared distances. Leave it out, or scale it"
     with pytest.warns(ColumnWarning, match=message) as caught:
-        tuning = tune(views, data.labels, {"n_neighbors": [5]}, n_splits=2,
-                      model=ls.LinkSpreading(objective="ridge"))  # fmt: skip
+        tuning = tune(views, data.labels, {"n_neighbors": [5]}, n_splits=2)
     assert len(caught) == 1
     with pytest.warns(ColumnWarning, match="column 7"):
         model = tuning.model.fit(views, data.labels)

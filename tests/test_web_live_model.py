@@ -36,9 +36,8 @@ def store(tmp_path):
         yield opened
 
 
-@pytest.mark.parametrize("objective", ["spread", "ridge", "auto"])
-def test_a_snapshot_stays_as_it_was(objective):
-    model = fit_model(objective=objective)
+def test_a_snapshot_stays_as_it_was():
+    model = fit_model()
     kept, before = model.snapshot(), scores(model)
     why = str(model.explain("t9", "i4", **VIEWS))
     link = ls.Links.from_pairs([("t9", "i4", -1.0)], between=("text", "image"))

@@ -11,7 +11,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 # What a model computes with; doors above hold the threads, rooms below have none.
 ROOMS = tuple(
     f"linkspread/{room}/"
-    for room in ("fitting", "graphs", "metrics", "propagation", "retrieval", "solvers")
+    for room in ("graphs", "metrics", "propagation", "retrieval", "solvers")
 )
 
 

@@ -7,9 +7,8 @@ import numpy as np
 from linkspread.baselines.correspondences import matched_rows
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.memory import in_tiles
-from linkspread.baselines.side import Side
-from linkspread.fitting.mass import unit_rows
-from linkspread.fitting.rows import as_dense_rows
+from linkspread.baselines.preparation import as_dense_rows
+from linkspread.baselines.side import Side, unit_rows
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_positive
 

@@ -9,9 +9,9 @@ from sklearn.pipeline import Pipeline
 from linkspread.baselines.bilinear_fit import fit_bilinear
 from linkspread.baselines.correspondences import balanced_links
 from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.preparation import prepare, prepared_rows
 from linkspread.baselines.side import Side
 from linkspread.baselines.steps import Steps
-from linkspread.fitting.preparation import prepare, prepared_rows
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_positive, naming
 

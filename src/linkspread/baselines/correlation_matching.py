@@ -12,11 +12,10 @@ from linkspread.baselines.correspondences import (
     covariances,
 )
 from linkspread.baselines.matching import Chosen, PairMatching
+from linkspread.baselines.preparation import prepare_dense, prepared_rows
 from linkspread.baselines.projections import PROJECTIONS
-from linkspread.baselines.side import Side
+from linkspread.baselines.side import Side, unit_rows
 from linkspread.exceptions import FewLinksError
-from linkspread.fitting.mass import unit_rows
-from linkspread.fitting.preparation import prepare_dense, prepared_rows
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_name, check_positive
 

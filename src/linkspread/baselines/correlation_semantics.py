@@ -5,11 +5,10 @@ from typing import Any, ClassVar
 from linkspread.baselines.classes import labelled_rows
 from linkspread.baselines.correlation_matching import Projection, learn_projections
 from linkspread.baselines.matching import Chosen, PairMatching
-from linkspread.baselines.side import Side
+from linkspread.baselines.posteriors import Posteriors, fit_posteriors, logistic
+from linkspread.baselines.preparation import prepare
+from linkspread.baselines.side import Side, centred_units
 from linkspread.baselines.steps import Steps
-from linkspread.fitting.mass import centred_units
-from linkspread.fitting.posteriors import Posteriors, fit_posteriors, logistic
-from linkspread.fitting.preparation import prepare
 from linkspread.links import Links
 from linkspread.parameter_checks import check_positive
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.baselines.correspondences import balanced_links
+from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.side import Side
 from linkspread.baselines.smoothed_links import (
@@ -14,7 +15,6 @@ from linkspread.baselines.smoothed_links import (
     SharedSide,
     SmoothedLinks,
 )
-from linkspread.fitting.gaussian_kernel import GaussianKernel
 from linkspread.links import LinkMatrix, Links
 from linkspread.parameter_checks import naming
 

@@ -7,10 +7,9 @@ import numpy as np
 from linkspread.baselines.classes import class_memberships
 from linkspread.baselines.graph_fits import GRAPH_PARAMETERS, fit_graphs
 from linkspread.baselines.matching import Chosen, ViewMatching
-from linkspread.baselines.side import Side
+from linkspread.baselines.side import SCORES, Side, share_rows
 from linkspread.baselines.steps import Steps
 from linkspread.estimators.parameters import check_alphas
-from linkspread.fitting.mass import SCORES, share_rows
 from linkspread.graphs import normalize
 from linkspread.links import Links
 from linkspread.parameter_checks import check_name

@@ -10,11 +10,9 @@ from sklearn.pipeline import Pipeline
 from linkspread.baselines.correspondences import matched_rows
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.memory import in_tiles
-from linkspread.baselines.side import Side
+from linkspread.baselines.preparation import as_dense_rows, prepare
+from linkspread.baselines.side import Side, unit_rows
 from linkspread.exceptions import FewLinksError, LinkspreadError
-from linkspread.fitting.mass import unit_rows
-from linkspread.fitting.preparation import prepare
-from linkspread.fitting.rows import as_dense_rows
 from linkspread.kernels.singular import svd
 from linkspread.links import Links
 from linkspread.parameter_checks import check_positive, naming

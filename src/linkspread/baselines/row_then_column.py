@@ -9,7 +9,6 @@ from linkspread.baselines.graph_fits import fit_graphs
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.side import Side
 from linkspread.estimators.graph_choice import similarities
-from linkspread.estimators.link_choice import largest_rank
 from linkspread.estimators.parameters import check_alphas
 from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
@@ -24,6 +23,9 @@ from linkspread.propagation.smoothing import smooth_over_graph, smoothing_polyno
 __all__ = ["RowThenColumn", "propagate_few_directions"]
 
 Array = np.ndarray
+
+# Length of vectors beyond which memory and search cost more than they bring.
+MAX_RANK = 256
 
 
 class RowThenColumn(PairMatching):
@@ -113,7 +115,7 @@ class RowThenColumn(PairMatching):
     ) -> tuple[Side, Side]:
         alpha = chosen[a]["alpha"], chosen[b]["alpha"]
         Z = balanced_links(links, a, b, balance=self.balance)
-        rank = largest_rank(Z, self.rank)
+        rank = _largest_rank(Z, self.rank)
         if rank is None or Z.thin_width() <= rank:
             U, G, V = Z.thin()
             left = self._smooth(tables[a], U, alpha[0], key=(a, b)) @ G
@@ -195,3 +197,9 @@ class _Neighbors:
 def _side(graph: Any, vectors: Array, view: str, alpha: float) -> Side:
     """Return the side of a view with a graph."""
     return Side(vectors, _Neighbors(graph, vectors, view, alpha), graph.n_features_in_)
+
+
+def _largest_rank(Z: LinkMatrix, rank: int | None) -> int | None:
+    """Return how long vectors may be: any length for labels and in small views."""
+    is_wide = Z.pairs.nnz > 0 and min(Z.shape) > MAX_RANK
+    return MAX_RANK if rank is None and is_wide else rank

@@ -3,19 +3,18 @@
 from typing import Any, ClassVar
 
 from linkspread.baselines.classes import labelled_rows
+from linkspread.baselines.gaussian_kernel import choose_kernel
 from linkspread.baselines.matching import ViewMatching
-from linkspread.baselines.side import Side
-from linkspread.baselines.steps import Steps
-from linkspread.exceptions import LinkspreadError
-from linkspread.fitting.gaussian_kernel import choose_kernel
-from linkspread.fitting.mass import SCORES
-from linkspread.fitting.posteriors import (
+from linkspread.baselines.posteriors import (
+    KernelSupportVectors,
     Posteriors,
     fit_posteriors,
     logistic,
 )
-from linkspread.fitting.preparation import prepare
-from linkspread.fitting.support_vectors import KernelSupportVectors
+from linkspread.baselines.preparation import prepare
+from linkspread.baselines.side import SCORES, Side
+from linkspread.baselines.steps import Steps
+from linkspread.exceptions import LinkspreadError
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_name, check_positive, naming
 

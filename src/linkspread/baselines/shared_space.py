@@ -9,17 +9,16 @@ import numpy as np
 from linkspread.baselines.correspondences import matched_rows
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.memory import in_tiles
+from linkspread.baselines.preparation import as_dense_rows
 from linkspread.baselines.ridge_map import (
     BOTH,
     ViewsOfSpaces,
     compared_spaces,
     shrunk_inverse,
 )
-from linkspread.baselines.side import Side
+from linkspread.baselines.side import Side, unit_rows
 from linkspread.estimators.link_choice import check_views_known
 from linkspread.exceptions import ViewError
-from linkspread.fitting.mass import unit_rows
-from linkspread.fitting.rows import as_dense_rows
 from linkspread.kernels.singular import svd
 from linkspread.links import Links
 from linkspread.parameter_checks import check_positive

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.baselines.memory import Memory, RowsOnce, in_tiles
 from linkspread.baselines.side import Side
-from linkspread.fitting.gaussian_kernel import GaussianKernel
 
 __all__ = ["AnchorLinks", "SharedAverages", "SharedSide", "SmoothedLinks"]
 

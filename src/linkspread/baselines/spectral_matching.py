@@ -14,8 +14,7 @@ from linkspread.baselines.correlation_matching import (
 )
 from linkspread.baselines.matching import Chosen, PairMatching
 from linkspread.baselines.projections import canonical_projections
-from linkspread.baselines.side import Side
-from linkspread.fitting.mass import unit_rows
+from linkspread.baselines.side import Side, unit_rows
 from linkspread.graphs import NeighborGraph, normalize
 from linkspread.graphs.normalize import row_sums
 from linkspread.links import Links

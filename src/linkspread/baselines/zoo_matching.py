@@ -8,10 +8,9 @@ from sklearn.pipeline import Pipeline
 
 from linkspread.baselines.correspondences import correspondences, sample_pairs
 from linkspread.baselines.matching import Chosen, PairMatching
-from linkspread.baselines.side import Side
+from linkspread.baselines.preparation import prepare_dense
+from linkspread.baselines.side import Side, unit_rows
 from linkspread.exceptions import LinkspreadError, require
-from linkspread.fitting.mass import unit_rows
-from linkspread.fitting.preparation import prepare_dense
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count
 

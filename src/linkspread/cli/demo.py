@@ -100,7 +100,7 @@ def _compare(
 def _fit(glyphs: Glyphs, known: dict[str, np.ndarray]) -> tuple[LinkSpreading, float]:
     """Fit linkspread to the known labels, and say how many seconds it took."""
     start = time.perf_counter()
-    model = LinkSpreading.tuned(glyphs.views, Links.from_labels(known))
+    model = LinkSpreading().fit(glyphs.views, Links.from_labels(known))
     return model, time.perf_counter() - start
 
 

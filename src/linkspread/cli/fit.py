@@ -42,13 +42,9 @@ from linkspread.cli.parameters import (
     Beta,
     Graph,
     Jobs,
-    Kernel,
-    Mass,
     Metric,
     Neighbors,
-    Objective,
     Rank,
-    Ridge,
     Tol,
     choose_model,
 )
@@ -100,15 +96,11 @@ def run_fit(
     output: Annotated[
         Path | None, typer.Option(help="Folder for the model.", show_default=False)
     ] = None,
-    objective: Objective = None,
     graph: Graph = None,
     n_neighbors: Neighbors = None,
     metric: Metric = None,
     alpha: Alpha = None,
     beta: Beta = None,
-    kernel: Kernel = None,
-    ridge: Ridge = None,
-    mass: Mass = None,
     balance: Balance = None,
     rank: Rank = None,
     tol: Tol = None,
@@ -141,9 +133,9 @@ def run_fit(
 ) -> None:
     """Fit a model to tables and to judged pairs, labels or matched items.
 
-    Without --objective everything is chosen by what the links say of each other. The
-    folder gets the model, run.toml to run it again, and a store with the pairs. With
-    ten judgements or more a sentence says how well items are found that were held out.
+    The folder gets the model, run.toml to run it again, and a store with the pairs.
+    With ten judgements or more a sentence says how well items are found that were held
+    out.
     """
     typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
     options = gather_options(typed, also=["grid"])
@@ -269,20 +261,11 @@ def _tell_plan(
         out.print(plain(f"  {count}"))
     chosen = {n: v for n, v in options.items() if n in model.get_params(deep=False)}
     told = ", ".join(f"{name} {value}" for name, value in chosen.items())
-    out.print(plain(f"  objective {model.objective}{f', {told}' if told else ''}"))
-    out.print(f"  {_expected(plan, model)}")
+    out.print(plain(f"  {told or 'all parameters as by default'}"))
+    out.print(f"  {plan.cost}")
     if quality:
         out.print(plain(f"  {_expected_quality(plan)}"), soft_wrap=True)
     out.print(plain(f"  model folder: {_shown(folder)}"), soft_wrap=True)
-
-
-def _expected(plan: FitPlan, model: LinkSpreading) -> str:
-    """Say what time and memory are expected, and what is not counted."""
-    rest = "" if plan.whole else (
-        f" (graphs and spreading only: the fits of objective {model.objective} are not "
-        "counted)"
-    )  # fmt: skip
-    return f"{plan.cost}{rest}"
 
 
 def _expected_quality(plan: FitPlan) -> str:
@@ -310,11 +293,6 @@ def _tell_fit(
         out.print(plain(f"{view}: {told}, {report.n_isolated:,} isolated"))
     for count in count_links(model.links_):
         out.print(plain(count))
-    if hasattr(model, "choice_"):
-        out.print(plain(model.choice_), soft_wrap=True)
-    for what, error in getattr(model, "loo_error_", {}).items():
-        name = what if isinstance(what, str) else " and ".join(what)
-        out.print(plain(f"leave-one-out error of {name}: {error:.3f}"))
     if quality is not None:
         out.print(plain(str(quality)), soft_wrap=True)
     out.print(plain(f"Fitted in {format_seconds(seconds)}."))

@@ -74,8 +74,6 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
         "views": views,
         "links": _links(model.links_),
         "conflicts": len(model.links_.conflicts()),
-        "objective": model.objective,
-        "choice": getattr(model, "choice_", None),
         "quality": opened.quality(),
         "dimensions": {
             " and ".join(p): s.rank for p, s in model.report_.spreads.items()
@@ -218,10 +216,6 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
             lines.append(f"  links of {' and '.join(own['between'])}: "
                          f"{own['must']:,} must, {own['cannot']:,} cannot")  # fmt: skip
     lines.append(f"  conflicts: {document['conflicts']:,}")
-    if "objective" in document:
-        lines.append(f"  objective: {document['objective']}")
-    if document.get("choice"):
-        lines.append(f"  choice: {document['choice']}")
     for pair, told in document.get("scores", {}).items():
         lines.append(f"  scores of {pair}: {told}")
     if document.get("quality"):

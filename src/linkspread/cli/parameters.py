@@ -1,7 +1,4 @@
-"""Parameters of a model as they are typed: one value for all views, or ``view=value``.
-
-What is not typed is chosen as by ``LinkSpreading.tuned``.
-"""
+"""Parameters of a model as they are typed: one value for all, or ``view=value``."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -19,24 +16,18 @@ __all__ = [
     "Beta",
     "Graph",
     "Jobs",
-    "Kernel",
-    "Mass",
     "Metric",
     "Neighbors",
-    "Objective",
     "PARAMETERS",
     "Rank",
-    "Ridge",
     "Tol",
     "choose_model",
     "read_value",
 ]
 
-BY_VIEW = ("graph", "n_neighbors", "metric", "alpha", "kernel")
-ONE = ("objective", "beta", "ridge", "mass", "balance", "rank", "tol", "n_jobs")
+BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
+ONE = ("beta", "balance", "rank", "tol", "n_jobs")
 PARAMETERS = (*BY_VIEW, *ONE)
-# Parameters that objective "auto" does not look at.
-NOT_AUTO = ("alpha", "beta", "kernel", "ridge", "mass")
 DEFAULTS = LinkSpreading().get_params(deep=False)
 
 
@@ -46,23 +37,12 @@ def _option(help: str, name: str | None = None) -> Any:
     return typer.Option(*names, metavar="[VIEW=]VALUE", help=help)
 
 
-Objective = Annotated[
-    str | None,
-    typer.Option(help="spread (the paper), ridge or auto; auto if left out."),
-]
 Graph = Annotated[list[str] | None, _option("knn, sr, cwa or csr.")]
 Neighbors = Annotated[list[str] | None, _option("Neighbours.", "--n-neighbors")]
 Metric = Annotated[list[str] | None, _option("euclidean, cosine, hellinger or chi2.")]
 Alpha = Annotated[list[str] | None, _option("How far links spread within a view.")]
 Beta = Annotated[
     float | None, typer.Option(help="How much the views' answers must agree.")
-]
-Kernel = Annotated[
-    list[str] | None, _option("Of ridge: graph, affinity, linear, joined by +.")
-]
-Ridge = Annotated[str | None, typer.Option(help="Of ridge: a number, or loo.")]
-Mass = Annotated[
-    str | None, typer.Option(help="Of ridge: none, length, sum or posterior.")
 ]
 Balance = Annotated[
     str | None, typer.Option(help="Weight of cannot-links: auto, literal, a number.")
@@ -80,8 +60,7 @@ def choose_model(options: Mapping[str, Any], inputs: Inputs) -> LinkSpreading:
     Parameters
     ----------
     options : mapping from str to object
-        Parameters of `LinkSpreading` that were typed; without `objective` all is
-        chosen as by ``LinkSpreading.tuned``.
+        Parameters of `LinkSpreading` that were typed.
     inputs : Inputs
         Its views, and the distances that suit them.
 
@@ -90,19 +69,16 @@ def choose_model(options: Mapping[str, Any], inputs: Inputs) -> LinkSpreading:
     model : LinkSpreading
     """
     given = {name: options[name] for name in ONE if name in options}
-    given |= {n: read_value(given[n]) for n in ("ridge", "balance") if n in given}
-    usual: dict[str, Any] = {
-        "objective": "auto",
-        "n_neighbors": fitting_neighbors(inputs.views),
-    }
+    if "balance" in given:
+        given["balance"] = read_value(given["balance"])
+    # A view may have fewer items than a graph has neighbours by default.
+    usual: dict[str, Any] = {"n_neighbors": fitting_neighbors(inputs.views)}
     if inputs.metrics:
         usual["metric"] = dict.fromkeys(inputs.views, "euclidean") | inputs.metrics
     for name in set(BY_VIEW) & options.keys():
         default = usual.get(name, DEFAULTS[name])
         given[name] = _by_view(options[name], list(inputs.views), name, default)
-    chosen = usual | given
-    _check_used(options, chosen)
-    return LinkSpreading(**chosen)
+    return LinkSpreading(**usual | given)
 
 
 def read_value(text: Any) -> Any:
@@ -146,16 +122,3 @@ def _by_view(typed: Any, views: list[str], name: str, default: Any) -> Any:
     rest = for_all[0] if for_all else default
     others = rest if isinstance(rest, Mapping) else dict.fromkeys(views, rest)
     return {**others, **own}
-
-
-def _check_used(options: Mapping[str, Any], chosen: Mapping[str, Any]) -> None:
-    """Refuse parameters that would be typed for nothing."""
-    graphs = chosen.get("graph", "knn")
-    adjusted = "cwa" in (graphs.values() if isinstance(graphs, Mapping) else [graphs])
-    idle = [name for name in NOT_AUTO if name in options]
-    if chosen["objective"] == "auto" and idle and not adjusted:
-        needed = "spread" if idle[0] in ("alpha", "beta") else "ridge"
-        raise LinkspreadError(
-            f"`--{idle[0]}` must go with an objective that uses it, and objective auto "
-            f"does not. Add --objective {needed}, or leave it out."
-        )

@@ -248,9 +248,6 @@ def reproduce_judging(
     repetitions: Annotated[
         int, typer.Option(min=1, help="Random splits to measure on.")
     ] = 5,
-    objective: Annotated[
-        str, typer.Option(help="Of the learner: spread, ridge or auto.")
-    ] = "spread",
 ) -> None:
     """Precision against pairs judged: suggested ones against random ones.
 
@@ -259,14 +256,14 @@ def reproduce_judging(
     """
     check_folder(output)
     benchmark = load_benchmark(collection, data, verbose=True)
-    learner = judging_learner(benchmark.metrics, objective=objective)
+    learner = judging_learner(benchmark.metrics)
     with step_bar(n_steps=len(AMOUNTS) * 2 * repetitions, lines=True) as step:
         study = run_judging(
             benchmark.collection,
             benchmark.splits(repetitions)[1:],
             learner,
             title=f"Judging suggested pairs: {collection}",
-            introduction=_judging_introduction(repetitions, objective),
+            introduction=_judging_introduction(repetitions),
             command=_command(),
             name=collection,
             environment=describe_environment(),
@@ -278,14 +275,14 @@ def reproduce_judging(
     _tell_needed(study)
 
 
-def _judging_introduction(repetitions: int, objective: str) -> str:
+def _judging_introduction(repetitions: int) -> str:
     """Say who asks, who answers and what is measured."""
     return (
         "Mean average precision among test items, mean of both directions, over "
         f"{repetitions} random splits. Pairs of training items are judged by their "
         f"labels; the first {N_START} are random. One learner, "
-        f"objective={objective!r} with fixed parameters, learns from those that "
-        "`suggest_pairs` asks for and from random ones."
+        "`LinkSpreading` with fixed parameters, learns from those that `suggest_pairs` "
+        "asks for and from random ones."
     )
 
 

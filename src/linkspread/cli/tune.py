@@ -32,7 +32,6 @@ from linkspread.cli.parameters import (
     Graph,
     Jobs,
     Metric,
-    Objective,
     choose_model,
     read_value,
 )
@@ -51,7 +50,7 @@ __all__ = ["run_tune"]
 
 # Rows of the table on the screen; --output has all.
 N_SHOWN = 10
-TRIED = ("alpha", "beta", "n_neighbors", "ridge", "kernel")
+TRIED = ("alpha", "beta", "n_neighbors")
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -71,14 +70,11 @@ def run_tune(
     matched: MatchedOption = None,
     must_above: MustAboveOption = None,
     skip_unknown: SkipUnknownOption = None,
-    objective: Objective = None,
     graph: Graph = None,
     metric: Metric = None,
     alpha: Annotated[str | None, _tried("Values of alpha.")] = None,
     beta: Annotated[str | None, _tried("Values of beta.")] = None,
     n_neighbors: Annotated[str | None, _tried("Numbers of neighbours.")] = None,
-    ridge: Annotated[str | None, _tried("Ridges, of objective ridge.")] = None,
-    kernel: Annotated[str | None, _tried("Kernels, of objective ridge.")] = None,
     n_splits: Annotated[int | None, typer.Option(help="Folds, 5 if left out.")] = None,
     n_repeats: Annotated[
         int | None, typer.Option(help="How often folds are drawn, 1 if left out.")
@@ -102,8 +98,8 @@ def run_tune(
     """Try settings on folds of the links, and say whether one beats the default.
 
     Values stand in the options or in the table grid of the --config file; without any
-    a small grid of n_neighbors, alpha and beta is tried. The objective is spread
-    unless it is given. The default is what `fit` takes without these options.
+    a small grid of n_neighbors, alpha and beta is tried. The default is what `fit`
+    takes without these options.
     """
     typed = {k: v for k, v in locals().items() if k not in ("as_json", "quiet")}
     options = gather_options(typed, also=["grid", *PARAMETERS])
@@ -121,7 +117,7 @@ def run_tune(
         write_json(_document(tuning))
     elif not quiet:
         tell_columns(inputs)
-        _print(tuning, options.get("objective"))
+        _print(tuning)
 
 
 def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
@@ -148,9 +144,6 @@ def _grid(options: Mapping[str, Any]) -> Any:
     for name in TRIED:
         if name in options:
             grid[name] = [read_value(own) for own in _split(options[name])]
-    if grid and "objective" not in options:
-        fitted = "ridge" in grid or "kernel" in grid
-        grid = {"objective": ["ridge" if fitted else "spread"], **grid}
     return grid or None
 
 
@@ -221,7 +214,7 @@ def _document(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def _print(tuning: Tuning, typed: str | None) -> None:
+def _print(tuning: Tuning) -> None:
     """Print the best settings, the default, and the command that fits the best."""
     columns = tuning.columns()
     names = [name for name in columns if not name.startswith("fold ")]
@@ -237,15 +230,14 @@ def _print(tuning: Tuning, typed: str | None) -> None:
     out.print(table)
     out.print(plain(f"{str(tuning).capitalize()}."), soft_wrap=True)
     out.print(f"Tried in {format_seconds(tuning.seconds)}.")
-    out.print(plain(f"Add to `linkspread fit`: {_advice(tuning, typed)}"))
+    out.print(plain(f"Add to `linkspread fit`: {_advice(tuning)}"))
 
 
-def _advice(tuning: Tuning, objective: str | None) -> str:
-    """Return what to add to a fit; the objective goes first where it was typed."""
-    words = [] if objective is None else [f"--objective {objective}"]
+def _advice(tuning: Tuning) -> str:
+    """Return what to add to a fit."""
     if tuning.keeps_default:
-        return f"{' '.join(words) or 'nothing'}, the default is best."
-    return " ".join(words + [_typed(n, v) for n, v in tuning.best_parameters.items()])
+        return "nothing, the default is best."
+    return " ".join(_typed(n, v) for n, v in tuning.best_parameters.items())
 
 
 def _number(value: float) -> float | None:

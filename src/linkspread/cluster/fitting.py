@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkspread.cluster.graph_builder import GraphBuilder, open_fit
-from linkspread.cluster.model_parts import (
-    fit_spread,
-    model_graph,
-    ridge_objective,
-    without_cluster,
-)
+from linkspread.cluster.model_parts import fit_spread, model_graph
 from linkspread.cluster.planning import ClusterPlan
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.session import Session, Usage
@@ -20,19 +15,14 @@ from linkspread.cores import count_threads
 from linkspread.estimators import LinkSpreading
 from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
 from linkspread.estimators.link_choice import linked_pairs
-from linkspread.estimators.objective import Objective
-from linkspread.estimators.parameters import (
-    check_alphas,
-    check_parameters,
-)
-from linkspread.estimators.spread_objective import SpreadObjective
-from linkspread.exceptions import LinkspreadError
+from linkspread.estimators.parameters import check_alphas, check_parameters
+from linkspread.estimators.spreading import Spreading
 from linkspread.kernels.threads import few_cores
 from linkspread.links import Items
 from linkspread.parameter_checks import naming
 from linkspread.progress import announce
 
-__all__ = ["ClusterReport", "check_supported", "fit"]
+__all__ = ["ClusterReport", "fit"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +60,6 @@ def fit(
     Parameters
     ----------
     model : LinkSpreading
-        With objective "spread", or "ridge" with kernel="graph".
     views : mapping from str to path, ChunkedView or table
         Paths as for `open_view`, on a disk that all workers share. Dense tables in
         memory are written to `folder` first.
@@ -92,7 +81,6 @@ def fit(
         `cluster_report_` tells what was moved and held, beside what was expected.
     """
     check_parameters(model)
-    check_supported(model)
     session = Session(client, verbose=model.verbose)
     given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
     opening = open_fit(model, session, views, links, **given)
@@ -123,20 +111,21 @@ class _ClusterFit:
     def run(self, items: Mapping[str, Items]) -> None:
         """Fit, and keep everything only when all of it is there."""
         graphs, normalized, blocks = self._graphs()
-        objective = self._objective(graphs, normalized, blocks)
+        spreading = Spreading.of(
+            self.model, self.links, graphs, self.alphas, normalized=normalized
+        )
         spreads = {}
         for pair in linked_pairs(self.links, self.opened.chunked):
             start = time.perf_counter()
-            spreads[pair] = scores = self._scores(objective, blocks, pair)
+            spreads[pair] = scores = fit_spread(spreading, blocks, pair)
             seconds = time.perf_counter() - start
             self.report.spreads[pair] = SpreadReport.of(scores, seconds)
         model = self.model
         model.view_names_ = tuple(self.opened.chunked)
         model.items_, model.links_, model.graphs_ = dict(items), self.links, graphs
         model.spreads_, model.report_ = spreads, self.report
-        model._objective = without_cluster(objective)
+        model._spreading = spreading
         model._columns = self.opened.columns
-        model._tell()
 
     def _graphs(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, BlockGraph]]:
         """Build the graph of every view, and report on each."""
@@ -153,57 +142,3 @@ class _ClusterFit:
             seconds = time.perf_counter() - start
             self.report.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
         return graphs, normalized, blocks
-
-    def _objective(
-        self, graphs: Any, normalized: Any, blocks: Mapping[str, BlockGraph]
-    ) -> Objective:
-        """Return what makes scores of the links."""
-        model = self.model
-        if model.objective == "ridge":
-            return ridge_objective(
-                model, self.links, graphs, normalized, blocks, self.alphas
-            )
-        return SpreadObjective(
-            links=self.links,
-            balance=model.balance,
-            rank=model.rank,
-            tol=model.tol,
-            graphs=graphs,
-            normalized=normalized,
-            alphas=self.alphas,
-            beta=model.beta,
-        )
-
-    def _scores(
-        self,
-        objective: Objective,
-        blocks: Mapping[str, BlockGraph],
-        pair: tuple[str, str],
-    ) -> Any:
-        """Return the scores of two views."""
-        if isinstance(objective, SpreadObjective):
-            return fit_spread(objective, blocks, pair)
-        return objective.scores(*pair)
-
-
-def check_supported(model: LinkSpreading) -> None:
-    """Refuse what only one machine can fit.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-    """
-    if model.objective == "auto":
-        raise LinkspreadError(
-            "`objective` must be 'spread' or 'ridge' for a fit on a cluster, got "
-            "'auto'. Choose one on a sample of the items with `LinkSpreading.tuned`."
-        )
-    kernels = (
-        model.kernel.values() if isinstance(model.kernel, dict) else [model.kernel]
-    )
-    for kernel in kernels if model.objective == "ridge" else ():
-        if kernel != "graph":
-            raise LinkspreadError(
-                "`kernel` must be 'graph' for a fit on a cluster, got "
-                f"{kernel!r:.60}. Other kernels are fitted on one machine."
-            )

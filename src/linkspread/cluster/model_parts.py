@@ -1,32 +1,23 @@
 """The parts of an ordinary model, made of what the workers hold."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from scipy import sparse
-
 from linkspread.cluster.adjusting import adjust_blocks
-from linkspread.cluster.block_kernel import BlockKernel
 from linkspread.cluster.coding import build_codes, join_reports
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.spreading import spread_over_blocks
 from linkspread.cluster.view_graphs import BuiltGraph, Neighborhoods, build_knn
 from linkspread.estimators.graph_kinds import AdjustedGraph, GraphContext
-from linkspread.estimators.objective import Objective
-from linkspread.estimators.ridge_objective import RidgeObjective
-from linkspread.estimators.similar_items import SimilarItems
-from linkspread.estimators.spread_objective import SpreadObjective
+from linkspread.estimators.spreading import Spreading
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.graphs.within import links_within
-from linkspread.links import Links, as_link_matrix
+from linkspread.links import as_link_matrix
 
 __all__ = [
     "build_view_graph",
     "fit_spread",
     "model_graph",
-    "ridge_objective",
-    "without_cluster",
 ]
 
 
@@ -94,13 +85,13 @@ def model_graph(built: BuiltGraph, links: Any, X: Any, context: GraphContext) ->
 
 
 def fit_spread(
-    objective: SpreadObjective, graphs: Mapping[str, BlockGraph], pair: tuple[str, str]
+    spreading: Spreading, graphs: Mapping[str, BlockGraph], pair: tuple[str, str]
 ) -> Any:
-    """Spread the links of two views, as the objective does by itself.
+    """Spread the links of two views, as `Spreading` does by itself.
 
     Parameters
     ----------
-    objective : SpreadObjective
+    spreading : Spreading
     graphs : mapping from str to BlockGraph
     pair : tuple of two str
 
@@ -108,84 +99,9 @@ def fit_spread(
     -------
     spread : Spread or SpreadRows
     """
-    if not objective.keeps_vectors(*pair):
-        return objective.rows(*pair)
-    Z = objective.links.between(*pair, balance=objective.balance)
-    return spread_over_blocks(
-        graphs[pair[0]],
-        Z,
-        graphs[pair[1]],
-        alpha=(objective.alphas[pair[0]], objective.alphas[pair[1]]),
-        beta=objective.beta,
-        tol=objective.tol,
-        rank=objective.rank,
-    )
-
-
-def ridge_objective(
-    model: Any,
-    links: Links,
-    graphs: Mapping[str, Any],
-    normalized: Mapping[str, sparse.csr_array],
-    blocks: Mapping[str, BlockGraph],
-    alphas: Mapping[str, float],
-) -> RidgeObjective:
-    """Return an objective whose kernels are multiplied by the workers.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-    links : Links
-    graphs : mapping from str to graph
-    normalized : mapping from str to csr_array
-    blocks : mapping from str to BlockGraph
-    alphas : mapping from str to float
-
-    Returns
-    -------
-    objective : RidgeObjective
-    """
-    kernels = {
-        view: BlockKernel(
-            blocks[view],
-            normalized[view],
-            alphas[view],
-            similar=SimilarItems(graph, view),
-            unit_diagonal=model.unit_diagonal,
-        )
-        for view, graph in graphs.items()
-    }
-    return RidgeObjective(
-        links=links,
-        balance=model.balance,
-        rank=model.rank,
-        tol=model.tol,
-        n_features={view: graph.n_features_in_ for view, graph in graphs.items()},
-        kernels=kernels,
-        ridge=model.ridge,
-        mass=model.mass,
-    )
-
-
-def without_cluster(objective: Objective) -> Objective:
-    """Return an objective that needs no cluster any more.
-
-    Parameters
-    ----------
-    objective : Objective
-
-    Returns
-    -------
-    objective : Objective
-        The same, with kernels of one machine.
-    """
-    if not isinstance(objective, RidgeObjective):
-        return objective
-    kernels = {id(kernel): kernel.plain() for kernel in objective.kernels.values()}  # type: ignore[attr-defined]
-    objective.kernels = {v: kernels[id(own)] for v, own in objective.kernels.items()}
-    for name, fit in objective.labels.items():
-        objective.labels[name] = replace(fit, kernel=kernels[id(fit.kernel)])
-    for pair, pair_fit in objective.pairs.items():
-        plain = tuple(kernels[id(own)] for own in pair_fit.kernels)
-        objective.pairs[pair] = replace(pair_fit, kernels=plain)
-    return objective
+    if not spreading.keeps_vectors(*pair):
+        return spreading.rows(*pair)
+    _, Z, _ = spreading.arrows(*pair)
+    blocks = graphs[pair[0]], Z, graphs[pair[1]]
+    settings = spreading.settings(*pair)
+    return spread_over_blocks(*blocks, rank=spreading.rank, **settings)

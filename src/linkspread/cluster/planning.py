@@ -54,8 +54,6 @@ class ClusterPlan:
         Largest memory of a worker beyond that of an idle one.
     client_bytes : int
         Memory of the model on the client, beyond tables that are mapped.
-    whole : bool
-        Whether that is all: the fits of objective="ridge" are not counted.
     """
 
     n_workers: int
@@ -64,15 +62,13 @@ class ClusterPlan:
     moved_bytes: int
     worker_bytes: int
     client_bytes: int
-    whole: bool
 
     def __str__(self) -> str:
-        rest = "" if self.whole else " (graphs and spreading only)"
         return (
             f"fit by {self.n_workers} workers: {self.n_rounds} rounds, about "
             f"{format_bytes(self.read_bytes)} read, {format_bytes(self.moved_bytes)} "
             f"moved, {format_bytes(self.worker_bytes)} in each worker and "
-            f"{format_bytes(self.client_bytes)} in the client{rest}"
+            f"{format_bytes(self.client_bytes)} in the client"
         )
 
 
@@ -142,7 +138,7 @@ def plan_of(
     rounds, moved, peaks, vectors = 0, 0.0, [], 0.0
     held = sum(own.held_bytes for own in views.values())
     held += CELL_SEARCH_BYTES * any(own.has_cells for own in views.values())
-    for a, b in linked_pairs(links, tables) if model.objective == "spread" else ():
+    for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
         responses = spread_responses((alphas[a], alphas[b]), model.beta)
         separable = separate(responses, tol=model.tol / 2)
@@ -171,7 +167,6 @@ def plan_of(
         moved_bytes=int(moved),
         worker_bytes=int(max(peaks)),
         client_bytes=int(client),
-        whole=model.objective == "spread",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.cluster.fitting import ClusterReport, check_supported
+from linkspread.cluster.fitting import ClusterReport
 from linkspread.cluster.graph_builder import GraphBuilder, open_fit
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.session import Session, alone
@@ -61,7 +61,7 @@ def fit_shards(
     Parameters
     ----------
     model : LinkSpreading
-        With objective "spread"; its parameters are read.
+        Its parameters are read.
     views : mapping from str to path, ChunkedView or table
         As for `fit`, like all but `output`.
     links : Links, or mapping from str to labels
@@ -80,12 +80,6 @@ def fit_shards(
         what was moved and held.
     """
     check_parameters(model)
-    check_supported(model)
-    if model.objective != "spread":
-        raise LinkspreadError(
-            "`objective` must be 'spread' for shards, got "
-            f"{model.objective!r}. Use `cluster.fit`, which brings the model here."
-        )
     target = check_output(output)
     session = Session(client, verbose=model.verbose)
     given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}

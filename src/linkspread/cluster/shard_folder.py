@@ -24,9 +24,9 @@ from linkspread.cluster.vector_shards import (
     check_shards,
 )
 from linkspread.cluster.views import ChunkedView, open_view
-from linkspread.estimators.stored_fits import METRIC
 from linkspread.estimators.stored_graphs import PAIR, STORED_GRAPHS
 from linkspread.exceptions import ModelError, ViewError
+from linkspread.graphs.distances import METRICS
 from linkspread.graphs.weights import WEIGHTS
 from linkspread.links import Items, Links
 from linkspread.storage import Registry, Stored, read_folder, write_folder
@@ -55,6 +55,7 @@ __all__ = [
 
 SHARDS = "linkspread shards"
 HEAD, VECTORS = "head", "vectors"
+METRIC = Kind("a metric", lambda value: isinstance(value, str) and value in METRICS)
 WEIGHTING = Kind("weights", lambda value: isinstance(value, str) and value in WEIGHTS)
 STATE = {
     "items": mapping(instance(Items)),

@@ -66,7 +66,7 @@ class SpreadReport:
 
     @classmethod
     def of(cls, scores: Any, seconds: float) -> "SpreadReport":
-        """Report on the scores of two views, a Spread, SpreadRows or FittedPair."""
+        """Report on the scores of two views, a Spread or SpreadRows."""
         by_row = isinstance(scores, SpreadRows)
         rank = None if by_row else max(scores.core.shape)
         return cls(rank, scores.error, seconds)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkspread.exceptions import LinkError, LinkspreadError
-from linkspread.links import Links, as_link_matrix
+from linkspread.links import Links
 
 __all__ = [
     "check_linked",
@@ -17,15 +17,11 @@ __all__ = [
     "choose_links",
     "find_chain",
     "hard_labels",
-    "largest_rank",
     "linked_pairs",
 ]
 
 Array = np.ndarray
 UNKNOWN = -1
-
-# Length of vectors beyond which memory and search cost more than they bring.
-MAX_RANK = 256
 
 
 def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
@@ -62,25 +58,6 @@ def hard_labels(links: Links, view: str) -> Array:
     memberships = links.memberships(view)
     known = np.asarray(memberships.sum(axis=1)).ravel() > 0
     return np.where(known, np.asarray(memberships.argmax(axis=1)).ravel(), UNKNOWN)
-
-
-def largest_rank(Z: Any, rank: int | None) -> int | None:
-    """Return how long vectors of links fitted by kernels may be.
-
-    Parameters
-    ----------
-    Z : LinkMatrix, sparse or ndarray of shape (n, m)
-        Links between two views.
-    rank : int or None
-        What the user chose.
-
-    Returns
-    -------
-    rank : int or None
-        None, for no limit, where all links are labels or a view is small.
-    """
-    is_wide = as_link_matrix(Z).pairs.nnz > 0 and min(Z.shape) > MAX_RANK
-    return MAX_RANK if rank is None and is_wide else rank
 
 
 def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:

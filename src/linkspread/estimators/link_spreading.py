@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.estimators.chains import chain_scores
 from linkspread.estimators.explaining import Explaining
 from linkspread.estimators.fit_report import FitReport, SpreadReport
-from linkspread.estimators.graph_choice import (
-    build_graphs,
-    choose_graphs,
-    fitting_neighbors,
-)
+from linkspread.estimators.graph_choice import build_graphs, choose_graphs
 from linkspread.estimators.link_choice import (
     check_reachable,
     choose_links,
@@ -24,8 +19,6 @@ from linkspread.estimators.link_choice import (
 )
 from linkspread.estimators.live_items import LiveItems
 from linkspread.estimators.live_links import LiveLinks
-from linkspread.estimators.objective import Objective
-from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import (
     check_adjustment,
     check_alphas,
@@ -34,9 +27,9 @@ from linkspread.estimators.parameters import (
 from linkspread.estimators.plan import announce_plan
 from linkspread.estimators.saving import save_model
 from linkspread.estimators.single_view import labels_of_one_view, score_new_items
+from linkspread.estimators.spreading import Spreading, chain_scores
 from linkspread.estimators.suggesting import Suggesting
 from linkspread.estimators.vector_search import VectorSearch
-from linkspread.graphs import normalize
 from linkspread.kernels.backends import on_own_backend
 from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items
@@ -79,25 +72,6 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
     adjustment : dict, default=None
         `alpha` and `beta` with which links spread within a view to adjust the weights
         of graph="cwa", such as ``{"alpha": 0.1}``; None takes those above.
-    objective : {"spread", "ridge", "auto"}, default="spread"
-        "spread" is the paper's: links spread over the graphs, and pairs that nobody
-        judged count as 0. "ridge" fits what was judged, and nothing else, by a kernel
-        of each view. "auto" adds several such fits, weighed by what each says of
-        items left out; `choice_` tells how.
-    kernel : str, callable or dict by view, default="graph"
-        Of objective="ridge": "graph", "affinity" (a Gaussian of all distances),
-        "linear", several joined by "+", or a function of the table that returns a
-        `linkspread.fitting.view_kernels.ViewKernel`.
-    ridge : float or "loo", default="loo"
-        Of objective="ridge": how much smoothness counts against the links; "loo"
-        chooses by leave-one-out.
-    mass : {"none", "length", "sum", "posterior"}, default="none"
-        Of objective="ridge": what is done to each item's vector, so that
-        well-connected items do not score high for that alone: scale it to length 1,
-        to sum 1, or turn it into calibrated class probabilities. The last two are for
-        labels.
-    unit_diagonal : bool, default=True
-        Of kernel="graph": whether all items are equally similar to themselves.
     balance : {"auto", "literal"} or float, default="auto"
         Weight of cannot-links against must-links.
     rank : int, default=None
@@ -123,16 +97,10 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         Each with `affinity_`.
     links_ : Links
         The links by position.
-    spreads_ : dict from pairs of str to Spread, SpreadRows or FittedPair
+    spreads_ : dict from pairs of str to Spread or SpreadRows
         What makes the scores of two views.
     report_ : FitReport
         Columns that are used, sizes, degrees, ranks, errors and times.
-    choice_ : str
-        Of objective="auto": what was chosen, in a few sentences.
-    loo_error_ : dict
-        Of objective="ridge": by view for labels ("image, with text" for those that
-        only some views share) and by pair of views for judged pairs, the mean square
-        of leave-one-out errors as a share of the targets'.
 
     Examples
     --------
@@ -159,11 +127,6 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         alpha: Any = 0.1,
         beta: float = 0.95,
         adjustment: dict[str, Any] | None = None,
-        objective: str = "spread",
-        kernel: Any = "graph",
-        ridge: float | str = "loo",
-        mass: str = "none",
-        unit_diagonal: bool = True,
         balance: str | float = "auto",
         rank: int | None = None,
         tol: float = 1e-6,
@@ -179,11 +142,6 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         self.alpha = alpha
         self.beta = beta
         self.adjustment = adjustment
-        self.objective = objective
-        self.kernel = kernel
-        self.ridge = ridge
-        self.mass = mass
-        self.unit_diagonal = unit_diagonal
         self.balance = balance
         self.rank = rank
         self.tol = tol
@@ -243,63 +201,18 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        normalized = {v: normalize(g.affinity_) for v, g in graphs.items()}
-        objective = choose_objective(self, tables, resolved, graphs, normalized, alphas)
+        spreading = Spreading.of(self, resolved, graphs, alphas)
         report, spreads = FitReport(graphs=reports, columns=told), {}
         for pair in linked_pairs(resolved, tables):
-            spreads[pair], report.spreads[pair] = _make_scores(objective, *pair)
+            spreads[pair], report.spreads[pair] = _make_scores(spreading, *pair)
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
         self._labels = labels_of_one_view(links)
         self.spreads_: dict[tuple[str, str], Any] = spreads
-        self.report_, self._objective = report, objective
+        self.report_, self._spreading = report, spreading
         self._columns = read.columns
-        self._tell()
         return self
-
-    @classmethod
-    def tuned(
-        cls,
-        views: Any,
-        links: Any,
-        *,
-        ids: ByView = None,
-        columns: ByView = None,
-        unknown: str = "raise",
-        n_jobs: int | None = None,
-    ) -> "LinkSpreading":
-        """Fit with everything chosen by what the links say of each other.
-
-        Parameters
-        ----------
-        views : mapping from str to table of shape (n_items, n_features)
-        links : Links, or mapping from str to labels
-        ids : mapping from str to array-like of shape (n_items,), default=None
-        columns : mapping from str to list of str, default=None
-        unknown : {"raise", "skip"}, default="raise"
-            All as for :meth:`fit`.
-        n_jobs : int, default=None
-            As for the class.
-
-        Returns
-        -------
-        model : LinkSpreading
-            Fitted; its `choice_` tells what was chosen.
-
-        Examples
-        --------
-        >>> import linkspread as ls
-        >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
-        >>> model = ls.LinkSpreading.tuned(data.views(), data.labels)
-        >>> model.search(7, source="text", target="image", n_results=3)[0].shape
-        (3,)
-        """
-        read = check_views(views, ids, columns).read
-        # A view may have fewer items than a graph has neighbours by default.
-        n_neighbors = fitting_neighbors(read)
-        model = cls(objective="auto", n_neighbors=n_neighbors, n_jobs=n_jobs)
-        return model.fit(read, links, unknown=unknown)
 
     score = score_new_items
 
@@ -335,7 +248,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         found = self._vectors(source, target)
         rows = check_columns(rows, self._columns[source], view=source)
-        return self._objective.embed(found, rows, source)
+        return self._spreading.embed(found, rows, source)
 
     def _vectors_found(self, source: str, target: str) -> Array:
         return self._vectors(source, target).right
@@ -351,11 +264,11 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
 
     def _similarities(self, rows: Any, view: str) -> Any:
         rows = check_columns(rows, self._columns[view], view=view)
-        return self._objective.similarities(rows, view)
+        return self._spreading.similarities(rows, view)
 
     @on_own_backend
     def _spread(self, source: str, target: str) -> Any:
-        """Return the spread or fitted links of two views, made now if not before."""
+        """Return the spread links of two views, made now if not before."""
         if (source, target) in self.spreads_:
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
@@ -363,10 +276,9 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         chain = check_reachable(self.links_, self.view_names_, source, target)
         if len(chain) > 2:
             return self._chained(chain)
-        spread, report = _make_scores(self._objective, source, target)
+        spread, report = _make_scores(self._spreading, source, target)
         self.spreads_[source, target] = spread
         self.report_.spreads[source, target] = report
-        self._tell()
         return spread
 
     def _chained(self, chain: tuple[str, ...]) -> Any:
@@ -379,17 +291,11 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
             kept[chain] = steps, scores
         return scores
 
-    def _tell(self) -> None:
-        """Keep what the objective tells about itself, and nothing of an earlier one."""
-        for name in ("choice_", "loo_error_"):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(self._objective.told())
-
 
 def _make_scores(
-    objective: Objective, source: str, target: str
+    spreading: Spreading, source: str, target: str
 ) -> tuple[Any, SpreadReport]:
     """Return the scores of two views, and a report about them."""
     start = time.perf_counter()
-    scores = objective.scores(source, target)
+    scores = spreading.scores(source, target)
     return scores, SpreadReport.of(scores, time.perf_counter() - start)

@@ -1,7 +1,7 @@
 """Items added to a fitted model, or changed, without another fit."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.estimators.fit_report import GraphReport, SpreadReport
 from linkspread.estimators.graph_choice import GivenGraph
 from linkspread.estimators.graph_kinds import AdjustedGraph
-from linkspread.estimators.objectives import choose_objective
 from linkspread.estimators.parameters import check_alphas
+from linkspread.estimators.spreading import Spreading
 from linkspread.exceptions import GraphError, LinkError, LinkspreadError, ViewError
-from linkspread.graphs import NeighborGraph, normalize
+from linkspread.graphs import NeighborGraph
 from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items, Links
 from linkspread.links.growth import grow_links, keep_items
@@ -36,7 +36,7 @@ class LiveItems:
     graphs_: dict[str, Any]
     spreads_: dict[tuple[str, str], Any]
     report_: Any
-    _objective: Any
+    _spreading: Spreading
     _columns: dict[str, Any]
 
     @on_own_threads
@@ -236,27 +236,20 @@ class LiveItems:
         start = time.perf_counter()
         graphs = {**self.graphs_, view: build(self.graphs_[view])}
         seconds = time.perf_counter() - start
-        objective = self._new_objective(graphs, links)
+        alphas = check_alphas(self.alpha, graphs)
+        spreading = Spreading.of(self, links, graphs, alphas)
         scores = {
-            pair: objective.scores(*pair) for pair in self.spreads_ if view in pair
+            pair: spreading.scores(*pair) for pair in self.spreads_ if view in pair
         }
         # Kept only now, so that what fails leaves the model whole.
         self.graphs_, self.links_ = graphs, links
         self.items_ = {**self.items_, view: items}
-        self._objective = objective
+        self._spreading = spreading
         self.spreads_ = {**self.spreads_, **scores}
         self.report_.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
         for pair, own in scores.items():
             self.report_.spreads[pair] = SpreadReport.of(own, seconds)
-        self._tell()  # type: ignore[attr-defined]
         return self
-
-    def _new_objective(self, graphs: Mapping[str, Any], links: Any) -> Any:
-        """Return what makes scores, over other graphs."""
-        tables = {view: _table_of(graph) for view, graph in graphs.items()}
-        normalized = {view: normalize(g.affinity_) for view, g in graphs.items()}
-        alphas = check_alphas(self.alpha, tables)
-        return choose_objective(self, tables, links, graphs, normalized, alphas)
 
 
 def _graph_without(graph: Any, kept: Array, removed: Array, view: str) -> Any:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.fit_report import FitReport, SpreadReport
 from linkspread.estimators.link_choice import find_chain
+from linkspread.estimators.spreading import Spreading
 from linkspread.exceptions import LinkError
 from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Links
@@ -24,16 +25,15 @@ class LiveLinks:
     spreads_: dict[tuple[str, str], Any]
     report_: Any
     view_names_: tuple[str, ...]
-    _objective: Any
+    _spreading: Spreading
 
     @on_own_threads
     def add_links(self, links: Any) -> Any:
         """Take up further judged pairs, without another fit.
 
-        The graphs stay as they are, also those that the links of the fit shaped. With
-        objective="spread" scores are computed exactly from then on, when they are
-        asked for, also where the fit had a `rank`; the others fit all pairs anew, by
-        the kernels they have.
+        The graphs stay as they are, also those that the links of the fit shaped.
+        Scores are computed exactly from then on, when they are asked for, also where
+        the fit had a `rank`.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class LiveLinks:
         kept.report_ = FitReport(
             dict(report.graphs), dict(report.spreads), report.columns
         )
-        kept._objective = _aside(self._objective)
+        kept._spreading = copy.copy(self._spreading)
         return kept
 
     def _single_pairs(self, links: Any, done: str) -> Links:
@@ -108,13 +108,12 @@ class LiveLinks:
         """Replace the links, and all scores that change with them."""
         self._warn_of_shortcuts(links)
         start = time.perf_counter()
-        changed = self._objective.relink(links, self.spreads_)
+        changed = self._spreading.relink(links, self.spreads_)
         seconds = time.perf_counter() - start
         self.links_ = links
         for pair, scores in changed.items():
             self.spreads_[pair] = scores
             self.report_.spreads[pair] = SpreadReport.of(scores, seconds)
-        self._tell()
         return self
 
     def _warn_of_shortcuts(self, links: Links) -> None:
@@ -132,15 +131,3 @@ class LiveLinks:
                     UserWarning,
                     stacklevel=4,
                 )
-
-    def _tell(self) -> None:
-        """Keep what the objective tells about itself."""
-
-
-def _aside(objective: Any) -> Any:
-    """Return an objective whose own fits and links another can change no more."""
-    kept = copy.copy(objective)
-    for name, value in vars(objective).items():
-        if type(value) is dict:
-            setattr(kept, name, dict(value))
-    return kept

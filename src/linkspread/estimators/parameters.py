@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from linkspread.exceptions import LinkspreadError
-from linkspread.fitting.ridge import check_ridge
 from linkspread.links.balance import check_balance
-from linkspread.parameter_checks import check_count, check_name, naming
+from linkspread.parameter_checks import check_count, naming
 from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_tol
 from linkspread.validation import per_view
 
@@ -18,10 +15,6 @@ __all__ = [
     "check_parameters",
 ]
 
-OBJECTIVES = ("spread", "ridge", "auto")
-# What is done to the vector of each item, so that its mass says nothing.
-MASSES = ("none", "length", "sum", "posterior")
-
 
 def check_parameters(model: Any) -> None:
     """Refuse wrong values of the parameters that all views share.
@@ -30,19 +23,6 @@ def check_parameters(model: Any) -> None:
     ----------
     model : LinkSpreading
     """
-    check_name(model.objective, OBJECTIVES, name="objective")
-    check_name(model.mass, MASSES, name="mass")
-    check_ridge(model.ridge)
-    if not isinstance(model.unit_diagonal, bool | np.bool_):
-        raise LinkspreadError(
-            f"`unit_diagonal` must be True or False, got {model.unit_diagonal!r:.60}. "
-            "The default is True."
-        )
-    if model.mass != "none" and model.objective != "ridge":
-        raise LinkspreadError(
-            f"`mass` must be 'none' for objective={model.objective!r}, got "
-            f"{model.mass!r}. Leave it at its default, or use objective='ridge'."
-        )
     check_beta(model.beta)
     check_tol(model.tol)
     check_balance(model.balance)

@@ -48,9 +48,6 @@ class FitPlan:
         Beyond the tables.
     query_seconds : float
         Of one query, where scores are exact rows that are computed on demand; else 0.
-    whole : bool
-        Whether that is all: kernels that are fitted by objectives other than
-        "spread" are not counted.
     """
 
     sizes: dict[str, tuple[int, int]]
@@ -58,7 +55,6 @@ class FitPlan:
     seconds: float
     n_bytes: int
     query_seconds: float
-    whole: bool
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{v} {n:,} x {d:,}" for v, (n, d) in self.sizes.items())
@@ -103,8 +99,8 @@ def plan_fit(
     >>> from linkspread.estimators.plan import plan_fit
     >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
     >>> plan = plan_fit(ls.LinkSpreading(), data.views(), data.labels)
-    >>> plan.sizes["text"], plan.whole
-    ((90, 32), True)
+    >>> plan.sizes["text"]
+    (90, 32)
     """
     check_parameters(model)
     read = check_views(views, ids, columns)
@@ -170,9 +166,8 @@ def _plan(
     # Graphs are built one after another; what each leaves behind is small beside it.
     n_bytes = max((cost[1] for cost in costs), default=0)
     sizes = {view: (X.shape[0], X.shape[1]) for view, X in tables.items()}
-    whole = model.objective == "spread"
     query = max((query for _, _, query in spreading), default=0.0)
-    return FitPlan(sizes, links, seconds, int(n_bytes), query, whole)
+    return FitPlan(sizes, links, seconds, int(n_bytes), query)
 
 
 def _spread_costs(

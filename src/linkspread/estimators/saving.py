@@ -4,24 +4,25 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from linkspread.estimators.auto_objective import AutoObjective
 from linkspread.estimators.fit_report import FitReport
 from linkspread.estimators.graph_choice import GivenGraph
 from linkspread.estimators.parameters import check_alphas, check_parameters
-from linkspread.estimators.ridge_objective import RidgeObjective
-from linkspread.estimators.spread_objective import SpreadObjective
-from linkspread.estimators.stored_fits import STAND_INS, STORED_FITS
+from linkspread.estimators.spreading import Spreading
 from linkspread.estimators.stored_graphs import GRAPH, PAIR, STORED_GRAPHS
 from linkspread.exceptions import ModelError
-from linkspread.fitting.fitted_pair import FittedPair
 from linkspread.links import Items, Links
 from linkspread.propagation import Spread
 from linkspread.propagation.rows import SpreadRows
-from linkspread.storage import Registry, write_folder
+from linkspread.storage import Registry, Stored, write_folder
 from linkspread.storage.kinds import (
     ANYTHING,
+    COUNT,
     NOTHING,
+    NUMBER,
+    POSITIVE,
+    SHARE,
     TEXT,
+    csr,
     instance,
     mapping,
     sequence,
@@ -29,21 +30,29 @@ from linkspread.storage.kinds import (
 
 __all__ = ["REGISTRY", "restore_model", "save_model"]
 
-REGISTRY = Registry((*STORED_GRAPHS, *STORED_FITS), stand_ins=STAND_INS)
-OBJECTIVES = {
-    "spread": SpreadObjective,
-    "ridge": RidgeObjective,
-    "auto": AutoObjective,
-}
+STORED_SPREADING = Stored(
+    Spreading,
+    {
+        "links": instance(Links),
+        "graphs": mapping(GRAPH),
+        "normalized": mapping(csr()),
+        "alphas": mapping(SHARE),
+        "beta": SHARE,
+        "balance": TEXT | NUMBER,
+        "rank": COUNT | NOTHING,
+        "tol": POSITIVE,
+    },
+)
+REGISTRY = Registry((*STORED_GRAPHS, STORED_SPREADING))
 # What a fitted model has, by the names of its attributes.
 FITTED = {
     "view_names_": sequence(TEXT),
     "items_": mapping(instance(Items)),
     "links_": instance(Links),
     "graphs_": mapping(GRAPH),
-    "spreads_": mapping(instance(Spread, FittedPair), keys=PAIR),
+    "spreads_": mapping(instance(Spread), keys=PAIR),
     "report_": instance(FitReport),
-    "_objective": instance(*OBJECTIVES.values()),
+    "_spreading": instance(Spreading),
     "_columns": mapping(sequence(TEXT) | NOTHING),
 }
 
@@ -97,8 +106,7 @@ def restore_model(make: Any, state: Mapping[str, Any]) -> Any:
         )
     for pair, report in model.report_.spreads.items():
         if report.rank is None:
-            model.spreads_[pair] = model._objective.rows(*pair)
-    model._tell()
+            model.spreads_[pair] = model._spreading.rows(*pair)
     return model
 
 
@@ -140,11 +148,9 @@ def _misfits(model: Any) -> Iterator[str]:
     if set(model.report_.graphs) != set(sizes):
         yield "reports"
     by_row = {p for p, own in model.report_.spreads.items() if own.rank is None}
-    if any(view not in sizes for pair in by_row for view in pair) or (
-        by_row and model.objective != "spread"
-    ):
+    if any(view not in sizes for pair in by_row for view in pair):
         yield "reports"
-    yield from _misfits_of_objective(model, sizes)
+    yield from _misfits_of_spreading(model, sizes)
 
 
 def _columns_fit(model: Any) -> bool:
@@ -159,23 +165,16 @@ def _columns_fit(model: Any) -> bool:
     )
 
 
-def _misfits_of_objective(model: Any, sizes: Mapping[str, int]) -> Iterator[str]:
-    """Yield the parts of an objective that are not of the views and items."""
-    objective = model._objective
-    if type(objective) is not OBJECTIVES[model.objective]:
-        yield "parameters"
-    if objective.links is not model.links_:
-        yield "links of the objective"
-    rows = {
-        "graphs": lambda graph: graph.affinity_.shape[0],
-        "kernels": lambda kernel: kernel.n_items,
-        "normalized": lambda S: S.shape[0] if S.shape[0] == S.shape[1] else -1,
-        "tables": lambda X: X.shape[0],
-    }
-    for name, count in rows.items():
-        parts = getattr(objective, name, None)
-        if parts is not None and {v: count(own) for v, own in parts.items()} != sizes:
-            yield name
-    for name in ("alphas", "metrics", "n_features"):
-        if set(getattr(objective, name, sizes)) != set(sizes):
-            yield name
+def _misfits_of_spreading(model: Any, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield what makes scores and is not of the views and items."""
+    spreading = model._spreading
+    if spreading.links is not model.links_:
+        yield "links that are spread"
+    if {v: g.affinity_.shape[0] for v, g in spreading.graphs.items()} != sizes:
+        yield "graphs that links spread over"
+    if {v: S.shape for v, S in spreading.normalized.items()} != {
+        view: (n_items, n_items) for view, n_items in sizes.items()
+    }:
+        yield "normalised graphs"
+    if set(spreading.alphas) != set(sizes):
+        yield "`alphas`"

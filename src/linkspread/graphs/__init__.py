@@ -11,7 +11,6 @@
 from linkspread.graphs.adjust import adjust_weights
 from linkspread.graphs.knn import NeighborGraph, knn_graph
 from linkspread.graphs.l1 import L1Graph, l1_graph
-from linkspread.graphs.memberships import weigh_by_memberships
 from linkspread.graphs.neighbors import nearest_neighbors
 from linkspread.graphs.normalize import check_graph, normalize, normalize_rows
 from linkspread.graphs.weights import mean_distance
@@ -27,5 +26,4 @@ __all__ = [
     "nearest_neighbors",
     "normalize",
     "normalize_rows",
-    "weigh_by_memberships",
 ]

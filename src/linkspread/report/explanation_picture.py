@@ -38,13 +38,6 @@ PANEL_ROW, BAR_WIDTH = 32, 400
 PANELS = {
     "source_neighbors": "Through neighbours of the item on the left",
     "target_neighbors": "Through neighbours of the item on the right",
-    "source_influences": "For {about} of the item on the left, no parts of the score",
-    "target_influences": "For {about} of the item on the right, no parts of the score",
-}
-WORDS = {
-    "chance": "less chance",
-    "direct": "without neighbours",
-    "own": "the item itself",
 }
 
 
@@ -76,16 +69,14 @@ class _Look:
 
     def name(self, part: Contribution) -> str:
         """Return what stands beside the bar of a part."""
-        if part.kind in WORDS:
-            return WORDS[part.kind]
+        if part.kind == "own":
+            return "the item itself"
         if part.source_item is not None:
             return self.title(self.source, part.source_item)
         return self.title(self.target, part.target_item)
 
     def middle(self, part: Contribution, amount: str) -> str:
         """Return what stands in the middle of a line, beside its amount."""
-        if part.kind in WORDS:
-            return f"{WORDS[part.kind]} {amount}"
         names = [self.class_name(c) for c in part.classes if c is not None]
         if not names:
             return amount
@@ -219,21 +210,14 @@ def _column_heads(look: _Look, left: dict, right: dict) -> list[str]:
 def _panels(
     explanation: Explanation, look: _Look, n_shown: int, top: float
 ) -> tuple[list[str], float]:
-    """Draw bars for neighbours and influences, two panels beside each other."""
-    shapes, bottom = [], top
-    splits = explanation.splits
-    for row in (("source_neighbors", "target_neighbors"),
-                ("source_influences", "target_influences")):  # fmt: skip
-        heights = [0.0]
-        for x, name in zip((COLUMNS[0], COLUMNS[2]), row, strict=True):
-            if name in splits:
-                panel, height = _panel(
-                    splits[name], PANELS[name], look, n_shown, x, bottom
-                )
-                shapes += panel
-                heights.append(height)
-        bottom += max(heights)
-    return shapes, bottom
+    """Draw bars for the neighbours of both items, beside each other."""
+    shapes, heights = [], []
+    for x, name in zip((COLUMNS[0], COLUMNS[2]), PANELS, strict=True):
+        split = explanation.splits[name]
+        panel, height = _panel(split, PANELS[name], look, n_shown, x, top)
+        shapes += panel
+        heights.append(height)
+    return shapes, top + max(heights)
 
 
 def _panel(
@@ -245,8 +229,6 @@ def _panel(
     rows = [(look.name(p), p.amount, look.picture(p)) for p in parts]
     rows += [(f"{n_rest:,} more", rest, None)] if n_rest else []
     unit = max((abs(amount) for _, amount, _ in rows), default=1.0) or 1.0
-    about = parts[0].classes[1] if parts else None
-    title = title.format(about="" if about is None else look.class_name(about))
     shapes = [text(x, top, title, weight=650)]
     for k, (name, amount, picture) in enumerate(rows):
         looks: dict[str, Any] = {

@@ -40,25 +40,20 @@ class _Result:
     n_musts: int
 
 
-def judging_learner(
-    metrics: Mapping[str, Sequence[str]], *, objective: str = "spread"
-) -> LinkSpreading:
+def judging_learner(metrics: Mapping[str, Sequence[str]]) -> LinkSpreading:
     """Return the learner of the study, not fitted.
 
     Parameters
     ----------
     metrics : mapping from str to sequence of str
         For each view the distances that suit it, the most usual one last.
-    objective : {"spread", "ridge", "auto"}, default="spread"
 
     Returns
     -------
     learner : LinkSpreading
     """
     metric = {view: names[-1] for view, names in metrics.items()}
-    return LinkSpreading(
-        metric=metric, alpha=0.9, objective=objective, rank=16, tol=1e-3
-    )
+    return LinkSpreading(metric=metric, alpha=0.9, rank=16, tol=1e-3)
 
 
 def run_judging(

@@ -81,11 +81,9 @@ class Method:
     inherited: tuple[str, ...] = ()
 
 
-# Our estimator as the paper has it, tuned, and with all its means, which it weighs
-# itself: nothing is left to choose by cross-validation.
-OWN = ("LinkSpreading", "LinkSpreading (auto)")
-LEARNER = "CrossViewSearch"
-AUTO = Method(OWN[1], OURS, LinkSpreading(objective="auto"))
+# The paper's method, and the learner, which chooses everything itself: nothing is left
+# to choose by cross-validation.
+OWN, LEARNER = "LinkSpreading", "CrossViewSearch"
 
 
 def table_methods(
@@ -140,7 +138,6 @@ def label_methods(
         spreading = [{"n_neighbors": [30, 90], "alpha": [0.2, 0.5]}]
     return [
         _link_spreading(metrics, quick=quick),
-        AUTO,
         Method(
             "SM (logistic)",
             MODERN_RIVAL,
@@ -173,7 +170,7 @@ def _link_spreading(metrics: Mapping[str, Sequence[str]], *, quick: bool) -> Met
         {"alpha": _each(views, ALPHAS[1:]), "beta": [0.1, 0.5, 0.8, 0.95]},
     ]
     model = LinkSpreading(metric=_best_guess(metrics))
-    return Method(OWN[0], OURS, model, stages[1::2] if quick else stages)
+    return Method(OWN, OURS, model, stages[1::2] if quick else stages)
 
 
 def _support_vectors(metrics: Mapping[str, Sequence[str]], *, quick: bool) -> Method:
@@ -203,7 +200,7 @@ def link_methods(metrics: Mapping[str, Sequence[str]]) -> list[Method]:
     views = list(metrics)
     return [
         Method(
-            "LinkSpreading",
+            OWN,
             OURS,
             LinkSpreading(metric=_best_guess(metrics)),
             [
@@ -211,7 +208,6 @@ def link_methods(metrics: Mapping[str, Sequence[str]]) -> list[Method]:
                 {"beta": [0.5], "rank": [16, 64]},
             ],
         ),
-        AUTO,
         Method(
             "CMCP",
             MODERN_RIVAL,
@@ -261,7 +257,7 @@ def matched_methods(metrics: Mapping[str, Sequence[str]]) -> list[Method]:
     -------
     methods : list of Method
     """
-    wanted = (*OWN, "CMCP", "CCA", "kernel smoother")
+    wanted = (OWN, "CMCP", "CCA", "kernel smoother")
     methods = [method for method in link_methods(metrics) if method.name in wanted]
     grid = next(method.grid for method in methods if method.name == "CCA")
     others = [
@@ -294,8 +290,7 @@ def partner_methods(
     scalings = ["none"] if shared_space else ["none", "standard"]
     methods = [
         Method(LEARNER, OURS, CrossViewSearch(metric=dict(metrics))),
-        Method(OWN[0], OURS, LinkSpreading(metric=dict(metrics))),
-        AUTO,
+        Method(OWN, OURS, LinkSpreading(metric=dict(metrics))),
         Method(
             "ridge map",
             MODERN_RIVAL,

@@ -21,9 +21,7 @@ class Contribution:
     kind : str
         "must-link" or "cannot-link" for a judged pair, "label" for a labelled item,
         "class" for two classes, "neighbor", "own" for what the item knows without its
-        neighbours, "direct" for kernels that know no neighbours and for averages over
-        all items, "chance" for what is subtracted from all pairs alike, "influence"
-        for a labelled item that makes a class likelier.
+        neighbours.
     amount : float
         What it adds to the score.
     weight : float
@@ -32,8 +30,7 @@ class Contribution:
     source_item, target_item : int, str or None, default=None
         Ids of the items; None where it has none of that view.
     classes : tuple of (int or None), default=(None, None)
-        Columns of `Links.memberships`: classes of the source and of the target. Of an
-        influence the class of the labelled item, and the class it speaks for.
+        Columns of `Links.memberships`: classes of the source and of the target.
     """
 
     kind: str
@@ -89,7 +86,7 @@ class Explanation:
     search_score : float
         The score that `search` and `scores` give, by vectors of limited length.
     links : Split
-        By judged pair, and by labelled item of the source or by class.
+        By judged pair, and by labelled item of the source.
     source_neighbors : Split
         By the first step on the graph of the source.
     target_neighbors : Split
@@ -98,12 +95,6 @@ class Explanation:
         What labels give, by labelled item of the target.
     classes : Split or None, default=None
         What labels give, by class of the source and class of the target.
-    source_influences : Split or None, default=None
-        Where memberships are probabilities: not parts of the score, but what each
-        labelled item adds to the logit of the source in the class that counts most,
-        less the mean over classes.
-    target_influences : Split or None, default=None
-        The same for the target.
     """
 
     source: str
@@ -117,8 +108,6 @@ class Explanation:
     target_neighbors: Split
     target_labels: Split | None = None
     classes: Split | None = None
-    source_influences: Split | None = None
-    target_influences: Split | None = None
 
     @property
     def contributions(self) -> tuple[Contribution, ...]:

@@ -14,7 +14,6 @@ __all__ = [
     "Shares",
     "class_shares",
     "item_shares",
-    "join_parts",
     "label_shares",
     "make_split",
     "pair_shares",
@@ -168,21 +167,6 @@ def pair_shares(
     # Explicit zeros keep the pattern, so that both halves are in the same order.
     added = (both.T.tocsr().sorted_indices().data + both.sorted_indices().data)[once]
     return Shares("pair", added, pairs.data[once], i[once], j[once])
-
-
-def join_parts(*several: Parts) -> Parts:
-    """Return the parts of a sum of scores.
-
-    Parameters
-    ----------
-    *several : dict from str to list of Shares
-
-    Returns
-    -------
-    parts : dict from str to list of Shares
-    """
-    names = dict.fromkeys(name for parts in several for name in parts)
-    return {n: [s for parts in several for s in parts.get(n, [])] for n in names}
 
 
 def make_split(

@@ -22,8 +22,6 @@ HEADINGS = {
     "target_neighbors": "Through neighbours of {target}",
     "target_labels": "What labels give, by labelled {target_view} item",
     "classes": "What labels give, by classes",
-    "source_influences": "For class {about} of {source}, no parts of the score",
-    "target_influences": "For class {about} of {target}, no parts of the score",
 }
 
 
@@ -45,8 +43,7 @@ def describe_explanation(explanation: Any) -> str:
     }
     lines = [f"{names['source']} and {names['target']} score {explanation.score:.4g}"]
     for name, split in explanation.splits.items():
-        about = split.parts[0].classes[1] if split.parts else None
-        lines += ["", HEADINGS[name].format(**names, about=about)]
+        lines += ["", HEADINGS[name].format(**names)]
         lines += _lines(split, explanation.source, explanation.target)
     return "\n".join(lines)
 
@@ -136,13 +133,6 @@ def _class(part: Any, source: str, target: str) -> str:
     return f"both of class {c}" if c == d else f"{source} of class {c}, {target} of {d}"
 
 
-def _influence(part: Any, source: str, target: str) -> str:
-    """Return what a labelled item that makes a class likelier is."""
-    is_source = part.source_item is not None
-    view, item = (source, part.source_item) if is_source else (target, part.target_item)
-    return f"{name_item(view, item)} of class {part.classes[0]}"
-
-
 def _neighbor(part: Any, source: str, target: str) -> str:
     """Return what a neighbour of either item is."""
     is_source = part.source_item is not None
@@ -152,10 +142,7 @@ def _neighbor(part: Any, source: str, target: str) -> str:
 
 _PHRASES: dict[str, Callable[[Any, str, str], str]] = {
     "cannot-link": _pair,
-    "chance": lambda part, source, target: "less what chance gives",
     "class": _class,
-    "direct": lambda part, source, target: "without any neighbour",
-    "influence": _influence,
     "label": _label,
     "must-link": _pair,
     "neighbor": _neighbor,

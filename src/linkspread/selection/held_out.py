@@ -34,7 +34,7 @@ from linkspread.selection.runners import (
     TOL,
     ModelRunner,
     SpreadingRunner,
-    choose_runners,
+    choose_runner,
     has_constrained_graphs,
 )
 from linkspread.validation import as_mapping, check_columns, check_views
@@ -90,7 +90,7 @@ def held_out_quality(
 
     Items are hidden in a few parts, with all their pairs and labels, and pairs of
     hidden items are scored by fits to the rest. Spread links share their graphs, which
-    makes that cheap; objective "auto" has held its judgements out already.
+    makes that cheap.
 
     Parameters
     ----------
@@ -131,8 +131,6 @@ def held_out_quality(
             items = {view: Items(own, view=view) for view, own in read.ids.items()}
             links = choose_links(links, tables).resolve(items)
             model = clone(model)
-            if getattr(model, "objective", None) == "auto":
-                model.fit(tables, links.select({}))
         else:
             given = as_mapping(views).items()
             fitted = {v: check_columns(X, model._columns[v], view=v) for v, X in given}
@@ -140,9 +138,6 @@ def held_out_quality(
             tables, links = check_views(fitted, own_ids).tables, model.links_
         known = links.select({})
         plan = plan_held_out(known)
-        told = _already_held_out(model, plan)
-        if told is not None:
-            return told
         return _hold_out(model, tables, known, plan, max_seconds, verbose)
 
 
@@ -200,26 +195,6 @@ def _labels(links: Links, between: tuple[str, str]) -> dict[str, Array] | None:
     return labels
 
 
-def _already_held_out(model: Any, plan: HeldOutPlan) -> Quality | None:
-    """Return what a fitted objective says of judgements that it held out itself."""
-    ask = getattr(getattr(model, "_objective", None), "held_out", None)
-    found = None if ask is None else ask(*plan.between, by_labels=plan.kind == "labels")
-    if found is None:
-        return None
-    return measure_pairs(
-        found.scores,
-        found.is_must,
-        found.rows,
-        found.cols,
-        # About as many judgements as are asked stand behind every answer.
-        widening=math.sqrt(2),
-        between=plan.between,
-        kind=plan.kind,
-        n_judged=found.n_judged,
-        hidden=plan.between,
-    )
-
-
 @dataclass(frozen=True)
 class _Part:
     """One fit, what it is asked, and how many judgements are asked and left."""
@@ -273,7 +248,7 @@ def _choose_runner(
     model: Any, tables: Mapping[str, Any], links: Links
 ) -> tuple[ModelRunner | SpreadingRunner, bool]:
     """Return who fits the model, and whether the fits share their graphs."""
-    ((runner, _),) = choose_runners(model, [{}])
+    runner = choose_runner(model)
     if not isinstance(runner, SpreadingRunner):
         return runner, False
     if has_constrained_graphs(model, Trial(tables, links, ())):

@@ -63,7 +63,7 @@ class Quality:
     hidden : tuple of str, default=()
         Views whose items were hidden from the fits that scored them.
     n_folds : int, default=0
-        Parts in which they were hidden; 0 where the model had already held them out.
+        Parts in which they were hidden.
     n_known : int, default=0
         Pairs that were left out, because the model was told of them.
     """
@@ -91,8 +91,6 @@ class Quality:
         end = ""
         if self.n_folds:
             end = " in 1 fold" if self.n_folds == 1 else f" in {self.n_folds:,} folds"
-        elif self.hidden:
-            end = ", a little flattered, as the model chose its weights by them"
         auc = self._figure("auc", "90 % interval ")
         return (
             f"{title}: AUC {auc}, average precision "

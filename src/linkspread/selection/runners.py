@@ -37,7 +37,7 @@ from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
 __all__ = [
     "ModelRunner",
     "SpreadingRunner",
-    "choose_runners",
+    "choose_runner",
     "has_constrained_graphs",
 ]
 
@@ -353,16 +353,9 @@ def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:
     return any(isinstance(kind, str) and kind in CONSTRAINED for kind in kinds)
 
 
-def choose_runners(
-    model: Any, settings: Sequence[Parameters]
-) -> list[tuple[ModelRunner | SpreadingRunner, list[int]]]:
-    """Return the cheapest ways to try a model's parameters, and which go each way."""
-    every = range(len(settings))
-    if type(model) is not LinkSpreading:
-        return [(ModelRunner(model), list(every))]
-    # Only links that are spread have a grid of alpha and beta for the price of one.
-    objectives = [setting.get("objective", model.objective) for setting in settings]
-    spread = [k for k in every if objectives[k] == "spread"]
-    others = [k for k in every if objectives[k] != "spread"]
-    ways = (SpreadingRunner(model), spread), (ModelRunner(model), others)
-    return [(runner, members) for runner, members in ways if members]
+def choose_runner(model: Any) -> ModelRunner | SpreadingRunner:
+    """Return the cheapest way to try the parameters of a model."""
+    # Spread links have a grid of alpha and beta for the price of one.
+    if type(model) is LinkSpreading:
+        return SpreadingRunner(model)
+    return ModelRunner(model)

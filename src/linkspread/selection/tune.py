@@ -28,7 +28,7 @@ from linkspread.selection.grids import (
     refine_stages,
 )
 from linkspread.selection.questions import ItemQuestion, PartnerQuestion, Trial
-from linkspread.selection.runners import choose_runners
+from linkspread.selection.runners import choose_runner
 from linkspread.selection.tuning import Tuning
 from linkspread.tables import Views
 from linkspread.validation import check_views
@@ -124,7 +124,7 @@ def tune(
     trials = _make_trials(
         read, links, n_splits, n_repeats, protocol, folds, random_state
     )
-    stages = refine_stages(_default_grid(model, trials) if grid is None else grid)
+    stages = refine_stages(_default_grid(trials) if grid is None else grid)
     for stage in stages:
         check_names(stage, model)
     grids = [expand_grid(stage) for stage in stages]
@@ -230,16 +230,11 @@ def _measure(
 ) -> Array:
     """Return the score of every setting on every fold, NaN where one may fail."""
     values = np.full((len(settings), len(trials)), np.nan)
-    groups = [
-        (runner, common, [members[k] for k in places])
-        for runner, members in choose_runners(model, settings)
-        for common, places in group_settings(
-            [settings[k] for k in members], runner.together
-        )
-    ]
+    runner = choose_runner(model)
+    groups = group_settings(settings, runner.together)
     steps = [(group, fold) for group in groups for fold in range(len(trials))]
     label = f"{len(settings):,} settings on {len(trials)} folds"
-    for (runner, common, members), fold in track(
+    for (common, members), fold in track(
         steps, total=len(steps), label=label, verbose=verbose
     ):
         own = [
@@ -282,15 +277,12 @@ def _name_measure(trials: Trials) -> str:
     return f"{what} over {len(trials)} folds{ways}"
 
 
-def _default_grid(model: Any, trials: Trials) -> dict[str, list[Any]]:
+def _default_grid(trials: Trials) -> dict[str, list[Any]]:
     """Return the default grid, without more neighbours than a view has items."""
     smallest = min(
         table.shape[0] for fold in trials for t in fold for table in t.views.values()
     )
     grid = {name: list(values) for name, values in DEFAULT_GRID.items()}
-    if getattr(model, "objective", "spread") == "auto":
-        # Which has no use for alpha and beta.
-        grid = {"objective": ["spread"], **grid}
     fitting = [k for k in grid["n_neighbors"] if k < smallest]
     return grid | {"n_neighbors": fitting or [max(1, smallest - 1)]}
 

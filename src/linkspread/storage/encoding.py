@@ -144,23 +144,17 @@ class Encoder:
         """Return the number of an object, taken apart now if not before."""
         if id(value) in self._objects:
             return self._objects[id(value)][1]
-        stand_in = self._registry.stand_ins.get(type(value))
         known = self._registry.by_name.get(type(value).__name__)
-        if stand_in is not None:
-            number = self._object(stand_in(value), name)
-        elif known is None or type(value) is not known.of:
+        if known is None or type(value) is not known.of:
             raise ModelError(
                 f"a model to be saved must hold what linkspread knows, and `{name}` is "
                 f"{_named(value)}, which only this program has. Choose by name "
                 "instead, or keep the program that fits the model."
             )
-        else:
-            fields = known.fields_of(value)
-            encoded = {
-                key: self.encode(v, f"{name}.{key}") for key, v in fields.items()
-            }
-            self.nodes.append({"class": known.name, "fields": encoded})
-            number = len(self.nodes) - 1
+        fields = known.fields_of(value)
+        encoded = {key: self.encode(v, f"{name}.{key}") for key, v in fields.items()}
+        self.nodes.append({"class": known.name, "fields": encoded})
+        number = len(self.nodes) - 1
         self._objects[id(value)] = value, number
         return number
 

@@ -101,18 +101,10 @@ class Registry:
     Parameters
     ----------
     stored : iterable of Stored
-    stand_ins : mapping from type to callable, default=None
-        For objects in whose place another one is stored.
     """
 
-    def __init__(
-        self,
-        stored: Iterable[Stored],
-        *,
-        stand_ins: Mapping[type, Callable[[Any], Any]] | None = None,
-    ) -> None:
+    def __init__(self, stored: Iterable[Stored]) -> None:
         self.by_name = {own.name: own for own in stored}
-        self.stand_ins = dict(stand_ins or {})
 
     def encode(self, root: Mapping[str, Any], *, about: dict[str, Any]) -> Content:
         """Return values by name as what a folder holds.

@@ -17,13 +17,9 @@ HEADINGS = {
     "target_neighbors": "Through neighbours of the result",
     "target_labels": "Labels, by labelled result",
     "classes": "Labels, by classes",
-    "source_influences": "What makes the class of the query likely",
-    "target_influences": "What makes the class of the result likely",
 }
 KINDS = {
     "own": "the item itself",
-    "direct": "without neighbours",
-    "chance": "less chance",
     "neighbor": "neighbour",
 }
 

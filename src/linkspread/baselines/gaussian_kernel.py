@@ -1,11 +1,12 @@
 """Kernels between rows and a few anchors, a tile at a time."""
 
+import copy
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from linkspread.fitting.rows import as_dense_rows
+from linkspread.baselines.preparation import as_dense_rows
 from linkspread.graphs import mean_distance
 from linkspread.graphs.distances import Pairwise, ProductDistances
 from linkspread.graphs.table_memory import known
@@ -52,28 +53,6 @@ class GaussianKernel:
         # Where all items are alike any width will do.
         self.width = width * (_unit(X, metric) or 1.0)
         self._measure: ProductDistances | None = None
-
-    @classmethod
-    def resume(
-        cls, anchors: Any, *, metric: str | Pairwise, width: float
-    ) -> "GaussianKernel":
-        """Take up a kernel that was made before.
-
-        Parameters
-        ----------
-        anchors : ndarray or csr_array of shape (n_anchors, n_features)
-        metric : str or callable
-        width : float
-            All as the attributes of the kernel are: the width is a distance.
-
-        Returns
-        -------
-        kernel : GaussianKernel
-        """
-        kernel = cls.__new__(cls)
-        kernel.anchors, kernel.metric, kernel.width = anchors, metric, width
-        kernel._measure = None
-        return kernel
 
     def __call__(self, rows: Any) -> Array:
         """Return the kernel of shape (n_rows, n_anchors)."""
@@ -124,10 +103,8 @@ class GaussianKernel:
         kernel : GaussianKernel
         """
         factor = check_positive(factor, name="width", remedy="1 is the mean distance.")
-        kernel = GaussianKernel.resume(
-            self.anchors, metric=self.metric, width=factor * self.width
-        )
-        kernel._measure = self._measure
+        kernel = copy.copy(self)
+        kernel.width = factor * self.width
         return kernel
 
     def smooth(self, rows: Any, block: Any) -> Array:

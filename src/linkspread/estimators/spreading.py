@@ -1,42 +1,96 @@
-"""``objective="spread"``: the paper's, links spread over the graphs of both views."""
+"""Links spread over the graphs of two views: what makes the scores of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from linkspread.estimators.graph_choice import similarities
-from linkspread.estimators.objective import Objective, changed_views
 from linkspread.exceptions import LinkspreadError
+from linkspread.graphs import normalize
 from linkspread.links import Links, as_link_matrix
+from linkspread.links.balance import Balance
 from linkspread.propagation import Spread, spread_links
 from linkspread.propagation.parameters import same_precision
-from linkspread.propagation.rows import SpreadRows, has_short_vectors
+from linkspread.propagation.rows import ChainedRows, SpreadRows, has_short_vectors
 
-__all__ = ["SpreadObjective"]
+__all__ = ["Spreading", "chain_scores"]
 
 Array = np.ndarray
+ViewPair = tuple[str, str]
 
 
 @dataclass(kw_only=True)
-class SpreadObjective(Objective):
-    """Spread links by the two-sided filter.
+class Spreading:
+    """Spread the links between two views by the two-sided filter.
 
     Attributes
     ----------
+    links : Links
+        Resolved.
     graphs : mapping from str to object with `affinity_` and `extend`
     normalized : mapping from str to csr_array
         The graphs, normalised.
     alphas : mapping from str to float
     beta : float
+    balance : {"auto", "literal"} or float
+    rank : int or None
+    tol : float
     """
 
+    links: Links
     graphs: Mapping[str, Any]
     normalized: Mapping[str, sparse.csr_array]
     alphas: Mapping[str, float]
     beta: float
+    balance: Balance
+    rank: int | None
+    tol: float
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        links: Links,
+        graphs: Mapping[str, Any],
+        alphas: Mapping[str, float],
+        *,
+        normalized: Mapping[str, sparse.csr_array] | None = None,
+    ) -> "Spreading":
+        """Return what makes scores of links, with the parameters of a model.
+
+        Parameters
+        ----------
+        model : LinkSpreading
+            Its parameters are read.
+        links : Links
+            Resolved.
+        graphs : mapping from str to object with `affinity_` and `extend`
+        alphas : mapping from str to float
+        normalized : mapping from str to csr_array, default=None
+            The graphs, normalised, where they are at hand.
+
+        Returns
+        -------
+        spreading : Spreading
+        """
+        if normalized is None:
+            normalized = {
+                view: normalize(own.affinity_) for view, own in graphs.items()
+            }
+        return cls(
+            links=links,
+            graphs=graphs,
+            normalized=normalized,
+            alphas=alphas,
+            beta=model.beta,
+            balance=model.balance,
+            rank=model.rank,
+            tol=model.tol,
+        )
 
     def scores(self, source: str, target: str) -> Spread | SpreadRows:
         """Return the spread links of two views.
@@ -53,21 +107,21 @@ class SpreadObjective(Objective):
         """
         if not self.keeps_vectors(source, target):
             return self.rows(source, target)
-        arrows, settings = self._arrows(source, target), self._filter(source, target)
+        arrows, settings = self.arrows(source, target), self.settings(source, target)
         return spread_links(*arrows, rank=self.rank, **settings)
 
     def keeps_vectors(self, source: str, target: str) -> bool:
         """Tell whether scores come from vectors, and not from rows on demand."""
-        _, Z, _ = self._arrows(source, target)
-        settings = self._filter(source, target)
+        _, Z, _ = self.arrows(source, target)
+        settings = self.settings(source, target)
         return self.rank is not None or has_short_vectors(Z, **settings)
 
     def rows(self, source: str, target: str) -> SpreadRows:
         """Return the scores of two views as rows that are computed on demand."""
-        S_x, Z, S_y = self._arrows(source, target)
+        S_x, Z, S_y = self.arrows(source, target)
         # Normalised here, so that every judgement need not check them again.
         S_x, S_y = same_precision(S_x, S_y)
-        settings = self._filter(source, target)
+        settings = self.settings(source, target)
         return SpreadRows(S_x, as_link_matrix(Z), S_y, **settings)
 
     def embed(self, scores: Any, rows: Any, view: str) -> Array:
@@ -95,32 +149,62 @@ class SpreadObjective(Objective):
         return similarities(self.graphs[view], rows, view=view)
 
     def relink(
-        self, links: Links, scores: Mapping[tuple[str, str], Any]
-    ) -> dict[tuple[str, str], Any]:
+        self, links: Links, scores: Mapping[ViewPair, Any]
+    ) -> dict[ViewPair, SpreadRows]:
         """Take up changed links; return the scores that change with them.
 
         Parameters
         ----------
         links : Links
+            Resolved; labels are those there were.
         scores : mapping from (str, str) to Spread or SpreadRows
+            Of the links before.
 
         Returns
         -------
         scores : dict from (str, str) to SpreadRows
             Rows on demand: they follow any change exactly, and at no cost.
         """
-        changed = changed_views(self.links, links, scores)
         after = replace(self, links=links)
-        rows = {pair: after.rows(*pair) for pair in changed}
+        rows = {
+            pair: after.rows(*pair)
+            for pair in scores
+            if (links.judged(*pair) - self.links.judged(*pair)).count_nonzero()
+        }
         self.links = links
         return rows
 
-    def _arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
-        """Return the graphs of two views and the links between them."""
+    def arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
+        """Return the graphs of two views, and between them their links."""
         Z = self.links.between(source, target, balance=self.balance)
         return self.normalized[source], Z, self.normalized[target]
 
-    def _filter(self, source: str, target: str) -> dict[str, Any]:
+    def settings(self, source: str, target: str) -> dict[str, Any]:
         """Return the parameters of the propagation between two views."""
         alpha = (self.alphas[source], self.alphas[target])
         return {"alpha": alpha, "beta": self.beta, "tol": self.tol}
+
+
+def chain_scores(steps: list[Any]) -> Any:
+    """Return the scores of views that no link joins, through views in between.
+
+    An audio and an image that no one ever compared score what the texts between them
+    say: ``F[audio, image] = F[audio, text] @ F[text, image]``.
+
+    Parameters
+    ----------
+    steps : list of Spread, SpreadRows or ChainedRows
+        Scores of each view of a chain with the next.
+
+    Returns
+    -------
+    scores : Spread or ChainedRows
+    """
+    return reduce(_multiply, steps)
+
+
+def _multiply(first: Any, second: Any) -> Any:
+    """Return the product of two scores, in the form of its factors."""
+    if isinstance(first, Spread) and isinstance(second, Spread):
+        return first.times(second)
+    return ChainedRows(first, second)

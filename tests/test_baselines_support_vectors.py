@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
-from linkspread.fitting.support_vectors import KernelSupportVectors
+from linkspread.baselines.posteriors import KernelSupportVectors
 
 
 def _problem(rng, n_classes):
