@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from linkspread.graphs import knn_graph, normalize
 from linkspread.learning import Evidence, Sides, choose, fit_factors, make_map
+from linkspread.learning import cores as cores_room
 from linkspread.learning.choice import (
     HUB_STRENGTHS,
     _make_folds,
@@ -16,10 +17,10 @@ from linkspread.learning.choice import (
     term_scores,
 )
 from linkspread.learning.cores import (
-    _ridge_fits,
+    PairRegression,
+    _ridge_fit,
     decompose,
     fit_labels,
-    fit_pairs,
 )
 from linkspread.learning.maps import unit_rows
 from linkspread.learning.terms import (
@@ -67,13 +68,16 @@ def test_descriptions_are_ridge_regressions(rng, n, d):
 
 
 @pytest.mark.parametrize("n", [12, 40])
-def test_judged_pairs_are_a_kronecker_ridge(rng, n):
+@pytest.mark.parametrize("n_dense", [0, 100])
+def test_judged_pairs_are_a_kronecker_ridge(rng, n, n_dense, monkeypatch):
     """Several kernels have a block of the core each."""
     left = [rng.normal(size=(15, 3)), rng.normal(size=(15, 2))]
     right = [rng.normal(size=(16, 4)), rng.normal(size=(16, 3))]
     i, j = rng.integers(15, size=n), rng.integers(16, size=n)
     z, weights, ridge = rng.normal(size=n), rng.uniform(0.5, 2, n), 0.3
-    cores, _ = fit_pairs(left, right, (i, j, z, weights), ridge, tol=1e-13)
+    monkeypatch.setattr(cores_room, "DENSE_PAIRS", n_dense)
+    regression = PairRegression(left, right, (i, j, z, weights))
+    cores, _ = regression.solve(ridge, tol=1e-13)
     products = np.hstack(
         [
             np.einsum("pi,pj->pij", A[i], B[j]).reshape(n, -1) / np.sqrt(2)
@@ -136,7 +140,7 @@ def test_labels_left_out_are_those_of_refits(rng):
     model = fit_labels(made, sp.csr_array(Y))
     assert model.probabilities(made.values).sum(axis=1) == pytest.approx(1)
     for ridge in (0.1, 3.0):
-        fit = _fit_of(made.values, Y, ridge)
+        fit = _ridge_fit(made.values, Y, ridge)
         for k in (0, 7):
             kept = np.arange(30) != k
             A, mean = made.values[kept].astype(float), Y[kept].mean(axis=0)
@@ -144,10 +148,6 @@ def test_labels_left_out_are_those_of_refits(rng):
             W = np.linalg.solve(H.T @ H + ridge * np.eye(4), H.T @ (Y[kept] - mean))
             wanted = (made.values[k] - A.mean(axis=0)) @ W + mean
             assert_allclose(fit.held_out[k], wanted, atol=1e-5)
-
-
-def _fit_of(values, Y, ridge):
-    return _ridge_fits(values, Y, np.ones(len(Y), dtype=bool), ridges=(ridge,))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger"])

@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from linkspread.cores import hold_blas
 from linkspread.learning.evidence import Evidence
 from linkspread.learning.terms import (
+    ROUGH,
     Fitting,
     Rows,
     Setting,
@@ -41,8 +42,6 @@ SUITED = {
 # Used where too little is known to choose: few judgements want a large ridge.
 DEFAULT_RIDGE, DEFAULT_HUBS = 10.0, 0.5
 N_FOLDS = 5
-# Residual of fits that are only compared.
-ROUGH = 1e-4
 # Fewer held-out pairs than this say nothing about what to choose.
 LEAST_PAIRS = 4
 # Held-out pairs and strangers of each view that are looked at: enough for a likelihood.

@@ -1,6 +1,6 @@
 """Cores: small matrices that judgements teach, in fixed features of both views.
 
-- `fit_pairs`: ridge regression of judged pairs on products of features,
+- `PairRegression`: ridge regression of judged pairs on products of features,
   ``M = argmin sum_p w_p (z_p - phi(x_p)' M phi(y_p))^2 + ridge |M|^2``.
 - `Decomposition`: ridge regressions on known items, for every ridge at once. How much
   an item is like each of them is its *description*.
@@ -14,19 +14,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from linkspread.learning.maps import ViewMap
 
-__all__ = ["Decomposition", "LabelModel", "decompose", "fit_labels", "fit_pairs"]
+__all__ = ["Decomposition", "LabelModel", "decompose", "PairRegression", "fit_labels"]
 
 Array = np.ndarray
 
 # Directions of the known items below this share of the largest are rounding.
 ROUNDING, SMALL = 1e-10, 1000
 MAX_ITER = 500
+# Judged pairs of which all are compared with all.
+DENSE_PAIRS = 1500
 # Ridges of labels, in units of the mean squared length of the features.
 LABEL_RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Where no class has two labels nothing can be left out: this ridge, equal kernels.
@@ -70,15 +72,8 @@ def decompose(A: Array) -> Decomposition:
     return Decomposition(mean, (centred @ own) / s, s, own)
 
 
-def fit_pairs(
-    left: Sequence[Array],
-    right: Sequence[Array],
-    pairs: tuple[Array, Array, Array, Array],
-    ridge: float,
-    *,
-    tol: float = 1e-9,
-) -> tuple[list[Array], Array]:
-    """Return the core of each kernel, and the coefficient of each judged pair.
+class PairRegression:
+    """Ridge regression of judged pairs on products of features, for any ridge.
 
     Pairs are alike by the mean over kernels of how alike their items are in both views.
 
@@ -87,37 +82,73 @@ def fit_pairs(
     left, right : sequence of ndarray of shape (n_items, d)
         Features of each kernel in both views.
     pairs : tuple of (rows, cols, targets, weights)
-    ridge : float
-    tol : float, default=1e-9
-        Relative residual of the solution.
-
-    Returns
-    -------
-    cores : list of ndarray of shape (d_left, d_right)
-    coefficients : ndarray of shape (n_pairs,)
-        ``(K + ridge / w) c = z``, with K the likeness of pairs.
+    dtype : dtype, default=float64
+        In which it is solved.
     """
-    i, j, targets, weights = pairs
-    rows, own_i = np.unique(i, return_inverse=True)
-    cols, own_j = np.unique(j, return_inverse=True)
-    root = len(left) ** -0.25
-    parts = [
-        _Factor.of(root * A[rows].astype(np.float64), root * B[cols].astype(np.float64))
-        for A, B in zip(left, right, strict=True)
-    ]
 
-    def matrix(c: Array) -> sp.csr_array:
-        return sp.csr_array((c, (own_i, own_j)), shape=(len(rows), len(cols)))
+    def __init__(
+        self,
+        left: Sequence[Array],
+        right: Sequence[Array],
+        pairs: tuple[Array, Array, Array, Array],
+        *,
+        dtype: Any = np.float64,
+    ) -> None:
+        i, j, self.targets, self.weights = pairs
+        rows, self._i = np.unique(i, return_inverse=True)
+        cols, self._j = np.unique(j, return_inverse=True)
+        self._root = len(left) ** -0.25
+        self._parts = [
+            _Factor(
+                self._root * A[rows].astype(dtype), self._root * B[cols].astype(dtype)
+            )
+            for A, B in zip(left, right, strict=True)
+        ]
+        self._kernel: Array | None = None
+        if len(i) <= DENSE_PAIRS:
+            self._kernel = np.sum(
+                [part.kernel(self._i, self._j) for part in self._parts], axis=0
+            )
 
-    def product(c: Array) -> Array:
-        C = matrix(c)
-        fitted = sum(part.product(C, own_i, own_j) for part in parts)
-        return fitted + ridge / weights * c
+    def solve(self, ridge: float, *, tol: float = 1e-9) -> tuple[list[Array], Array]:
+        """Return the core of each kernel, and the coefficient of each pair.
 
-    diagonal = sum(part.diagonal(own_i, own_j) for part in parts) + ridge / weights
-    c = _conjugate_gradients(product, targets, diagonal, tol)
-    C = matrix(c)
-    return [root**2 * (part.A.T @ (C @ part.B)) for part in parts], c
+        Parameters
+        ----------
+        ridge : float
+        tol : float, default=1e-9
+            Relative residual where there are many pairs.
+
+        Returns
+        -------
+        cores : list of ndarray of shape (d_left, d_right)
+        coefficients : ndarray of shape (n_pairs,)
+            ``(K + ridge / w) c = z``, with K the likeness of pairs.
+        """
+        noise = ridge / self.weights
+        if self._kernel is not None:
+            K = self._kernel + np.diag(noise)
+            c = cho_solve(cho_factor(K, lower=True, overwrite_a=True), self.targets)
+        else:
+            i, j = self._i, self._j
+            c = _conjugate_gradients(
+                lambda own: (
+                    sum(p.product(self._matrix(own), i, j) for p in self._parts)
+                    + noise * own
+                ),
+                self.targets,
+                sum(part.diagonal(i, j) for part in self._parts) + noise,
+                tol,
+            )
+        C = self._matrix(c)
+        cores = [self._root**2 * (part.A.T @ (C @ part.B)) for part in self._parts]
+        return cores, c
+
+    def _matrix(self, c: Array) -> sp.csr_array:
+        """Return the coefficients of pairs as a matrix."""
+        shape = len(self._parts[0].A), len(self._parts[0].B)
+        own = c.astype(self._parts[0].A.dtype)
+        return sp.csr_array((own, (self._i, self._j)), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -126,18 +157,14 @@ class _Factor:
 
     A: Array
     B: Array
-    # Whole kernels, where the judged items are fewer than the features.
-    whole: tuple[Array, Array] | None
 
-    @classmethod
-    def of(cls, A: Array, B: Array) -> "_Factor":
-        is_small = len(A) <= A.shape[1] and len(B) <= B.shape[1]
-        return cls(A, B, (A @ A.T, B @ B.T) if is_small else None)
+    def kernel(self, i: Array, j: Array) -> Array:
+        """Return how alike all judged pairs are."""
+        left, right = self.A @ self.A.T, self.B @ self.B.T
+        return left[np.ix_(i, i)] * right[np.ix_(j, j)]
 
     def product(self, C: sp.csr_array, i: Array, j: Array) -> Array:
         """Return the entries of ``K_x C K_y`` at the judged pairs."""
-        if self.whole is not None:
-            return (self.whole[0] @ (C @ self.whole[1]))[i, j]
         turned = self.A @ (self.A.T @ (C @ self.B))
         return np.einsum("nd,nd->n", turned[i], self.B[j])
 
@@ -226,7 +253,13 @@ def fit_labels(map_: ViewMap, labels: Any) -> LabelModel:
     # What is left out must have others of its class to be found by.
     asked = (Y > 0) @ (counts > 1) > 0
     names = [name for name in ("linear", "gaussian", "graph") if map_.has(name)]
-    fits = [_ridge_fits(map_.values[known, map_.columns(q)], Y, asked) for q in names]
+    # Some of many labels tell the ridge as well as all of them.
+    some = np.random.default_rng(0).permutation(len(known))[:SMALL]
+    fits = []
+    for name in names:
+        A = map_.values[known, map_.columns(name)]
+        ridge = _best_ridge(A[some], Y[some], asked[some])
+        fits.append(_ridge_fit(A, Y, ridge))
     weights = np.ones(len(fits))
     quality = np.nan
     if asked.any():
@@ -256,29 +289,40 @@ class _RidgeFit:
     held_out: Array
 
 
-def _ridge_fits(
-    A: Array, Y: Array, asked: Array, *, ridges: Sequence[float] = LABEL_RIDGES
-) -> _RidgeFit:
-    """Return the fit whose left-out labels are likeliest."""
+def _best_ridge(A: Array, Y: Array, asked: Array) -> float:
+    """Return the ridge whose left-out labels are likeliest, by some of the items."""
+    if not asked.any():
+        return RIDGE_OF_SINGLES
     own = decompose(A)
     mean = Y.mean(axis=0)
     turned = own.U.T @ (Y - mean)
-    best: tuple[float, _RidgeFit] | None = None
-    for ridge in ridges if asked.any() else (RIDGE_OF_SINGLES,):
-        shrunk = own.s**2 / (own.s**2 + ridge)
-        H = own.U * shrunk
-        leverage = np.einsum("ij,ij->i", H, own.U) + 1 / len(Y)
-        fitted = H @ turned + mean
-        held_out = Y - (Y - fitted) / (1 - np.minimum(leverage, 1 - 1e-6))[:, None]
-        W = own.directions(ridge) @ turned
-        fit = _RidgeFit(W, mean - own.mean @ W, held_out)
-        surprise = 0.0
-        if asked.any():
-            surprise = _surprise(held_out[asked], Y[asked])
-        if best is None or surprise < best[0]:
-            best = surprise, fit
-    assert best is not None
-    return best[1]
+    surprises = {}
+    for ridge in LABEL_RIDGES:
+        H = own.U * (own.s**2 / (own.s**2 + ridge))
+        leverage = np.einsum("ij,ij->i", H, own.U)
+        held_out = _left_out(Y, H @ turned + mean, leverage)
+        surprises[ridge] = _surprise(held_out[asked], Y[asked])
+    return min(LABEL_RIDGES, key=lambda ridge: surprises[ridge])
+
+
+def _ridge_fit(A: Array, Y: Array, ridge: float) -> _RidgeFit:
+    """Return the regression of labels on features, with every label left out once."""
+    center, mean = A.mean(axis=0), Y.mean(axis=0)
+    H = (A - center).astype(np.float64 if A.shape[1] <= SMALL else np.float32)
+    G = H.T @ H
+    G[np.diag_indices_from(G)] += ridge
+    factor = cholesky(G, lower=True)
+    half = solve_triangular(factor, H.T, lower=True)
+    W = cho_solve((factor, True), H.T @ (Y - mean))
+    leverage = np.einsum("ij,ij->j", half, half)
+    held_out = _left_out(Y, H @ W + mean, leverage)
+    return _RidgeFit(W, mean - center @ W, held_out)
+
+
+def _left_out(Y: Array, fitted: Array, leverage: Array) -> Array:
+    """Return what fits without each item say of it, given the fit with all of them."""
+    own = np.minimum(leverage + 1 / len(Y), 1 - 1e-6)
+    return Y - (Y - fitted) / (1 - own)[:, None]
 
 
 def _surprise(values: Array, Y: Array) -> float:

@@ -16,8 +16,9 @@ __all__ = ["ScoreFactors", "fit_factors", "grow_factors"]
 
 Array = np.ndarray
 
-# Items of the other view by which the hub strength of an item is measured.
-N_REFERENCES = 1000
+# Items of the other view by which the hub strength of an item is measured: all where
+# these are not more scores than the second, else at least the first.
+N_REFERENCES, REFERENCE_SCORES = 1000, 4e7
 # Items whose scales and hub strengths are computed at once.
 TILE = 4096
 # Directions of exported vectors below this share of the largest are left out.
@@ -310,7 +311,8 @@ def _hubs(
     """Return what is taken from the scores of items of one side as targets."""
     sizes = [own.n_items for own in factors.sides.maps]
     rng = np.random.default_rng(SEED)
-    chosen = np.sort(rng.permutation(sizes[1 - side])[:N_REFERENCES])
+    n_references = max(N_REFERENCES, int(REFERENCE_SCORES / max(sizes)))
+    chosen = np.sort(rng.permutation(sizes[1 - side])[:n_references])
     references = factors.fitted(1 - side, chosen)
     asked = np.arange(sizes[side])[slice(None) if some is None else some]
     parts = [

@@ -30,9 +30,13 @@ Array = np.ndarray
 
 # Columns kept as they are; a wider view is reduced to so many components.
 N_COMPONENTS = 512
+# Columns whose products are all computed to find the components.
+MOST_COLUMNS = 8192
 # Landmarks: at least so many, and as many as there are labelled items up to the second,
-# because classes of thousands of labels need more than a few hundred features.
-N_LANDMARKS, MOST_LANDMARKS = 400, 2000
+# because classes of thousands of labels need more than a few hundred features; of many
+# items fewer, so that features keep to the third, in numbers. Heat is smooth: it needs
+# no more than the fourth.
+N_LANDMARKS, MOST_LANDMARKS, MOST_VALUES, MOST_OF_GRAPH = 400, 3000, 5e8, 800
 N_NEIGHBORS = 30
 # How far heat flows, and the degree at which its polynomial is exact to 1e-6.
 TIME, DEGREE = 6.0, 20
@@ -202,14 +206,15 @@ def make_map(
     (50, 3)
     """
     rng = np.random.default_rng(random_state)
-    n_landmarks = min(max(N_LANDMARKS, n_labelled), MOST_LANDMARKS)
+    most = min(MOST_LANDMARKS, int(MOST_VALUES / X.shape[0]))
+    n_landmarks = max(N_LANDMARKS, min(n_labelled, most))
     first = rng.permutation(np.unique(np.asarray(judged, dtype=np.intp)))
     others = rng.permutation(np.setdiff1d(np.arange(X.shape[0]), first))
     landmarks = np.concatenate([first, others])[:n_landmarks]
     makers: dict[str, Any] = {
         "linear": lambda: _Linear.of(X, metric, random_state),
         "gaussian": lambda: _Gaussian.of(X, metric, landmarks),
-        "graph": lambda: _Graph.of(X, metric, landmarks, n_jobs),
+        "graph": lambda: _Graph.of(X, metric, landmarks[:MOST_OF_GRAPH], n_jobs),
     }
     made, values = {}, []
     for name in BLOCKS:
@@ -268,15 +273,17 @@ class _Linear:
         width = X.shape[1]
         if width <= N_COMPONENTS or min(X.shape) <= N_COMPONENTS:
             return cls(None, np.zeros(width))
-        R = _prepare(X, metric)
-        if sp.issparse(R) or width > 2 * TILE:
+        R = _prepare(X, metric).astype(np.float32)
+        if width > MOST_COLUMNS:
             _, _, Vt = randomized_svd(
                 R, N_COMPONENTS, n_iter=3, random_state=random_state
             )
             components = Vt.T
         else:
+            gram = R.T @ R
+            gram = gram.toarray() if sp.issparse(gram) else gram
             last = width - N_COMPONENTS, width - 1
-            _, components = eigh(R.T @ R, subset_by_index=last)
+            _, components = eigh(gram, subset_by_index=last)
         return cls(np.ascontiguousarray(components), np.zeros(N_COMPONENTS))
 
     def __call__(self, given: Any, prepared: Any) -> Array:
@@ -297,13 +304,14 @@ class _Gaussian:
 
     @classmethod
     def of(cls, X: Any, metric: str, landmarks: Array) -> "_Gaussian":
-        L = _dense(_prepare(X[landmarks], metric))
-        D = _squared_distances(L, L)
+        L = _dense(_prepare(X[landmarks], metric)).astype(np.float32)
+        D = _squared_distances(L.astype(np.float64), L.astype(np.float64))
         width = float(D.mean()) or 1.0
         return cls(L, width, _factor(np.exp(-D / width)), np.zeros(len(L)))
 
     def __call__(self, given: Any, prepared: Any) -> Array:
-        K = np.exp(_squared_distances(prepared, self.landmarks) / -self.width)
+        rows = prepared.astype(np.float32)
+        K = np.exp(_squared_distances(rows, self.landmarks) / np.float32(-self.width))
         return _whiten(K, self.factor)
 
 

@@ -26,9 +26,9 @@ import scipy.sparse as sp
 from linkspread.learning.cores import (
     Decomposition,
     LabelModel,
+    PairRegression,
     decompose,
     fit_labels,
-    fit_pairs,
 )
 from linkspread.learning.evidence import Evidence
 from linkspread.learning.maps import BLOCKS, ViewMap, unit_rows
@@ -42,6 +42,7 @@ __all__ = [
     "PairsTerm",
     "Piece",
     "PriorTerm",
+    "ROUGH",
     "Rows",
     "Setting",
     "Sides",
@@ -51,6 +52,9 @@ __all__ = [
 ]
 
 Array = np.ndarray
+
+# Residual of fits that are only compared.
+ROUGH = 1e-4
 
 
 @dataclass(frozen=True)
@@ -249,6 +253,7 @@ class Fitting:
         default_factory=dict
     )
     _labels: "LabelTerm | None" = None
+    _regression: PairRegression | None = None
 
     def decomposed(self, mixture: str) -> tuple[Decomposition, Decomposition]:
         """Return the features of both items of every must-link, decomposed."""
@@ -260,6 +265,20 @@ class Fitting:
                 decompose(right.values[j, right.columns(mixture)]),
             )
         return self._decomposed[mixture]
+
+    def regression(self, columns: "list[Any]") -> PairRegression:
+        """Return the regression of the judged pairs, made once for every ridge."""
+        if self._regression is None:
+            left, right = (
+                [own.values[:, both[side]] for both in columns]
+                for side, own in enumerate(self.sides.maps)
+            )
+            # Fits that are only compared need no more than single precision.
+            dtype = np.float64 if self.tol < ROUGH else np.float32
+            self._regression = PairRegression(
+                left, right, self.evidence.targets(), dtype=dtype
+            )
+        return self._regression
 
     def keep_labels(self, terms: "list[Term]") -> None:
         """Take over what labels taught before: live links are single pairs."""
@@ -314,12 +333,9 @@ def _fit_pairs_term(setting: Setting, fitting: Fitting) -> "PairsTerm":
     if not evidence.n_pairs:
         cores = [np.zeros([own.stop - own.start for own in both]) for both in columns]
         return PairsTerm(cores, columns, np.zeros(0), (np.zeros(0, np.intp),) * 2, maps)
-    pairs = evidence.targets()
-    left, right = (
-        [own.values[:, both[side]] for both in columns] for side, own in enumerate(maps)
-    )
-    cores, c = fit_pairs(left, right, pairs, setting.ridge, tol=fitting.tol)
-    return PairsTerm(cores, columns, c, (pairs[0], pairs[1]), maps)
+    cores, c = fitting.regression(columns).solve(setting.ridge, tol=fitting.tol)
+    i, j, _, _ = evidence.targets()
+    return PairsTerm(cores, columns, c, (i, j), maps)
 
 
 @dataclass(frozen=True, eq=False)
