@@ -199,7 +199,7 @@ def test_budgets_that_were_cut_short_go_on_where_they_stopped(
     whole = run_budgets(collection, [split, other], **words)
     kept = []
     run_budgets(collection, [split], keep=kept.append, **words)
-    assert [len(study.cells) for study in kept] == list(range(1, 6))
+    assert [len(study.cells) for study in kept] == list(range(1, 7))
     resumed = run_budgets(collection, [split, other], before=kept[2], **words)
     assert [c.scores for c in resumed.cells] == [c.scores for c in whole.cells]
     assert [c.method for c in resumed.cells] == [c.method for c in whole.cells]

@@ -31,7 +31,8 @@ __all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
 Array = np.ndarray
 
 # Ridges to choose from, in units of the mean squared length of the features.
-RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+PAIR_RIDGES = (1.0, 10.0, 100.0)
 # Kernels of each kind of term; judged pairs are fitted by all kernels together.
 SUITED = {
     "displacement": ("linear", "linear + gaussian"),
@@ -172,7 +173,9 @@ def _choose(
     if start and not (terms and _is_better(terms, start, folds)):
         terms = start
     together = _combined(terms, folds)
-    hubs = _choose_hubs(together, DEFAULT_HUBS if has_prior else 0.0)
+    # Partners are searched among hubs; members of a class are not alone.
+    are_partners = has_prior or terms[0].kind == "grid"
+    hubs = _choose_hubs(together, DEFAULT_HUBS if are_partners else 0.0)
     quality = {"model": _reciprocal_rank([_without_hubs(s, hubs) for s in together])}
     if has_prior:
         quality["prior"] = _reciprocal_rank(_setting_scores(_PRIOR, folds))
@@ -251,7 +254,8 @@ def _default(sides: Sides, evidence: Evidence) -> Choice:
             "pairs" if len(evidence.cannot[0]) or len(evidence.must[0]) < 2 else "grid"
         )
         terms.append(Setting(kind, "linear + gaussian", DEFAULT_RIDGE))
-    return Choice(tuple(terms), 0.0, 0, {})
+    hubs = DEFAULT_HUBS if terms[-1].kind == "grid" else 0.0
+    return Choice(tuple(terms), hubs, 0, {})
 
 
 def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
@@ -348,7 +352,7 @@ def _settings(kind: str) -> list[Setting]:
     if kind == "labels":
         return [Setting(kind)]
     own = "grid" if kind == "classes of partners" else kind
-    ridges = RIDGES if own != "pairs" else RIDGES[1::2]
+    ridges = RIDGES if own != "pairs" else PAIR_RIDGES
     settings = [Setting(own, m, r) for m in SUITED[kind] for r in ridges]
     if kind == "displacement":
         settings.append(Setting(kind))

@@ -84,6 +84,7 @@ class Method:
 # The paper's method, and the learner, which chooses everything itself: nothing is left
 # to choose by cross-validation.
 OWN, LEARNER = "LinkSpreading", "CrossViewSearch"
+LEARNT = Method(LEARNER, OURS, CrossViewSearch())
 
 
 def table_methods(
@@ -138,6 +139,7 @@ def label_methods(
         spreading = [{"n_neighbors": [30, 90], "alpha": [0.2, 0.5]}]
     return [
         _link_spreading(metrics, quick=quick),
+        LEARNT,
         Method(
             "SM (logistic)",
             MODERN_RIVAL,
@@ -208,6 +210,7 @@ def link_methods(metrics: Mapping[str, Sequence[str]]) -> list[Method]:
                 {"beta": [0.5], "rank": [16, 64]},
             ],
         ),
+        LEARNT,
         Method(
             "CMCP",
             MODERN_RIVAL,
@@ -257,7 +260,7 @@ def matched_methods(metrics: Mapping[str, Sequence[str]]) -> list[Method]:
     -------
     methods : list of Method
     """
-    wanted = (OWN, "CMCP", "CCA", "kernel smoother")
+    wanted = (OWN, LEARNER, "CMCP", "CCA", "kernel smoother")
     methods = [method for method in link_methods(metrics) if method.name in wanted]
     grid = next(method.grid for method in methods if method.name == "CCA")
     others = [
