@@ -1,0 +1,149 @@
+"""What a fit of CrossViewSearch takes, and a judgement with the search after it.
+
+make_views in float32: 40 judged pairs at several sizes, beside the neighbour graphs of
+both views, made in the same run; many pairs of 600 items; labels of glyphs beside
+scikit-learn's LabelSpreading on each view; single links, each with a search.
+``python benchmarks/bench_learning.py --n 4000`` prints one size as JSON.
+"""
+
+import argparse
+import json
+import time
+import warnings
+
+import numpy as np
+from sklearn.semi_supervised import LabelSpreading
+
+import harness
+import linkspread as ls
+from linkspread.exceptions import ConflictWarning
+
+BETWEEN = ("text", "image")
+ASK = {"source": "text", "target": "image"}
+SIZES = (1_000, 4_000, 16_000, 64_000)
+N_LIVE = 60
+N_LABELS = 5
+
+
+def judged(data, n_pairs, seed=0):
+    """Return random judged pairs of two views."""
+    rng = np.random.default_rng(seed)
+    labels = [data.labels[view] for view in BETWEEN]
+    i, j = (rng.integers(0, len(own), n_pairs) for own in labels)
+    verdicts = np.where(labels[0][i] == labels[1][j], 1.0, -1.0)
+    table = np.unique(np.column_stack([i, j, verdicts]), axis=0)
+    return ls.Links.from_pairs(table, between=BETWEEN)
+
+
+def timed(work):
+    """Return how long some work takes, in seconds, and what it returns."""
+    start = time.perf_counter()
+    found = work()
+    return time.perf_counter() - start, found
+
+
+def views_of(n_items):
+    """Return a collection, and its tables in single precision."""
+    data = ls.datasets.make_views(n_items, n_classes=10, random_state=0)
+    return data, {view: X.astype(np.float32) for view, X in data.views().items()}
+
+
+def measure(n_items):
+    """Return the times of graphs, of a fit to 40 pairs and of single links."""
+    data, tables = views_of(n_items)
+    graphs, _ = timed(
+        lambda: [ls.graphs.knn_graph(X, n_neighbors=30) for X in tables.values()]
+    )
+    links = judged(data, 40)
+    seconds, model = timed(lambda: ls.CrossViewSearch().fit(tables, links))
+    live = []
+    for seed in range(N_LIVE):
+        one = judged(data, 1, seed=seed + 1)
+        spent, _ = timed(lambda one=one: model.add_links(one).search(0, **ASK))
+        live.append(spent)
+    # A choice made anew is rare: the number of links must have doubled.
+    median, slow = np.percentile(live, [50, 99])
+    return {
+        "n_items": n_items,
+        "graph_seconds": graphs,
+        "fit_seconds": seconds,
+        "link_seconds": [float(median), float(slow)],
+    }
+
+
+def measure_pairs(n_pairs):
+    """Return the time of a fit to many pairs of 600 items."""
+    data, tables = views_of(600)
+    links = judged(data, n_pairs)
+    seconds, _ = timed(lambda: ls.CrossViewSearch().fit(tables, links))
+    return {"n_pairs": n_pairs, "fit_seconds": seconds}
+
+
+def measure_labels():
+    """Return the times of a fit to labels of glyphs, and of LabelSpreading twice."""
+    data = ls.datasets.load_glyphs()
+    order = np.random.default_rng(0).permutation(len(data.labels))
+    kept = [order[data.labels[order] == c][:N_LABELS] for c in np.unique(data.labels)]
+    known = np.full(len(data.labels), -1)
+    known[np.concatenate(kept)] = data.labels[np.concatenate(kept)]
+    links = ls.Links.from_labels(dict.fromkeys(data.views, known))
+    seconds, _ = timed(lambda: ls.CrossViewSearch().fit(data.views, links))
+
+    def spread():
+        for X in data.views.values():
+            rows = X.toarray() if hasattr(X, "toarray") else X
+            LabelSpreading(kernel="knn", n_neighbors=10).fit(rows, known)
+
+    return {"fit_seconds": seconds, "spreading_seconds": timed(spread)[0]}
+
+
+def main(sizes=SIZES):
+    """Return all measurements."""
+    warnings.simplefilter("ignore", ConflictWarning)
+    # What is compiled at the first call is not part of any other.
+    measure(300)
+    return {
+        "models": [measure(n) for n in sizes],
+        "many": [measure_pairs(n) for n in (3_000, 30_000)],
+        "labels": measure_labels(),
+    }
+
+
+def rows(result):
+    """Return a line for each measurement."""
+    found = [
+        {
+            "what": f"2 x {m['n_items']:,} items, 40 judged pairs",
+            "fit s": f"{m['fit_seconds']:.1f}",
+            "beside": f"graphs of both views {m['graph_seconds']:.2f} s",
+            "ratio": f"{m['fit_seconds'] / m['graph_seconds']:.1f}",
+            "link and search, p50 ms": f"{1e3 * m['link_seconds'][0]:.0f}",
+            "p99 ms": f"{1e3 * m['link_seconds'][1]:.0f}",
+        }
+        for m in result["models"]
+    ]
+    for m in result["many"]:
+        found.append(
+            {
+                "what": f"2 x 600 items, {m['n_pairs']:,} judged pairs",
+                "fit s": f"{m['fit_seconds']:.1f}",
+            }
+        )
+    own = result["labels"]
+    found.append(
+        {
+            "what": f"glyphs, {N_LABELS} labels a family",
+            "fit s": f"{own['fit_seconds']:.1f}",
+            "beside": f"LabelSpreading twice {own['spreading_seconds']:.1f} s",
+            "ratio": f"{own['fit_seconds'] / own['spreading_seconds']:.1f}",
+        }
+    )
+    keys = list(found[0])
+    return [{key: row.get(key, "") for key in keys} for row in found]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--n", type=int, default=4_000)
+    options = parser.parse_args()
+    print(json.dumps({"machine": harness.environment(), **measure(options.n)}))
