@@ -82,7 +82,7 @@ def run_evaluate(
         found = _by_pairs(loaded, judged, every, notes)
     for note in skipped:
         tell(f"linkspread: {note}")
-    notes.extend(loaded.report_.inexact(loaded.tol))
+    notes.extend(loaded.notes_)
     precision = _precision(found)
     if as_json:
         write_json(_document(found, precision, every))

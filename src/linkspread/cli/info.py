@@ -60,14 +60,11 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
     opened = ModelFolder(folder, store=store)
     model = opened.load()
     views = {
-        view: {
-            "items": report.n_items,
-            "first_id": model.items_[view].ids[0].item(),
-            "edges": report.n_edges,
-            "isolated": report.n_isolated,
-        }
-        for view, report in model.report_.graphs.items()
+        view: {**facts, "first_id": model.items_[view].ids[0].item()}
+        for view, facts in model.facts_.items()
     }
+    report = getattr(model, "report_", None)
+    spreads = {} if report is None else report.spreads
     return {
         "kind": "model",
         "folder": str(folder),
@@ -75,10 +72,9 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
         "links": _links(model.links_),
         "conflicts": len(model.links_.conflicts()),
         "quality": opened.quality(),
-        "dimensions": {
-            " and ".join(p): s.rank for p, s in model.report_.spreads.items()
-        },
-        "scores": {" and ".join(p): str(s) for p, s in model.report_.spreads.items()},
+        "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
+        "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
+        "summary": getattr(model, "summary_", None),
         "versions": _versions(folder),
         "bytes": _size(folder),
         "judgements": _judgements(opened),
@@ -218,6 +214,8 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
     lines.append(f"  conflicts: {document['conflicts']:,}")
     for pair, told in document.get("scores", {}).items():
         lines.append(f"  scores of {pair}: {told}")
+    if document.get("summary"):
+        lines.append(f"  {document['summary']}")
     if document.get("quality"):
         lines.append(f"  quality at the fit: {document['quality']['summary']}")
     for pair, n_files in document.get("files", {}).items():

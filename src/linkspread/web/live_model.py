@@ -116,7 +116,7 @@ class LiveModel:
 
     def open(self, source: str, target: str) -> Any:
         """Return the model, ready to search between two views."""
-        known = self.shown.model.spreads_
+        known = self.shown.model.pairs_
         if (source, target) not in known and (target, source) not in known:
             with self._writing:
                 # From now on these views follow the links, too.
@@ -151,7 +151,7 @@ class LiveModel:
     def _warm_up(self) -> None:
         """Take up a link and take it back, as the first one is by far the slowest."""
         model = self._model
-        for source, target in list(model.spreads_):
+        for source, target in model.pairs_:
             left, right = model.items_[source].ids[:1], model.items_[target].ids[-1:]
             pair = (left[0].item(), right[0].item(), 1.0)
             link = Links.from_pairs([pair], between=(source, target))

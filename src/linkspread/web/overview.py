@@ -21,8 +21,7 @@ class ViewCounts(NamedTuple):
 
     name: str
     n_items: int
-    n_edges: int
-    n_isolated: int
+    facts: dict[str, Any]
     kind: str
 
 
@@ -62,7 +61,7 @@ def look(site: Site) -> Overview:
         verdicts={name: n for name, n in ledger.verdicts.items() if n},
         n_unknown=site.live.n_unknown,
         number=site.live.shown.number,
-        inexact=model.report_.inexact(model.tol),
+        inexact=model.notes_,
     )
 
 
@@ -148,11 +147,12 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _view_counts(site: Site, model: Any, view: str) -> ViewCounts:
-    """Count the items and edges of a view."""
-    report = model.report_.graphs[view]
+    """Count the items of a view, and say what the model tells of it."""
+    facts = dict(model.facts_[view])
+    n_items = facts.pop("items")
     kind = "pictures" if site.contents.has_pictures(view) else "ids"
     kind = "texts" if site.contents.has_texts(view) else kind
-    return ViewCounts(view, report.n_items, report.n_edges, report.n_isolated, kind)
+    return ViewCounts(view, n_items, facts, kind)
 
 
 def _link_counts(links: Any, between: tuple[str, str]) -> LinkCounts:
