@@ -29,6 +29,7 @@ from linkspread.exceptions import LinkError, ViewError
 from linkspread.kernels.threads import on_own_threads
 from linkspread.learning import (
     Rows,
+    ScoreFactors,
     ViewMap,
     fit_factors,
     make_map,
@@ -159,7 +160,7 @@ default="auto"
         resolved = given.resolve(items, unknown=unknown)
         priors = self._choose_priors(tables)
         pairs = searched_pairs(tables, priors, resolved)
-        if all(a == b for a, b in pairs):
+        if not pairs:
             widths = {view: X.shape[1] for view, X in tables.items()}
             raise LinkError(
                 "links must join two views that share no space, got none for views "
@@ -292,6 +293,8 @@ default="auto"
             if same_pairs(evidence, read_evidence(self.links_, *pair)):
                 continue
             before = factors.get(pair)
+            if before is None and pair[0] == pair[1]:
+                continue  # It is learnt when first asked.
             has_prior = before is not None and before.sides.prior is not None
             check_left(evidence, pair, has_prior=has_prior)
             if before is None or evidence.n_pairs >= 2 * max(chosen_at[pair], 1):
@@ -369,7 +372,7 @@ default="auto"
             if pair in self._factors:
                 return Direction(self._factors[pair], side)
         if source == target:
-            return Direction(alike(self._maps[source]), 0)
+            return Direction(self._within(source), 0)
         chain = shortest_chain(self._factors, source, target)
         if chain is None:
             raise LinkError(
@@ -380,6 +383,22 @@ default="auto"
         for first in reversed(firsts):
             last = Chained(first, last)  # type: ignore[arg-type]
         return last
+
+    def _within(self, view: str) -> ScoreFactors:
+        """Return how items of one view belong together, learnt when first asked."""
+        own, pair = self._maps[view], (view, view)
+        if not self.links_.connects(view, view):
+            kept = self.__dict__.setdefault("_made_within", {})
+            if view not in kept or kept[view].sides.maps[0] is not own:
+                kept[view] = alike(own)
+            return kept[view]
+        evidence = read_evidence(self.links_, view, view)
+        sides = make_sides(self._maps, self._priors, pair)
+        choice, factors = fit_pair(sides, evidence, seed=self.random_state)
+        self.choices_ = {**self.choices_, pair: choice}
+        self._chosen_at = {**self._chosen_at, pair: evidence.n_pairs}
+        self._factors = {**self._factors, pair: factors}
+        return factors
 
     def _exact_rows(self, source: str, target: str) -> Any:
         return self._direction(source, target)
@@ -415,7 +434,8 @@ default="auto"
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("_made_vectors", None)
+        for made in ("_made_vectors", "_made_within"):
+            state.pop(made, None)
         return state
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -163,11 +163,11 @@ class Chained:
 def searched_pairs(
     tables: Mapping[str, Any], priors: Mapping[str, Any], links: Links
 ) -> list[Pair]:
-    """Return the views that share a space or have links, and those linked within."""
+    """Return the views that share a space or have links."""
     return [
         (a, b)
-        for a, b in combinations_with_replacement(tables, 2)
-        if links.connects(a, b) or (a != b and share_space(priors, a, b))
+        for a, b in combinations(tables, 2)
+        if links.connects(a, b) or share_space(priors, a, b)
     ]
 
 
