@@ -102,8 +102,8 @@ def _of_every_term(search, ids):
     search.fit(make_pair(), links, ids=ids)
     for pair, terms in ((PAIR, EVERY), (("text", "text"), WITHIN)):
         evidence = read_evidence(search.links_, *pair)
+        sides = search._direction(*pair).factors.sides
         search.choices_[pair] = choice = Choice(terms, 0.5, 0, {})
-        sides = search._factors[pair].sides
         search._factors[pair] = fit_factors(sides, evidence, choice)
     return search
 

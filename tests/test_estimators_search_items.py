@@ -10,6 +10,8 @@ import linkspread as ls
 from linkspread.exceptions import LinkError, LinkspreadError, ViewError
 from search_models import KINDS, PAIR, class_views, make_pair, model
 
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+
 
 @pytest.mark.parametrize("kind", ["shared", "judged", "labels"])
 def test_a_snapshot_stays_as_it_was(kind):
@@ -55,7 +57,7 @@ def test_snapshots_are_searched_while_links_come():
 def test_a_rebuilt_search_is_the_fit_of_all_links(kind):
     search = model(kind)
     before = search.scores(*PAIR)
-    assert_allclose(search.rebuild().scores(*PAIR), before, rtol=1e-5, atol=1e-6)
+    assert_allclose(search.rebuild().scores(*PAIR), before, **CLOSE)
     ids = [search.items_[view].ids for view in PAIR]
     more = ls.Links.from_pairs([(ids[0][70], ids[1][70])], between=PAIR)
     links = search.links_ + more.resolve(search.items_)
@@ -63,7 +65,7 @@ def test_a_rebuilt_search_is_the_fit_of_all_links(kind):
     named = {view: own.ids for view, own in search.items_.items() if own.has_ids}
     anew = ls.CrossViewSearch(**search.get_params()).fit(views, links, ids=named)
     search.add_links(more).rebuild()
-    assert_allclose(search.scores(*PAIR), anew.scores(*PAIR), rtol=1e-5, atol=1e-6)
+    assert_allclose(search.scores(*PAIR), anew.scores(*PAIR), **CLOSE)
 
 
 @pytest.mark.parametrize("kind", ["shared", "labels"])
@@ -98,10 +100,14 @@ def test_added_items_score_as_new_queries_and_leave_others_alone(kind, view):
     asked = search.scores(view, other, rows=rows)
     search.add_items(view, rows, ids=new_ids(search, view))
     found = search.scores(view, other)
-    assert_allclose(found[n:], asked, rtol=1e-5, atol=1e-6)
-    assert_allclose(found[:n], before[view, other], rtol=1e-5, atol=1e-6)
-    assert_allclose(search.scores(other, view)[:, :n], before[other, view], rtol=1e-5, atol=1e-6)
-    assert_allclose(search.scores(view, view)[:n, :n], before[view, view], rtol=1e-5, atol=1e-6)
+    assert_allclose(found[n:], asked, **CLOSE)
+    assert_allclose(found[:n], before[view, other], **CLOSE)
+    assert_allclose(
+        search.scores(other, view)[:, :n], before[other, view], rtol=1e-5, atol=1e-6
+    )
+    assert_allclose(
+        search.scores(view, view)[:n, :n], before[view, view], rtol=1e-5, atol=1e-6
+    )
     # Without hub correction both directions agree.
     (pair,) = [own for own in search.pairs_ if own in (PAIR, PAIR[::-1])]
     bias = search._factors[pair].bias
@@ -136,7 +142,7 @@ def test_items_that_are_added_and_removed_leave_no_trace(kind, view):
     search.remove_items(view, names)
     after = [search.scores(*pair) for pair in (PAIR, PAIR[::-1], (view, view))]
     for one, two in zip(before, after, strict=True):
-        assert_allclose(two, one, rtol=1e-5, atol=1e-6)
+        assert_allclose(two, one, **CLOSE)
 
 
 def test_links_of_removed_items_go():
@@ -148,7 +154,9 @@ def test_links_of_removed_items_go():
     fresh = model("judged")
     gone = [("text3", "image3", 1.0), ("text3", "image43", -1.0)]
     fresh.remove_links(ls.Links.from_pairs(gone, between=PAIR))
-    assert_allclose(search.scores(*PAIR), fresh.scores(*PAIR)[kept], rtol=1e-5, atol=1e-6)
+    assert_allclose(
+        search.scores(*PAIR), fresh.scores(*PAIR)[kept], rtol=1e-5, atol=1e-6
+    )
     ids, _ = search.search("image3", source="image", target="text", n_results=118)
     assert "text3" not in ids and "text4" in ids
 
@@ -198,9 +206,9 @@ def test_updated_items_score_as_new_ones(kind):
     asked = search.scores(*PAIR, rows=rows)
     search.update_items("text", rows, ids=ids)
     found = search.scores(*PAIR)
-    assert_allclose(found[100:102], asked, rtol=1e-5, atol=1e-6)
+    assert_allclose(found[100:102], asked, **CLOSE)
     others = np.delete(np.arange(len(before)), [100, 101])
-    assert_allclose(found[others], before[others], rtol=1e-5, atol=1e-6)
+    assert_allclose(found[others], before[others], **CLOSE)
 
 
 def test_judged_items_that_are_updated_teach_by_their_new_rows():
@@ -215,7 +223,9 @@ def test_judged_items_that_are_updated_teach_by_their_new_rows():
         before=pair,
     )  # fmt: skip
     everyone = fresh.fitted(0, slice(None))
-    assert_allclose(search.scores(*PAIR), fresh.scores(0, everyone), rtol=1e-5, atol=1e-6)
+    assert_allclose(
+        search.scores(*PAIR), fresh.scores(0, everyone), rtol=1e-5, atol=1e-6
+    )
     assert_array_equal(search._tables["text"][[1, 0]], rows)
 
 
@@ -226,10 +236,10 @@ def test_a_changed_search_is_saved_and_rebuilt(tmp_path):
     search.remove_items("image", ["image7"])
     search.save(tmp_path / "model")
     again = ls.load(tmp_path / "model")
-    assert_allclose(again.scores(*PAIR), search.scores(*PAIR), rtol=1e-5, atol=1e-6)
+    assert_allclose(again.scores(*PAIR), search.scores(*PAIR), **CLOSE)
     rows = new_rows(search, "text")
     assert_allclose(again.scores(*PAIR, rows=rows), search.scores(*PAIR, rows=rows),
-                    rtol=1e-5, atol=1e-6)  # fmt: skip
+                    **CLOSE)  # fmt: skip
     rebuilt = again.rebuild()
     assert rebuilt.scores(*PAIR).shape == (123, 119)
     assert rebuilt.items_["text"].ids[-1] == "c"
