@@ -274,15 +274,17 @@ def _qualities(model: Any, collection: Partners, known: _Known) -> dict[str, flo
     first, second = collection.views
     shape = tuple(X.shape[0] for X in collection.views.values())
     try:
-        # All scores at once: these collections are small.
-        scores = model.fit(collection.views, known.links).scores(first, second)
+        # All scores at once: these collections are small. Both directions are asked
+        # for, because a correction of hubs is one of the items that are found.
+        model.fit(collection.views, known.links)
+        scores, back = model.scores(first, second), model.scores(second, first)
     except FewLinksError:
         # It can learn nothing from so few: every pair scores alike.
-        scores = np.zeros(shape)
+        scores, back = np.zeros(shape), np.zeros(shape[::-1])
     i, j = known.pairs.T
     ways = {
         f"{first} to {second}": (scores, i, j),
-        f"{second} to {first}": (np.ascontiguousarray(scores.T), j, i),
+        f"{second} to {first}": (back, j, i),
     }
     summaries = {way: rank_summary(_ranks(*asked)) for way, asked in ways.items()}
     details = {
@@ -293,7 +295,7 @@ def _qualities(model: Any, collection: Partners, known: _Known) -> dict[str, flo
         details[f"recall at 1, {way}"] = own["recall at 1"]
     # Catalogues are to be matched row by row, pictures are searched.
     is_matched = collection.texts is not None
-    return details | (_assigned(scores, collection, known) if is_matched else {})
+    return details | (_assigned(scores + back.T, collection, known) if is_matched else {})
 
 
 def _ranks(scores: Array, queries: Array, partners: Array) -> Array:
@@ -325,11 +327,12 @@ class _Chance:
     """Score every pair at random."""
 
     def fit(self, views: Mapping[str, Any], links: Links) -> "_Chance":
-        self.sizes_ = [X.shape[0] for X in views.values()]
+        self.sizes_ = {view: X.shape[0] for view, X in views.items()}
         return self
 
     def scores(self, source: str, target: str) -> Array:
-        return np.random.default_rng(0).random(self.sizes_)
+        shape = self.sizes_[source], self.sizes_[target]
+        return np.random.default_rng(0).random(shape)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return {}
