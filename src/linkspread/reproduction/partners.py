@@ -295,7 +295,9 @@ def _qualities(model: Any, collection: Partners, known: _Known) -> dict[str, flo
         details[f"recall at 1, {way}"] = own["recall at 1"]
     # Catalogues are to be matched row by row, pictures are searched.
     is_matched = collection.texts is not None
-    return details | (_assigned(scores + back.T, collection, known) if is_matched else {})
+    return details | (
+        _assigned(scores + back.T, collection, known) if is_matched else {}
+    )
 
 
 def _ranks(scores: Array, queries: Array, partners: Array) -> Array:
