@@ -13,6 +13,7 @@ from linkspread.cli.input_tables import read_features
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.model_output import is_model
 from linkspread.cluster.shard_folder import HEAD, SHARDS
+from linkspread.estimators import LinkSpreading
 from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.links.counts import LabelCount, count_links
 from linkspread.progress import format_bytes
@@ -33,8 +34,8 @@ def run_info(
 ) -> None:
     """Tell what a model, shards or a features folder hold.
 
-    Of a model: views, links by kind, conflicts, isolated items, the choice made, the
-    quality on held-out items, versions, size, and judgements that are not in it yet.
+    Of a model: views, links by kind, conflicts, what counted in the fit, the quality
+    on held-out items, versions, size, and judgements that are not in it yet.
     """
     if not folder.is_dir():
         raise LinkspreadError(
@@ -59,30 +60,41 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
     """Return what there is to know of a model."""
     opened = ModelFolder(folder, store=store)
     model = opened.load()
-    views = {
-        view: {
-            "items": report.n_items,
-            "first_id": model.items_[view].ids[0].item(),
-            "edges": report.n_edges,
-            "isolated": report.n_isolated,
-        }
-        for view, report in model.report_.graphs.items()
-    }
+    spreads = isinstance(model, LinkSpreading)
     return {
         "kind": "model",
         "folder": str(folder),
-        "views": views,
+        "estimator": type(model).__name__,
+        "views": {
+            view: {
+                "items": own.n_items,
+                "first_id": own.ids[0].item(),
+                **(_graph(model.report_.graphs[view]) if spreads else {}),
+            }
+            for view, own in model.items_.items()
+        },
         "links": _links(model.links_),
         "conflicts": len(model.links_.conflicts()),
-        "quality": opened.quality(),
-        "dimensions": {
-            " and ".join(p): s.rank for p, s in model.report_.spreads.items()
-        },
-        "scores": {" and ".join(p): str(s) for p, s in model.report_.spreads.items()},
+        **(_spreading(model, opened) if spreads else {"summary": model.summary_}),
         "versions": _versions(folder),
         "bytes": _size(folder),
         "judgements": _judgements(opened),
     }
+
+
+def _spreading(model: LinkSpreading, opened: ModelFolder) -> dict[str, Any]:
+    """Return what there is to know of the scores of spread links."""
+    spreads = model.report_.spreads
+    return {
+        "quality": opened.quality(),
+        "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
+        "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
+    }
+
+
+def _graph(report: Any) -> dict[str, int]:
+    """Return the size of a graph."""
+    return {"edges": report.n_edges, "isolated": report.n_isolated}
 
 
 def _shards(folder: Path) -> dict[str, Any]:
@@ -190,7 +202,8 @@ def _size(folder: Path) -> int:
 def _lines(document: dict[str, Any]) -> list[str]:
     """Return a document as lines for people."""
     size = format_bytes(document["bytes"])
-    lines = [f"{document['kind']} {document['folder']}, {size} on disk"]
+    kind = document.get("estimator", document["kind"])
+    lines = [f"{kind} {document['folder']}, {size} on disk"]
     for view, own in document["views"].items():
         lines.append(f"  {view}: {', '.join(_view_words(own))}")
     if document["kind"] == "features":
@@ -216,6 +229,8 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
             lines.append(f"  links of {' and '.join(own['between'])}: "
                          f"{own['must']:,} must, {own['cannot']:,} cannot")  # fmt: skip
     lines.append(f"  conflicts: {document['conflicts']:,}")
+    if "summary" in document:
+        lines.append(f"  {document['summary']}")
     for pair, told in document.get("scores", {}).items():
         lines.append(f"  scores of {pair}: {told}")
     if document.get("quality"):

@@ -6,9 +6,11 @@ from linkspread.selection.evaluation import (
     evaluate_pairs,
     evaluate_search,
 )
+from linkspread.selection.fitted import inexact_scores, searched_views
 from linkspread.selection.folds import LabelFolds
 from linkspread.selection.held_out import HeldOutPlan, held_out_quality, plan_held_out
 from linkspread.selection.quality import Baseline, Quality
+from linkspread.selection.search_plan import SearchPlan, plan_search
 from linkspread.selection.tune import DEFAULT_GRID, tune
 from linkspread.selection.tuning import Tuning
 
@@ -19,12 +21,16 @@ __all__ = [
     "LabelFolds",
     "Quality",
     "ScoreCalibration",
+    "SearchPlan",
     "SearchQuality",
     "Tuning",
     "calibrate",
     "evaluate_pairs",
     "evaluate_search",
     "held_out_quality",
+    "inexact_scores",
     "plan_held_out",
+    "plan_search",
+    "searched_views",
     "tune",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 from linkspread.estimators.stored_judgements import change_links, take_pairs
 from linkspread.exceptions import LinkspreadError, StoreError
 from linkspread.links import Links
+from linkspread.selection import searched_views
 from linkspread.storage import LinkStore
 from linkspread.web.ledger import Ledger
 
@@ -36,7 +37,7 @@ class Shown:
     ----------
     number : int
         Number of the last row of the store that the model has seen.
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         A snapshot.
     """
 
@@ -49,7 +50,7 @@ class LiveModel:
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         Changed from here only.
     store : LinkStore
     absorbed : int, default=0
@@ -116,8 +117,8 @@ class LiveModel:
 
     def open(self, source: str, target: str) -> Any:
         """Return the model, ready to search between two views."""
-        known = self.shown.model.spreads_
-        if (source, target) not in known and (target, source) not in known:
+        known = getattr(self.shown.model, "spreads_", None)
+        if known is not None and not {(source, target), (target, source)} & set(known):
             with self._writing:
                 # From now on these views follow the links, too.
                 one = slice(0, 1)
@@ -150,8 +151,11 @@ class LiveModel:
 
     def _warm_up(self) -> None:
         """Take up a link and take it back, as the first one is by far the slowest."""
-        model = self._model
-        for source, target in list(model.spreads_):
+        # A model that chooses by its links would choose by this one, too.
+        model = (
+            self._model.snapshot() if hasattr(self._model, "choices_") else self._model
+        )
+        for source, target in searched_views(model):
             left, right = model.items_[source].ids[:1], model.items_[target].ids[-1:]
             pair = (left[0].item(), right[0].item(), 1.0)
             link = Links.from_pairs([pair], between=(source, target))

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkspread.selection import inexact_scores
 from linkspread.web.charts import line_chart, scatter_map
 from linkspread.web.searching import Query
 from linkspread.web.site import Site
@@ -21,7 +22,7 @@ class ViewCounts(NamedTuple):
 
     name: str
     n_items: int
-    n_edges: int
+    n_edges: int | None
     n_isolated: int
     kind: str
 
@@ -46,6 +47,7 @@ class Overview(NamedTuple):
     verdicts: dict[str, int]
     n_unknown: int
     number: int
+    summary: str
     inexact: list[str]
 
 
@@ -62,7 +64,8 @@ def look(site: Site) -> Overview:
         verdicts={name: n for name, n in ledger.verdicts.items() if n},
         n_unknown=site.live.n_unknown,
         number=site.live.shown.number,
-        inexact=model.report_.inexact(model.tol),
+        summary=getattr(model, "summary_", ""),
+        inexact=inexact_scores(model),
     )
 
 
@@ -148,11 +151,14 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _view_counts(site: Site, model: Any, view: str) -> ViewCounts:
-    """Count the items and edges of a view."""
-    report = model.report_.graphs[view]
+    """Count the items of a view, and the edges where its graph is kept."""
     kind = "pictures" if site.contents.has_pictures(view) else "ids"
     kind = "texts" if site.contents.has_texts(view) else kind
-    return ViewCounts(view, report.n_items, report.n_edges, report.n_isolated, kind)
+    n_items = model.items_[view].n_items
+    if not hasattr(model, "report_"):
+        return ViewCounts(view, n_items, None, 0, kind)
+    report = model.report_.graphs[view]
+    return ViewCounts(view, n_items, report.n_edges, report.n_isolated, kind)
 
 
 def _link_counts(links: Any, between: tuple[str, str]) -> LinkCounts:

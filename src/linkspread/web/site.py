@@ -5,6 +5,7 @@ from typing import Any
 
 from linkspread.cores import count_threads
 from linkspread.links import Items
+from linkspread.selection import searched_views
 from linkspread.storage import LinkStore
 from linkspread.web.asking import Asker
 from linkspread.web.contents import Contents, FeatureContents, PictureCache
@@ -24,7 +25,7 @@ class Site:
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
     store : LinkStore
         Closed together with the site.
     contents : Contents
@@ -81,8 +82,8 @@ class Site:
 
     def directions(self) -> list[tuple[str, str]]:
         """Return which view can be searched from which, texts to others first."""
-        links = self.live.shown.model.links_
-        found = [(s, t) for s in self.views for t in self.views if links.connects(s, t)]
+        joined = {frozenset(pair) for pair in searched_views(self.live.shown.model)}
+        found = [(s, t) for s in self.views for t in self.views if {s, t} in joined]
         return sorted(found, key=self._usefulness, reverse=True)
 
     def takes_pictures(self) -> bool:
