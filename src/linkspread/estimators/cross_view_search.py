@@ -1,8 +1,8 @@
 """Search between views from what they share, better with every judgement."""
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement
 from typing import Any, Self
 
 import numpy as np
@@ -10,18 +10,25 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.link_choice import check_views_known
+from linkspread.estimators.search_pairs import (
+    Chained,
+    Direction,
+    alike,
+    check_left,
+    fit_pair,
+    make_sides,
+    same_pairs,
+    searched_pairs,
+    shortest_chain,
+)
+from linkspread.estimators.search_summary import summarize
+from linkspread.estimators.stored_search import save_search
 from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkError, ViewError
 from linkspread.kernels.threads import on_own_threads
 from linkspread.learning import (
-    Choice,
-    Evidence,
     Rows,
-    ScoreFactors,
-    Setting,
-    Sides,
     ViewMap,
-    choose,
     fit_factors,
     make_map,
     read_evidence,
@@ -40,17 +47,10 @@ from linkspread.validation import (
 __all__ = ["CrossViewSearch"]
 
 Array = np.ndarray
-Pair = tuple[str, str]
 
 METRICS = ("auto", "euclidean", "cosine", "hellinger")
 # Rows whose squared length is this near to 1 were scaled by an encoder.
 UNIT = 1e-3
-# Kernels by which items of one view are alike before anything is judged.
-OWN_MIXTURE = "linear + gaussian"
-# Items of a view between two others through which these are searched.
-N_BETWEEN = 1000
-# Scores that are computed at once, in bytes.
-BLOCK_BYTES = 2**26
 
 
 class CrossViewSearch(VectorSearch):
@@ -119,6 +119,7 @@ default="auto"
         *,
         ids: Mapping[str, Any] | None = None,
         columns: Mapping[str, Any] | None = None,
+        unknown: str = "raise",
     ) -> Self:
         """Make the maps, and learn from links if there are any.
 
@@ -134,6 +135,8 @@ default="auto"
         columns : mapping from str to list of str, default=None
             Columns of DataFrames to take, or to leave out with a minus before each
             name.
+        unknown : {"raise", "skip"}, default="raise"
+            What to do with links of items that no view has; see :meth:`Links.resolve`.
 
         Returns
         -------
@@ -151,9 +154,10 @@ default="auto"
             check_varied(X, view=view)
         metrics = self._choose_metrics(tables)
         items = {view: Items(read.ids[view], view=view) for view in tables}
-        resolved = _check_links(Links() if links is None else links).resolve(items)
+        given = _check_links(Links() if links is None else links)
+        resolved = given.resolve(items, unknown=unknown)
         priors = self._choose_priors(tables)
-        pairs = _searched_pairs(tables, priors, resolved)
+        pairs = searched_pairs(tables, priors, resolved)
         if all(a == b for a, b in pairs):
             widths = {view: X.shape[1] for view, X in tables.items()}
             raise LinkError(
@@ -163,13 +167,15 @@ default="auto"
             )
         maps = self._make_maps(tables, metrics, resolved)
         evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
+        seed = self.random_state
         fits = {
-            pair: _fit_pair(maps, priors, evidence[pair], pair, self) for pair in pairs
+            pair: fit_pair(make_sides(maps, priors, pair), evidence[pair], seed=seed)
+            for pair in pairs
         }
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_ = items, resolved
-        self._columns = read.columns
+        self._columns, self._tables = read.columns, tables
         self._maps, self._priors = maps, priors
         self.choices_ = {pair: choice for pair, (choice, _) in fits.items()}
         self._factors = {pair: factors for pair, (_, factors) in fits.items()}
@@ -180,7 +186,7 @@ default="auto"
     def summary_(self) -> str:
         """What was known, what counted and how good it is."""
         check_is_fitted(self)
-        return _summary(self)
+        return summarize(self)
 
     @on_own_threads
     def add_links(self, links: Links) -> Self:
@@ -214,6 +220,31 @@ default="auto"
         check_is_fitted(self)
         return self._relink(self.links_ - self._by_position(links))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a folder that `linkspread.load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new folder, an empty one, or an older model. That is replaced in one
+            step, when all is on the disk: a save that is killed leaves it as it was.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+        >>> links = ls.Links.from_matched(("text", "image"), 20)
+        >>> model = ls.CrossViewSearch().fit(data.views(), links)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(folder)
+        ...     again = ls.load(folder)
+        >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
+        True
+        """
+        check_is_fitted(self)
+        save_search(self, path)
+
     def _by_position(self, links: Links) -> Links:
         links = _check_links(links)
         if links.has_labels:
@@ -232,13 +263,14 @@ default="auto"
         chosen_at = dict(self._chosen_at)
         for pair in combinations_with_replacement(self.view_names_, 2):
             evidence = read_evidence(links, *pair)
-            if _same(evidence, read_evidence(self.links_, *pair)):
+            if same_pairs(evidence, read_evidence(self.links_, *pair)):
                 continue
             before = factors.get(pair)
             has_prior = before is not None and before.sides.prior is not None
-            _check_left(evidence, pair, has_prior=has_prior)
+            check_left(evidence, pair, has_prior=has_prior)
             if before is None or evidence.n_pairs >= 2 * max(chosen_at[pair], 1):
-                own = _fit_pair(self._maps, self._priors, evidence, pair, self)
+                sides = make_sides(self._maps, self._priors, pair)
+                own = fit_pair(sides, evidence, seed=self.random_state)
                 choices[pair], factors[pair] = own
                 chosen_at[pair] = evidence.n_pairs
             else:
@@ -304,15 +336,15 @@ default="auto"
             )
         return maps
 
-    def _direction(self, source: str, target: str) -> "_Direction | _Chained":
+    def _direction(self, source: str, target: str) -> "Direction | Chained":
         """Return what scores queries of one view with items of another."""
         check_views_known(self.view_names_, source, target)
         for side, pair in enumerate(((source, target), (target, source))):
             if pair in self._factors:
-                return _Direction(self._factors[pair], side)
+                return Direction(self._factors[pair], side)
         if source == target:
-            return _Direction(_alike(self._maps[source]), 0)
-        chain = _shortest_chain(self._factors, source, target)
+            return Direction(alike(self._maps[source]), 0)
+        chain = shortest_chain(self._factors, source, target)
         if chain is None:
             raise LinkError(
                 f"views {source!r} and {target!r} must share a space or have links to "
@@ -320,7 +352,7 @@ default="auto"
             )
         *firsts, last = [self._direction(*step) for step in chain]
         for first in reversed(firsts):
-            last = _Chained(first, last)  # type: ignore[arg-type]
+            last = Chained(first, last)  # type: ignore[arg-type]
         return last
 
     def _exact_rows(self, source: str, target: str) -> Any:
@@ -361,102 +393,6 @@ default="auto"
         return state
 
 
-@dataclass(frozen=True)
-class _Direction:
-    """Searches of one view from another."""
-
-    factors: ScoreFactors
-    side: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        sizes = [own.n_items for own in self.factors.sides.maps]
-        return sizes[self.side], sizes[1 - self.side]
-
-    @property
-    def dtype(self) -> Any:
-        return self.factors.dtype
-
-    @property
-    def rows_at_a_time(self) -> int:
-        return max(1, BLOCK_BYTES // (4 * self.shape[1]))
-
-    def rows(self, i: Array) -> Array:
-        return self.block(i, slice(None))
-
-    def block(self, i: Array, j: Any) -> Array:
-        return self.factors.scores(self.side, self.factors.fitted(self.side, i), j)
-
-    def unseen_rows(self, rows: Rows) -> Array:
-        return self.factors.scores(self.side, self._known(rows))
-
-    def query_vectors(self, rows: Rows) -> Array:
-        return self.factors.query_vectors(self.side, self._known(rows))
-
-    def vectors(self) -> tuple[Array, Array, Array]:
-        return self.factors.vectors(self.side)
-
-    def _known(self, rows: Rows) -> Rows:
-        """Return new items with what the terms need."""
-        if self.factors.sides.prior is None:
-            return replace(rows, prior=None)
-        if self.factors.sides.maps[0] is self.factors.sides.maps[1]:
-            return replace(rows, prior=_own_prior(self.factors.sides.maps[0], rows))
-        if rows.prior is None:
-            raise ViewError(
-                "new items must have a row in `prior` too, which was given as tables. "
-                "Fit again with these items."
-            )
-        return rows
-
-
-@dataclass(frozen=True)
-class _Chained:
-    """Searches through views between: by how alike the scores with their items are."""
-
-    first: _Direction
-    second: "_Direction | _Chained"
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.first.shape[0], self.second.shape[1]
-
-    @property
-    def dtype(self) -> Any:
-        return self.first.dtype
-
-    @property
-    def rows_at_a_time(self) -> int:
-        return max(1, BLOCK_BYTES // (4 * self.shape[1]))
-
-    @property
-    def _between(self) -> Array:
-        rng = np.random.default_rng(0)
-        return np.sort(rng.permutation(self.first.shape[1])[:N_BETWEEN])
-
-    def _centred(self, scores: Array) -> Array:
-        return (scores - scores.mean(axis=1, keepdims=True)) / len(self._between)
-
-    def rows(self, i: Array) -> Array:
-        return self.block(i, slice(None))
-
-    def block(self, i: Array, j: Any) -> Array:
-        near = self._centred(self.first.block(i, self._between))
-        return near @ self.second.block(self._between, j)
-
-    def unseen_rows(self, rows: Rows) -> Array:
-        return self.query_vectors(rows) @ self.second.rows(self._between)
-
-    def query_vectors(self, rows: Rows) -> Array:
-        return self._centred(self.first.unseen_rows(rows)[:, self._between])
-
-    def vectors(self) -> tuple[Array, Array, Array]:
-        everyone = np.arange(self.shape[0])
-        searching = self._centred(self.first.block(everyone, self._between))
-        found = np.ascontiguousarray(self.second.rows(self._between).T)
-        return searching, found, np.eye(len(self._between), dtype=np.float32)
-
-
 def _check_links(links: Any) -> Links:
     """Refuse what holds no links."""
     if not isinstance(links, Links):
@@ -465,78 +401,6 @@ def _check_links(links: Any) -> Links:
             "`Links.from_pairs`, `from_labels` or `from_matched`."
         )
     return links
-
-
-def _check_left(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
-    """Refuse to take back all that two views are searched by."""
-    if not has_prior and not evidence.n_pairs and evidence.labels is None:
-        raise LinkError(
-            f"links must leave a pair of {pair[0]!r} and {pair[1]!r}, which share no "
-            "space, got none left. Keep one, or fit again."
-        )
-
-
-def _searched_pairs(
-    tables: Mapping[str, Any], priors: Mapping[str, Any], links: Links
-) -> list[Pair]:
-    """Return the views that share a space or have links, and those linked within."""
-    return [
-        (a, b)
-        for a, b in combinations_with_replacement(tables, 2)
-        if links.connects(a, b) or (a != b and _share_space(priors, a, b))
-    ]
-
-
-def _fit_pair(
-    maps: Mapping[str, ViewMap],
-    priors: Mapping[str, Any],
-    evidence: Evidence,
-    pair: Pair,
-    model: CrossViewSearch,
-) -> tuple[Choice, ScoreFactors]:
-    """Choose what counts for two views, or for one, and fit it."""
-    a, b = pair
-    if a == b:
-        sides = _alike(maps[a]).sides
-    else:
-        shared = (priors[a], priors[b]) if _share_space(priors, a, b) else None
-        sides = Sides((maps[a], maps[b]), shared)
-    choice = choose(sides, evidence, seed=model.random_state)
-    return choice, fit_factors(sides, evidence, choice)
-
-
-def _alike(map_: ViewMap) -> ScoreFactors:
-    """Return how alike the items of one view are before anything is judged."""
-    prior = _own_prior(map_, Rows(map_.values))
-    sides = Sides((map_, map_), (prior, prior))
-    plain = Choice((Setting("prior"),), 0.0, 0, {})
-    nothing = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
-    return fit_factors(sides, Evidence(nothing, nothing), plain)
-
-
-def _own_prior(map_: ViewMap, rows: Rows) -> Array:
-    """Return unit rows by which items of one view are compared."""
-    return unit_rows(rows.values[:, map_.columns(OWN_MIXTURE)])
-
-
-def _shortest_chain(
-    pairs: Any, source: str, target: str
-) -> list[tuple[str, str]] | None:
-    """Return the steps of the shortest way between two views, or None."""
-    near: dict[str, list[str]] = {}
-    for a, b in pairs:
-        near.setdefault(a, []).append(b)
-        near.setdefault(b, []).append(a)
-    ways, seen = [[source]], {source}
-    while ways:
-        way = ways.pop(0)
-        for view in near.get(way[-1], []):
-            if view == target:
-                return list(pairwise([*way, view]))
-            if view not in seen:
-                seen.add(view)
-                ways.append([*way, view])
-    return None
 
 
 def _judged_items(
@@ -556,11 +420,6 @@ def _judged_items(
     return np.flatnonzero(judged), n_labelled
 
 
-def _share_space(priors: Mapping[str, Any], a: str, b: str) -> bool:
-    """Tell whether two views have rows of one width to compare."""
-    return a in priors and b in priors and priors[a].shape[1] == priors[b].shape[1]
-
-
 def _suited_metric(X: Any) -> str:
     """Return the distance that the rows of a view look made for."""
     if sp.issparse(X):
@@ -573,69 +432,3 @@ def _suited_metric(X: Any) -> str:
     if X.min() >= 0 and np.all(np.abs(totals - totals[0]) < UNIT * totals[0]):
         return "hellinger"
     return "euclidean"
-
-
-def _same(one: Evidence, other: Evidence) -> bool:
-    parts = zip((*one.must, *one.cannot), (*other.must, *other.cannot), strict=True)
-    return all(np.array_equal(a, b) for a, b in parts)
-
-
-def _summary(model: CrossViewSearch) -> str:
-    """Say for each two views what was known, what counted and how good it is."""
-    sentences = []
-    for pair, choice in model.choices_.items():
-        evidence = read_evidence(model.links_, *pair)
-        factors = model._factors[pair]
-        sentences.append(_known(pair, evidence, factors.sides))
-        sentences.append(_counted(choice))
-        if choice.n_held_out:
-            prior = choice.quality.get("prior")
-            beside = "" if prior is None else f", {prior:.2f} by the cosine alone"
-            sentences.append(
-                f"{choice.n_held_out} held-out partners: mean reciprocal rank "
-                f"{choice.quality['model']:.2f}{beside}."
-            )
-    return " ".join(sentences)
-
-
-def _known(pair: Pair, evidence: Evidence, sides: Sides) -> str:
-    """Say what was known of two views."""
-    a, b = pair
-    n_must, n_cannot = len(evidence.must[0]), len(evidence.cannot[0])
-    if a == b:
-        n_must, n_cannot = n_must // 2, n_cannot // 2
-        start = f"Within {a} items are compared by their columns"
-    else:
-        start = f"{a} and {b} share {'a' if sides.prior is not None else 'no'} space"
-    labelled = ""
-    if evidence.labels is not None:
-        counts = [np.count_nonzero(np.diff(own.indptr)) for own in evidence.labels]
-        n_classes = evidence.labels[0].shape[1]
-        of = f"{counts[0]:,}" if a == b else f"{counts[0]:,} and {counts[1]:,}"
-        labelled = f"; {of} items have labels of {n_classes:,} classes"
-    return (
-        f"{start}{labelled}; {n_must:,} pairs are known to belong together, "
-        f"{n_cannot:,} not to."
-    )
-
-
-def _counted(choice: Choice) -> str:
-    """Say which terms count, in words."""
-    names = {
-        "prior": "the cosine",
-        "displacement": "the cosine, corrected by known pairs",
-        "grid": "likeness to known pairs",
-        "pairs": "regression on judged pairs",
-        "labels": "the classes",
-    }
-    words = []
-    for term in choice.terms:
-        word = "the cosine" if _is_plain(term) else names[term.kind]
-        by = " by the graph" if term.mixture == "graph" else ""
-        words.append(word + by)
-    hubs = f"; hub correction {choice.hubs:g}" if choice.hubs else ""
-    return f"What counts: {', '.join(words)}{hubs}."
-
-
-def _is_plain(term: Setting) -> bool:
-    return term.kind in ("prior", "displacement") and np.isinf(term.ridge)

@@ -1,9 +1,18 @@
 """Models that were saved, taken up again."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
+from linkspread.estimators.cross_view_search import CrossViewSearch
 from linkspread.estimators.link_spreading import LinkSpreading
-from linkspread.estimators.saving import REGISTRY, restore_model
+from linkspread.estimators.saving import restore_model
+from linkspread.estimators.stored_search import (
+    SEARCH,
+    SEARCH_REGISTRY,
+    restore_search,
+)
+from linkspread.exceptions import ModelError
 from linkspread.storage import read_folder
 from linkspread.storage.files import naming_file
 from linkspread.storage.manifest import MANIFEST
@@ -11,8 +20,8 @@ from linkspread.storage.manifest import MANIFEST
 __all__ = ["load"]
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = True) -> LinkSpreading:
-    """Load a model that :meth:`LinkSpreading.save` wrote.
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+    """Load a model that :meth:`CrossViewSearch.save` wrote, or that of LinkSpreading.
 
     Nothing is executed, and everything is checked before it is used: a folder that
     was damaged or made up is refused with a sentence that names the file.
@@ -26,9 +35,9 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> LinkSpreading:
 
     Returns
     -------
-    model : LinkSpreading
-        Fitted. Its arrays are mapped into memory, read from the disk when they are
-        needed, and shared by all processes that load the model.
+    model : CrossViewSearch or LinkSpreading
+        Fitted, the one that was saved. Its arrays are mapped into memory, read from
+        the disk when they are needed, and shared by all processes that load the model.
 
     Examples
     --------
@@ -44,6 +53,16 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> LinkSpreading:
     """
     content = read_folder(path, verify=verify)
     with naming_file(MANIFEST):
-        return REGISTRY.decode(
-            content, finish=lambda state: restore_model(LinkSpreading, state)
+        return SEARCH_REGISTRY.decode(content, finish=_restore)
+
+
+def _restore(state: Mapping[str, Any]) -> Any:
+    """Return the model of the kind that was stored."""
+    if "model" not in state:
+        return restore_model(LinkSpreading, state)
+    if state["model"] != SEARCH:
+        raise ModelError(
+            f"a model must be of a kind that linkspread knows, got "
+            f"{state['model']!r:.60}. Install the version that saved it."
         )
+    return restore_search(CrossViewSearch, state)

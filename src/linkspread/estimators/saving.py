@@ -22,13 +22,14 @@ from linkspread.storage.kinds import (
     POSITIVE,
     SHARE,
     TEXT,
+    Kind,
     csr,
     instance,
     mapping,
     sequence,
 )
 
-__all__ = ["REGISTRY", "restore_model", "save_model"]
+__all__ = ["REGISTRY", "check_state", "restore_model", "save_model"]
 
 STORED_SPREADING = Stored(
     Spreading,
@@ -93,7 +94,7 @@ def restore_model(make: Any, state: Mapping[str, Any]) -> Any:
     -------
     model : LinkSpreading
     """
-    _check_kinds(state)
+    check_state(state, FITTED)
     model = make(**state["parameters"])
     check_parameters(model)
     check_alphas(model.alpha, state["items_"])
@@ -110,9 +111,16 @@ def restore_model(make: Any, state: Mapping[str, Any]) -> Any:
     return model
 
 
-def _check_kinds(state: Mapping[str, Any]) -> None:
-    """Refuse a state that lacks something, or has something else in its place."""
-    kinds = {"parameters": mapping(ANYTHING), **FITTED}
+def check_state(state: Mapping[str, Any], fitted: Mapping[str, Kind]) -> None:
+    """Refuse a state that lacks something, or has something else in its place.
+
+    Parameters
+    ----------
+    state : mapping from str to object
+    fitted : mapping from str to Kind
+        What there must be beside the parameters.
+    """
+    kinds = {"parameters": mapping(ANYTHING), **fitted}
     if set(state) != set(kinds):
         raise ModelError(
             f"a model must have {', '.join(kinds)}, got {', '.join(state)!s:.80}. Save "

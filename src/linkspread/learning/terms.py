@@ -327,11 +327,13 @@ class PriorTerm(Term):
     """The plain cosine of rows in a shared space."""
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
+        """Return the pieces of queries."""
         return [Piece("prior", rows.prior)]
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float
     ) -> Contributions:
+        """Return what each part adds to one score."""
         score = score_pieces(self.pieces(side, query), target, None)
         return np.zeros(0), float(score[0, 0])
 
@@ -347,6 +349,7 @@ class PairsTerm(Term):
     maps: tuple[ViewMap, ViewMap]
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
+        """Return the pieces of queries."""
         found = []
         for core, both in zip(self.cores, self.columns, strict=True):
             turned = core if side == 0 else core.T
@@ -357,6 +360,7 @@ class PairsTerm(Term):
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float
     ) -> Contributions:
+        """Return what each part adds to one score."""
         asked = (query, target) if side == 0 else (target, query)
         total = np.zeros(len(self.coefficients))
         for both in self.columns:
@@ -384,6 +388,7 @@ class GridTerm(Term):
         return self.both[side].describe(values, self.ridge)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
+        """Return the pieces of queries."""
         own, other = self.both[side], self.both[1 - side]
         described = unit_rows(self.describe(side, rows)) @ (own.U.T @ other.U)
         coefficients = described @ other.directions(self.ridge).T
@@ -392,12 +397,14 @@ class GridTerm(Term):
         return [Piece("values", coefficients, constant, columns, scaled=True)]
 
     def scale(self, side: int, rows: Rows) -> Array | None:
+        """Return what scores of targets are multiplied by."""
         lengths = np.linalg.norm(self.describe(side, rows), axis=1)
         return 1 / np.maximum(lengths, 1e-12)
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float
     ) -> Contributions:
+        """Return what each part adds to one score."""
         own = unit_rows(self.describe(side, query)) @ self.both[side].U.T
         other = self.describe(1 - side, target) @ self.both[1 - side].U.T
         return scale * own[0] * other[0], 0.0
@@ -420,6 +427,7 @@ class DisplacementTerm(Term):
         return (1 - 2 * side) * (moved + self.difference.mean(axis=0))
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
+        """Return the pieces of queries."""
         moved = unit_rows(_dense(rows.prior) + self._expected(side, rows))
         other, sign = self.both[1 - side], 2 * side - 1
         turned = rows.prior @ (other.U.T @ self.difference).T
@@ -434,12 +442,14 @@ class DisplacementTerm(Term):
         ]
 
     def scale(self, side: int, rows: Rows) -> Array | None:
+        """Return what scores of targets are multiplied by."""
         moved = _dense(rows.prior) + self._expected(side, rows)
         return 1 / np.maximum(np.linalg.norm(moved, axis=1), 1e-12)
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float
     ) -> Contributions:
+        """Return what each part adds to one score."""
         x, y = _dense(query.prior)[0], _dense(target.prior)[0]
         moved = float(np.linalg.norm(x + self._expected(side, query)[0]))
         total, prior = np.zeros(len(self.difference)), 0.0
@@ -468,6 +478,7 @@ class LabelTerm(Term):
         return self.models[side].probabilities(rows.values)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
+        """Return the pieces of queries."""
         chance = float(self.models[0].shares @ self.models[1].shares)
         own = self.classes(side, rows)
         return [Piece("classes", own, np.full(len(own), -chance))]
@@ -475,6 +486,7 @@ class LabelTerm(Term):
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float
     ) -> Contributions:
+        """Return what each part adds to one score."""
         own, other = self.classes(side, query)[0], self.classes(1 - side, target)[0]
         return own * other, -float(self.models[0].shares @ self.models[1].shares)
 
