@@ -25,7 +25,6 @@ from linkspread.selection import (
     SearchQuality,
     evaluate_pairs,
     evaluate_search,
-    inexact_scores,
 )
 
 __all__ = ["run_evaluate"]
@@ -83,7 +82,7 @@ def run_evaluate(
         found = _by_pairs(loaded, judged, every, notes)
     for note in skipped:
         tell(f"linkspread: {note}")
-    notes.extend(inexact_scores(loaded))
+    notes.extend(loaded.notes_)
     precision = _precision(found)
     if as_json:
         write_json(_document(found, precision, every))

@@ -66,10 +66,8 @@ from linkspread.progress import format_seconds
 from linkspread.selection import (
     Quality,
     held_out_quality,
-    inexact_scores,
     plan_held_out,
     plan_search,
-    searched_views,
 )
 
 __all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit", "tell_columns"]
@@ -153,10 +151,11 @@ def run_fit(
     typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
     options = gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
+    measured = "no_quality" if quality is False else "quality"
     of_spreading = {
         "scheduler": scheduler,
         "shards": shards or None,
-        "quality": quality,
+        measured: quality,
     }
     check_options(options | {k: v for k, v in of_spreading.items() if v is not None})
     check = check_shards_output if shards else check_output
@@ -192,7 +191,7 @@ def run_fit(
             told = run_file("fit", options, folder, quality=_document(found))
             write_run(folder, told)
     if not quiet:
-        _tell_notes([*inputs.notes, *notes, *inexact_scores(fitted)])
+        _tell_notes([*inputs.notes, *notes, *fitted.notes_])
         tell_columns(inputs)
         _tell_fit(fitted, folder, seconds, found)
 
@@ -332,7 +331,8 @@ def _tell_fit(
 
 def _next_command(model: Any, folder: Path) -> str:
     """Return a search that can be typed as it is."""
-    source, target = searched_views(model)[0]
+    # Two views where there are two, and else one that is searched from itself.
+    source, target = min(model.pairs_, key=lambda pair: pair[0] == pair[1])
     item = str(model.items_[source].ids[0])
     words = ["linkspread", "search", _shown(folder), "--source", source]
     return shlex.join([*words, "--target", target, "--id", item])

@@ -13,7 +13,6 @@ from linkspread.cli.input_tables import read_features
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.model_output import is_model
 from linkspread.cluster.shard_folder import HEAD, SHARDS
-from linkspread.estimators import LinkSpreading
 from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.links.counts import LabelCount, count_links
 from linkspread.progress import format_bytes
@@ -60,41 +59,27 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
     """Return what there is to know of a model."""
     opened = ModelFolder(folder, store=store)
     model = opened.load()
-    spreads = isinstance(model, LinkSpreading)
+    views = {
+        view: {**facts, "first_id": model.items_[view].ids[0].item()}
+        for view, facts in model.facts_.items()
+    }
+    report = getattr(model, "report_", None)
+    spreads = {} if report is None else report.spreads
     return {
         "kind": "model",
         "folder": str(folder),
         "estimator": type(model).__name__,
-        "views": {
-            view: {
-                "items": own.n_items,
-                "first_id": own.ids[0].item(),
-                **(_graph(model.report_.graphs[view]) if spreads else {}),
-            }
-            for view, own in model.items_.items()
-        },
+        "views": views,
         "links": _links(model.links_),
         "conflicts": len(model.links_.conflicts()),
-        **(_spreading(model, opened) if spreads else {"summary": model.summary_}),
+        "quality": opened.quality(),
+        "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
+        "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
+        "summary": getattr(model, "summary_", None),
         "versions": _versions(folder),
         "bytes": _size(folder),
         "judgements": _judgements(opened),
     }
-
-
-def _spreading(model: LinkSpreading, opened: ModelFolder) -> dict[str, Any]:
-    """Return what there is to know of the scores of spread links."""
-    spreads = model.report_.spreads
-    return {
-        "quality": opened.quality(),
-        "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
-        "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
-    }
-
-
-def _graph(report: Any) -> dict[str, int]:
-    """Return the size of a graph."""
-    return {"edges": report.n_edges, "isolated": report.n_isolated}
 
 
 def _shards(folder: Path) -> dict[str, Any]:
@@ -229,10 +214,10 @@ def _model_lines(document: dict[str, Any]) -> list[str]:
             lines.append(f"  links of {' and '.join(own['between'])}: "
                          f"{own['must']:,} must, {own['cannot']:,} cannot")  # fmt: skip
     lines.append(f"  conflicts: {document['conflicts']:,}")
-    if "summary" in document:
-        lines.append(f"  {document['summary']}")
     for pair, told in document.get("scores", {}).items():
         lines.append(f"  scores of {pair}: {told}")
+    if document.get("summary"):
+        lines.append(f"  {document['summary']}")
     if document.get("quality"):
         lines.append(f"  quality at the fit: {document['quality']['summary']}")
     for pair, n_files in document.get("files", {}).items():

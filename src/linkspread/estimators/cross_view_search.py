@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.link_choice import check_views_known
+from linkspread.estimators.search_items import SearchItems
 from linkspread.estimators.search_pairs import (
     Chained,
     Direction,
@@ -53,7 +54,7 @@ METRICS = ("auto", "euclidean", "cosine", "hellinger")
 UNIT = 1e-3
 
 
-class CrossViewSearch(VectorSearch):
+class CrossViewSearch(SearchItems, VectorSearch):
     """Search one view from another, starting from what they share.
 
     Every view gets one map, once. Views with the same columns are searched by their
@@ -187,6 +188,31 @@ default="auto"
         """What was known, what counted and how good it is."""
         check_is_fitted(self)
         return summarize(self)
+
+    @property
+    def pairs_(self) -> tuple[tuple[str, str], ...]:
+        """Views that are searched from each other, not through others."""
+        check_is_fitted(self)
+        return tuple(self._factors)
+
+    @property
+    def facts_(self) -> dict[str, dict[str, Any]]:
+        """What is to be told of each view: items, columns, and their distance."""
+        check_is_fitted(self)
+        return {
+            view: {
+                "items": own.n_items,
+                "columns": own.n_features,
+                "metric": own.metric,
+            }
+            for view, own in self._maps.items()
+        }
+
+    @property
+    def notes_(self) -> list[str]:
+        """What a person should know of the scores: nothing, as they are exact."""
+        check_is_fitted(self)
+        return []
 
     @on_own_threads
     def add_links(self, links: Links) -> Self:

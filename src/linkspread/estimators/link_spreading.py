@@ -230,6 +230,28 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         save_model(self, path)
 
     @property
+    def pairs_(self) -> tuple[tuple[str, str], ...]:
+        """Views that are searched from each other, not through others."""
+        return tuple(self.spreads_)
+
+    @property
+    def facts_(self) -> dict[str, dict[str, Any]]:
+        """What is to be told of each view: items, edges, and items without any."""
+        return {
+            view: {
+                "items": report.n_items,
+                "edges": report.n_edges,
+                "isolated": report.n_isolated,
+            }
+            for view, report in self.report_.graphs.items()
+        }
+
+    @property
+    def notes_(self) -> list[str]:
+        """What a person should know of the scores: which are less exact than `tol`."""
+        return self.report_.inexact(self.tol)
+
+    @property
     def n_features_in_(self) -> int:
         """Number of columns of the table, in the form with a single view."""
         if len(self.view_names_) > 1:

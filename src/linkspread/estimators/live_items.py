@@ -21,7 +21,14 @@ from linkspread.links.growth import grow_links, keep_items
 from linkspread.tables import Table
 from linkspread.validation import check_columns, check_table, per_view
 
-__all__ = ["LiveItems"]
+__all__ = [
+    "LiveItems",
+    "changed_positions",
+    "more_items",
+    "removed_positions",
+    "replace_rows",
+    "stack_rows",
+]
 
 Array = np.ndarray
 
@@ -71,9 +78,9 @@ class LiveItems:
         """
         table = self._check_rows(view, rows)
         before = self.items_[view]
-        items = _more_items(before, ids, table.shape[0])
+        items = more_items(before, ids, table.shape[0])
         changed = np.arange(before.n_items, items.n_items)
-        X = _stack(_table_of(self.graphs_[view]), table)
+        X = stack_rows(_table_of(self.graphs_[view]), table)
         links = grow_links(self.links_, {**self.items_, view: items})
         return self._renew(view, items, links, lambda own: own.renew(X, changed))
 
@@ -94,17 +101,8 @@ class LiveItems:
         self : estimator
         """
         table = self._check_rows(view, rows)
-        changed = self.items_[view].positions(ids, what="`ids`")
-        if len(changed) != table.shape[0] or len(np.unique(changed)) != len(changed):
-            raise ViewError(
-                f"`ids` must name each row of view {view!r} once, got {len(changed):,} "
-                f"ids for {table.shape[0]:,} rows. Give one id for each row."
-            )
-        X = _table_of(self.graphs_[view]).copy()
-        if sparse.issparse(X):
-            X = X.tolil()
-        X[changed] = table
-        X = X.tocsr() if sparse.issparse(X) else X
+        changed = changed_positions(self.items_[view], ids, table.shape[0])
+        X = replace_rows(_table_of(self.graphs_[view]), changed, table)
         items, links = self.items_[view], self.links_
         return self._renew(view, items, links, lambda own: own.renew(X, changed))
 
@@ -137,13 +135,7 @@ class LiveItems:
         (150, 148)
         """
         items = self._known_items(view)
-        if not items.has_ids:
-            raise ViewError(
-                "items can be removed only from a view with ids, and items of view "
-                f"{view!r} are known by position, which would then be another's. Fit "
-                "again with `ids`."
-            )
-        removed = np.unique(items.positions(ids, what="`ids`"))
+        removed = removed_positions(items, ids)
         kept = np.setdiff1d(np.arange(items.n_items), removed)
         links = keep_items(self.links_, view, kept)
         for pair in self.spreads_:
@@ -281,7 +273,7 @@ def _table_of(graph: Any) -> Any:
     return graph._index.items
 
 
-def _stack(X: Any, rows: Any) -> Any:
+def stack_rows(X: Any, rows: Any) -> Any:
     """Return the rows of both tables, in the form of the first."""
     if sparse.issparse(X):
         return sparse.vstack([X, sparse.csr_array(rows)], format="csr", dtype=X.dtype)
@@ -289,7 +281,36 @@ def _stack(X: Any, rows: Any) -> Any:
     return np.vstack([X, rows.astype(X.dtype)])
 
 
-def _more_items(items: Items, ids: Any, n_new: int) -> Items:
+def replace_rows(X: Any, changed: Array, rows: Any) -> Any:
+    """Return a table with other rows at some positions."""
+    X = X.tolil() if sparse.issparse(X) else X.copy()
+    X[changed] = rows
+    return sparse.csr_array(X) if sparse.issparse(X) else X
+
+
+def changed_positions(items: Items, ids: Any, n_rows: int) -> Array:
+    """Return the positions of items that get other rows, each once."""
+    changed = items.positions(ids, what="`ids`")
+    if len(changed) != n_rows or len(np.unique(changed)) != len(changed):
+        raise ViewError(
+            f"`ids` must name each row of view {items.view!r} once, got "
+            f"{len(changed):,} ids for {n_rows:,} rows. Give one id for each row."
+        )
+    return changed
+
+
+def removed_positions(items: Items, ids: Any) -> Array:
+    """Return the positions of items that go, whose view must have ids."""
+    if not items.has_ids:
+        raise ViewError(
+            "items can be removed only from a view with ids, and items of view "
+            f"{items.view!r} are known by position, which would then be another's. "
+            "Fit again with `ids`."
+        )
+    return np.unique(items.positions(ids, what="`ids`"))
+
+
+def more_items(items: Items, ids: Any, n_new: int) -> Items:
     """Return the items of a view and new ones."""
     if (ids is not None) != items.has_ids:
         needs = "must be given" if items.has_ids else "must be left out"

@@ -6,7 +6,6 @@ from linkspread.selection.evaluation import (
     evaluate_pairs,
     evaluate_search,
 )
-from linkspread.selection.fitted import inexact_scores, searched_views
 from linkspread.selection.folds import LabelFolds
 from linkspread.selection.held_out import HeldOutPlan, held_out_quality, plan_held_out
 from linkspread.selection.quality import Baseline, Quality
@@ -28,9 +27,7 @@ __all__ = [
     "evaluate_pairs",
     "evaluate_search",
     "held_out_quality",
-    "inexact_scores",
     "plan_held_out",
     "plan_search",
-    "searched_views",
     "tune",
 ]

@@ -11,7 +11,6 @@ from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.links import Links
 from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
-from linkspread.selection.fitted import searched_views
 from linkspread.selection.folds import judged_pairs
 from linkspread.selection.quality import Quality, measure_pairs
 from linkspread.selection.questions import PairQuestion
@@ -82,7 +81,7 @@ def evaluate_search(
     """
     classes = number_classes(labels)
     asked = {v: _asked(model, v, own, include_known) for v, own in classes.items()}
-    joined = {frozenset(pair) for pair in searched_views(model)}
+    joined = {frozenset(pair) for pair in model.pairs_}
     found = [
         _measure(model, classes, asked, *direction)
         for a, b in combinations(classes, 2)

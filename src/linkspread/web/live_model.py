@@ -14,7 +14,6 @@ from typing import Any
 from linkspread.estimators.stored_judgements import change_links, take_pairs
 from linkspread.exceptions import LinkspreadError, StoreError
 from linkspread.links import Links
-from linkspread.selection import searched_views
 from linkspread.storage import LinkStore
 from linkspread.web.ledger import Ledger
 
@@ -117,8 +116,8 @@ class LiveModel:
 
     def open(self, source: str, target: str) -> Any:
         """Return the model, ready to search between two views."""
-        known = getattr(self.shown.model, "spreads_", None)
-        if known is not None and not {(source, target), (target, source)} & set(known):
+        known = self.shown.model.pairs_
+        if (source, target) not in known and (target, source) not in known:
             with self._writing:
                 # From now on these views follow the links, too.
                 one = slice(0, 1)
@@ -151,11 +150,11 @@ class LiveModel:
 
     def _warm_up(self) -> None:
         """Take up a link and take it back, as the first one is by far the slowest."""
-        # A model that chooses by its links would choose by this one, too.
+        # A model that chooses by its links must not choose by this one.
         model = (
             self._model.snapshot() if hasattr(self._model, "choices_") else self._model
         )
-        for source, target in searched_views(model):
+        for source, target in model.pairs_:
             left, right = model.items_[source].ids[:1], model.items_[target].ids[-1:]
             pair = (left[0].item(), right[0].item(), 1.0)
             link = Links.from_pairs([pair], between=(source, target))

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkspread.selection import inexact_scores
 from linkspread.web.charts import line_chart, scatter_map
 from linkspread.web.searching import Query
 from linkspread.web.site import Site
@@ -22,8 +21,7 @@ class ViewCounts(NamedTuple):
 
     name: str
     n_items: int
-    n_edges: int | None
-    n_isolated: int
+    facts: dict[str, Any]
     kind: str
 
 
@@ -65,7 +63,7 @@ def look(site: Site) -> Overview:
         n_unknown=site.live.n_unknown,
         number=site.live.shown.number,
         summary=getattr(model, "summary_", ""),
-        inexact=inexact_scores(model),
+        inexact=model.notes_,
     )
 
 
@@ -151,14 +149,12 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _view_counts(site: Site, model: Any, view: str) -> ViewCounts:
-    """Count the items of a view, and the edges where its graph is kept."""
+    """Count the items of a view, and say what the model tells of it."""
+    facts = dict(model.facts_[view])
+    n_items = facts.pop("items")
     kind = "pictures" if site.contents.has_pictures(view) else "ids"
     kind = "texts" if site.contents.has_texts(view) else kind
-    n_items = model.items_[view].n_items
-    if not hasattr(model, "report_"):
-        return ViewCounts(view, n_items, None, 0, kind)
-    report = model.report_.graphs[view]
-    return ViewCounts(view, n_items, report.n_edges, report.n_isolated, kind)
+    return ViewCounts(view, n_items, facts, kind)
 
 
 def _link_counts(links: Any, between: tuple[str, str]) -> LinkCounts:

@@ -5,7 +5,6 @@ from typing import Any
 
 from linkspread.cores import count_threads
 from linkspread.links import Items
-from linkspread.selection import searched_views
 from linkspread.storage import LinkStore
 from linkspread.web.asking import Asker
 from linkspread.web.contents import Contents, FeatureContents, PictureCache
@@ -82,8 +81,14 @@ class Site:
 
     def directions(self) -> list[tuple[str, str]]:
         """Return which view can be searched from which, texts to others first."""
-        joined = {frozenset(pair) for pair in searched_views(self.live.shown.model)}
-        found = [(s, t) for s in self.views for t in self.views if {s, t} in joined]
+        model = self.live.shown.model
+        pairs = {frozenset(pair) for pair in model.pairs_}
+        found = [
+            (s, t)
+            for s in self.views
+            for t in self.views
+            if {s, t} in pairs or model.links_.connects(s, t)
+        ]
         return sorted(found, key=self._usefulness, reverse=True)
 
     def takes_pictures(self) -> bool:
