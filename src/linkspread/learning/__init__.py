@@ -2,7 +2,7 @@
 
 from linkspread.learning.choice import Choice, choose
 from linkspread.learning.evidence import Evidence, read_evidence
-from linkspread.learning.factors import ScoreFactors, fit_factors, grow_factors
+from linkspread.learning.factors import ScoreFactors, fit_factors, renew_factors
 from linkspread.learning.maps import ViewMap, make_map
 from linkspread.learning.terms import Rows, Setting, Sides
 
@@ -16,7 +16,7 @@ __all__ = [
     "ViewMap",
     "choose",
     "fit_factors",
-    "grow_factors",
     "make_map",
     "read_evidence",
+    "renew_factors",
 ]

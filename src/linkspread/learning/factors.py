@@ -10,9 +10,17 @@ from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
 from linkspread.learning.evidence import Evidence
-from linkspread.learning.terms import Fitting, Rows, Sides, Term, fit_term
+from linkspread.learning.terms import (
+    Fitting,
+    LabelTerm,
+    PairsTerm,
+    Rows,
+    Sides,
+    Term,
+    fit_term,
+)
 
-__all__ = ["ScoreFactors", "fit_factors", "grow_factors"]
+__all__ = ["ScoreFactors", "fit_factors", "renew_factors"]
 
 Array = np.ndarray
 
@@ -233,52 +241,85 @@ def fit_factors(
     return replace(bare, bias=(_hubs(bare, 0, choice), _hubs(bare, 1, choice)))
 
 
-def grow_factors(factors: ScoreFactors, sides: Sides, choice: Choice) -> ScoreFactors:
-    """Return factors for maps with more items; those of the others stay.
+def renew_factors(
+    factors: ScoreFactors,
+    sides: Sides,
+    choice: Choice,
+    places: tuple[Array, Array],
+    *,
+    evidence: Evidence | None = None,
+    keep_labels: bool = True,
+) -> ScoreFactors:
+    """Return factors for maps with more items, fewer or others; what stays is kept.
 
     Parameters
     ----------
     factors : ScoreFactors
     sides : Sides
-        Whose first items are those of the factors.
+        With the items there are now.
     choice : Choice
+    places : tuple of two ndarrays of int of shape (n_items,)
+        Where each item was in the factors, -1 for those that are new.
+    evidence : Evidence, default=None
+        What terms are fitted to again, by the positions of now; None keeps them.
+    keep_labels : bool, default=True
+        Whether what labels taught stays.
 
     Returns
     -------
     factors : ScoreFactors
     """
-    grown = replace(factors, sides=sides)
-    for side in (0, 1):
-        n_before, n_items = len(factors.bias[side]), sides.maps[side].n_items
-        if n_items == n_before:
-            continue
-        more = slice(n_before, n_items)
-        scales = tuple(
-            None if own is None else np.concatenate([own, term.scale(side, rows)])
-            for own, (term, _), rows in (
-                (own, term, sides.rows(side, more))
-                for own, term in zip(factors.scales[side], factors.terms, strict=True)
+    kept = [term for term, _ in factors.terms]
+    if evidence is None:
+        terms = [_on_maps(term, sides) for term in kept]
+    else:
+        fitting = Fitting(sides, evidence)
+        if keep_labels:
+            fitting.keep_labels(kept)
+        terms = [fit_term(setting, fitting) for setting in choice.terms]
+    weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
+    scales, classes = [], []
+    for side, own in enumerate(places):
+        rows = sides.rows(side, np.flatnonzero(own < 0))
+        scales.append(
+            tuple(
+                None if scale is None else _renewed(scale, own, term.scale(side, rows))
+                for scale, term in zip(factors.scales[side], terms, strict=True)
             )
         )
-        classes = _classes(factors.terms, sides, side)
-        bias = np.concatenate([factors.bias[side], np.zeros(n_items - n_before)])
-        grown = replace(
-            grown,
-            scales=_placed(grown.scales, side, scales),
-            classes=_placed(grown.classes, side, classes),
-            bias=_placed(grown.bias, side, bias.astype(np.float32)),
-        )
-        if choice.hubs:
-            bare = replace(grown, bias=(_zeros(sides, 0), _zeros(sides, 1)))
-            bias = grown.bias[side].copy()
-            bias[more] = _hubs(bare, side, choice, more)
-            grown = replace(grown, bias=_placed(grown.bias, side, bias))
-    return grown
+        known = factors.classes[side] if keep_labels else None
+        told = _classes(weighted, sides, side) if known is None else None
+        if known is not None:
+            term = next(term for term in terms if isinstance(term, LabelTerm))
+            told = _renewed(known, own, term.classes(side, rows))
+        classes.append(told)
+    bias = [
+        _renewed(own, place, 0.0)
+        for own, place in zip(factors.bias, places, strict=True)
+    ]
+    both = (scales[0], scales[1]), (bias[0], bias[1]), (classes[0], classes[1])
+    renewed = ScoreFactors(sides, weighted, *both)
+    if choice.hubs:
+        bare = replace(renewed, bias=(_zeros(sides, 0), _zeros(sides, 1)))
+        for side, own in enumerate(places):
+            new = np.flatnonzero(own < 0)
+            if len(new):
+                bias[side][new] = _hubs(bare, side, choice, new)
+    return renewed
 
 
-def _placed(both: Any, side: int, own: Any) -> Any:
-    """Return two values of which one is another."""
-    return (own, both[1]) if side == 0 else (both[0], own)
+def _on_maps(term: Term, sides: Sides) -> Term:
+    """Return a term that looks up judged items in other maps."""
+    return replace(term, maps=sides.maps) if isinstance(term, PairsTerm) else term
+
+
+def _renewed(own: Array, places: Array, new: Any) -> Array:
+    """Return what is known of items at their places, and what is new at the others."""
+    found = np.empty((len(places), *own.shape[1:]), dtype=own.dtype)
+    found[places >= 0] = own[places[places >= 0]]
+    # A term that was left with too little to fit has no scales.
+    found[places < 0] = 1.0 if new is None else new
+    return found
 
 
 def _scales(terms: Any, sides: Sides, side: int) -> tuple[Array | None, ...]:
@@ -305,14 +346,14 @@ def _zeros(sides: Sides, side: int) -> Array:
 
 
 def _hubs(
-    factors: ScoreFactors, side: int, choice: Choice, some: slice | None = None
+    factors: ScoreFactors, side: int, choice: Choice, some: Array | None = None
 ) -> Array:
     """Return what is taken from the scores of items of one side as targets."""
     sizes = [own.n_items for own in factors.sides.maps]
     rng = np.random.default_rng(SEED)
     chosen = np.sort(rng.permutation(sizes[1 - side])[:N_REFERENCES])
     references = factors.fitted(1 - side, chosen)
-    asked = np.arange(sizes[side])[slice(None) if some is None else some]
+    asked = np.arange(sizes[side]) if some is None else some
     parts = [
         hub_strengths(factors.scores(1 - side, references, asked[own]), sizes[1 - side])
         for own in _tiles(len(asked))
