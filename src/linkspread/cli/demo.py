@@ -36,7 +36,8 @@ N_NEIGHBORS = 30
 # Hidden glyphs that are searched with each other to measure a method.
 N_MEASURED = 2000
 N_RESULTS = 10
-PICTURE_SIZE = 96
+# Sides of the pictures that are compared, and of those that are shown.
+DRAWN_SIZE, PICTURE_SIZE = 20, 96
 DIRECTIONS = {"name to image": ("name", "image"), "image to name": ("image", "name")}
 
 
@@ -58,10 +59,10 @@ def run_demo(
     console = Console()
     with step_bar(n_steps=5) as step:
         step("Drawing glyphs")
-        glyphs = load_glyphs()
+        glyphs = load_glyphs(size=DRAWN_SIZE)
         labeled = choose_labeled(glyphs.labels, labels_per_class, random_state=seed)
         console.print(_introduction(glyphs, labeled))
-        console.print("This takes some fifteen seconds on two idle cores.")
+        console.print("This takes some fifteen seconds, and ten more the first time.")
         model, rows = _compare(glyphs, labeled, step)
         step("Searching")
         searches = _search_both_ways(model, glyphs, labeled, seed)
