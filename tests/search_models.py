@@ -7,9 +7,20 @@ import numpy as np
 import scipy.sparse as sp
 
 import linkspread as ls
+from linkspread.learning import Choice, Setting, fit_factors, read_evidence
 
 PAIR = ("text", "image")
-KINDS = ("shared", "matched", "judged", "labels", "within", "sparse", "given")
+KINDS = ("shared", "matched", "judged", "labels", "within", "sparse", "given", "every")
+# One term of each kind, so that tests need not hope for what a choice takes.
+EVERY = (
+    Setting("prior", weight=1.5),
+    Setting("displacement", "linear + gaussian", 3.0, 2.0),
+    Setting("grid", "linear", 1.0, 0.7),
+    Setting("grid", "graph", 10.0, 0.4),
+    Setting("pairs", ridge=3.0, weight=1.2),
+    Setting("labels", weight=0.8),
+)
+WITHIN = (Setting("prior", weight=0.5), Setting("pairs", ridge=1.0, weight=2.0))
 
 
 def make_pair(n_items=120, noise=0.6):
@@ -70,12 +81,31 @@ def _fitted(kind):
             view: sp.csr_array(np.maximum(X, 0)) for view, X in make_pair().items()
         }
         return search.fit(views, judged_links())
+    if kind == "every":
+        return _of_every_term(search, ids)
     assert kind == "given"
     views = make_strangers()
     search = ls.CrossViewSearch(
         prior=make_pair(), metric={"text": "cosine", "image": "auto"}
     )
     return search.fit(views, ls.Links.from_matched(PAIR, 40))
+
+
+def _of_every_term(search, ids):
+    """Return a search in which every kind of term counts."""
+    _, known = class_views()
+    labels = {view: np.resize(known[view], 120) for view in PAIR}
+    inside = [(f"text{k}", f"text{k + 9}", 1.0 - k % 2 * 2) for k in range(20)]
+    named = [(f"text{i}", f"image{j}", w) for i, j, w in _table(judged_links())]
+    links = ls.Links.from_labels(labels) + ls.Links.from_pairs(named, between=PAIR)
+    links += ls.Links.from_pairs(inside, between=("text", "text"))
+    search.fit(make_pair(), links, ids=ids)
+    for pair, terms in ((PAIR, EVERY), (("text", "text"), WITHIN)):
+        evidence = read_evidence(search.links_, *pair)
+        search.choices_[pair] = choice = Choice(terms, 0.5, 0, {})
+        sides = search._factors[pair].sides
+        search._factors[pair] = fit_factors(sides, evidence, choice)
+    return search
 
 
 def _table(links):

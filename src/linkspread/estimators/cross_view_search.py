@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.estimators.link_choice import check_views_known
+from linkspread.estimators.search_explaining import SearchExplaining
 from linkspread.estimators.search_items import SearchItems
 from linkspread.estimators.search_pairs import (
     Chained,
@@ -54,7 +55,7 @@ METRICS = ("auto", "euclidean", "cosine", "hellinger")
 UNIT = 1e-3
 
 
-class CrossViewSearch(SearchItems, VectorSearch):
+class CrossViewSearch(SearchExplaining, SearchItems, VectorSearch):
     """Search one view from another, starting from what they share.
 
     Every view gets one map, once. Views with the same columns are searched by their

@@ -18,7 +18,7 @@ from linkspread.retrieval.explanation_shares import Parts, make_split
 from linkspread.retrieval.explanation_spread import explain_spread
 from linkspread.validation import check_columns
 
-__all__ = ["Explaining"]
+__all__ = ["Explaining", "read_source", "read_target"]
 
 
 class _Asked(NamedTuple):
@@ -78,10 +78,10 @@ class Explaining:
         if n_links is not None:
             remedy = "None names all."
             n_links = check_count(n_links, name="n_links", remedy=remedy)
-        i = _read_source(source_item, self.items_[source])
+        i = read_source(source_item, self.items_[source])
         if i.position is None:
             i = _Asked(None, check_columns(i.rows, self._columns[source], view=source))
-        j = _read_target(target_item, self.items_[target])
+        j = read_target(target_item, self.items_[target])
         found = np.array([j])
         if i.position is None:
             search_score = self._block_of_new(i.rows, found, source, target)
@@ -114,7 +114,7 @@ def _explain(
     return explain_spread(S_x, Z, S_y, start, j, **settings, within=source == target)
 
 
-def _read_source(item: Any, items: Items) -> _Asked:
+def read_source(item: Any, items: Items) -> _Asked:
     """Return the item that searches, an id or a row of features."""
     try:
         wanted = read_queries(item)
@@ -128,7 +128,7 @@ def _read_source(item: Any, items: Items) -> _Asked:
     return _Asked(int(items.positions(wanted.ids, what="`source_item`")[0]))
 
 
-def _read_target(item: Any, items: Items) -> int:
+def read_target(item: Any, items: Items) -> int:
     """Return the position of the item that was found."""
     if np.ndim(item) or np.asarray(item).dtype.kind not in "iuUSOT":
         raise _not_one("target_item", item)

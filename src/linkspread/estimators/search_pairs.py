@@ -94,7 +94,7 @@ class Direction:
         """Return new items with what the terms need."""
         if self.factors.sides.prior is None:
             return replace(rows, prior=None)
-        if self.factors.sides.maps[0] is self.factors.sides.maps[1]:
+        if self.factors.is_within:
             own = own_prior(self.factors.sides.maps[0], rows)
             return replace(rows, prior=own)
         if rows.prior is None:

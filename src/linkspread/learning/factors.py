@@ -60,6 +60,11 @@ class ScoreFactors:
     classes: tuple[Array | None, Array | None]
 
     @property
+    def is_within(self) -> bool:
+        """Whether both sides are one view."""
+        return self.sides.maps[0] is self.sides.maps[1]
+
+    @property
     def dtype(self) -> Any:
         """Of the scores."""
         return np.dtype(np.float32)

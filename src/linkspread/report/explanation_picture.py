@@ -35,6 +35,8 @@ CLASS_WIDTH = 125
 # Widths of the thinnest and of the thickest line.
 THIN, THICK = 1.2, 13.0
 PANEL_ROW, BAR_WIDTH = 32, 400
+# Parts that are of no judgement.
+UNLINKED = {"prior": "both alike", "hubs": "found by all", "chance": "by chance"}
 PANELS = {
     "source_neighbors": "Through neighbours of the item on the left",
     "target_neighbors": "Through neighbours of the item on the right",
@@ -78,6 +80,7 @@ class _Look:
     def middle(self, part: Contribution, amount: str) -> str:
         """Return what stands in the middle of a line, beside its amount."""
         names = [self.class_name(c) for c in part.classes if c is not None]
+        names += [UNLINKED[part.kind]] if part.kind in UNLINKED else []
         if not names:
             return amount
         return f"{fitted(' '.join(dict.fromkeys(names)), CLASS_WIDTH)} {amount}"
@@ -98,7 +101,8 @@ def explanation_picture(
     """Draw what a score is made of, as SVG.
 
     Links are lines between the two items, through the linked ones, as thick as what
-    they add; blue speaks for the score, orange against it. Below are the neighbours.
+    they add; blue speaks for the score, orange against it. Below are the neighbours,
+    where links were spread over graphs.
 
     Parameters
     ----------
@@ -213,11 +217,13 @@ def _panels(
     """Draw bars for the neighbours of both items, beside each other."""
     shapes, heights = [], []
     for x, name in zip((COLUMNS[0], COLUMNS[2]), PANELS, strict=True):
-        split = explanation.splits[name]
+        split = explanation.splits.get(name)
+        if split is None:
+            continue
         panel, height = _panel(split, PANELS[name], look, n_shown, x, top)
         shapes += panel
         heights.append(height)
-    return shapes, top + max(heights)
+    return shapes, top + max(heights, default=0)
 
 
 def _panel(

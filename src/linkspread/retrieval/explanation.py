@@ -21,7 +21,8 @@ class Contribution:
     kind : str
         "must-link" or "cannot-link" for a judged pair, "label" for a labelled item,
         "class" for two classes, "neighbor", "own" for what the item knows without its
-        neighbours.
+        neighbours; "prior" for what the views share, "hubs" for what is taken from
+        items that everything finds, "chance" for what labels give by chance.
     amount : float
         What it adds to the score.
     weight : float
@@ -69,9 +70,9 @@ class Split:
 class Explanation:
     """Why an item of one view scores as it does with an item of another.
 
-    `links` and both splits by neighbours each add up to the score. `target_labels`
-    and `classes` split the part of the score that labels give a second and a third
-    time; they are None where there is nothing to split.
+    `links` adds up to the score, and so does each split by neighbours where links
+    were spread over graphs. `target_labels` and `classes` split the part of the score
+    that labels give a second and a third time. What there is not is None.
 
     Attributes
     ----------
@@ -86,10 +87,11 @@ class Explanation:
     search_score : float
         The score that `search` and `scores` give, by vectors of limited length.
     links : Split
-        By judged pair, and by labelled item of the source.
-    source_neighbors : Split
+        By judged pair, and by labelled item of the source, or by class and by what
+        the views share.
+    source_neighbors : Split or None, default=None
         By the first step on the graph of the source.
-    target_neighbors : Split
+    target_neighbors : Split or None, default=None
         By the first step on the graph of the target.
     target_labels : Split or None, default=None
         What labels give, by labelled item of the target.
@@ -104,8 +106,8 @@ class Explanation:
     score: float
     search_score: float
     links: Split
-    source_neighbors: Split
-    target_neighbors: Split
+    source_neighbors: Split | None = None
+    target_neighbors: Split | None = None
     target_labels: Split | None = None
     classes: Split | None = None
 

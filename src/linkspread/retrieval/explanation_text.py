@@ -142,9 +142,12 @@ def _neighbor(part: Any, source: str, target: str) -> str:
 
 _PHRASES: dict[str, Callable[[Any, str, str], str]] = {
     "cannot-link": _pair,
+    "chance": lambda part, source, target: "what classes give by chance",
     "class": _class,
+    "hubs": lambda part, source, target: "correction for what everything finds",
     "label": _label,
     "must-link": _pair,
     "neighbor": _neighbor,
     "own": lambda part, source, target: "the item itself",
+    "prior": lambda part, source, target: "how alike both are without judgements",
 }

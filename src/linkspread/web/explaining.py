@@ -21,6 +21,8 @@ HEADINGS = {
 KINDS = {
     "own": "the item itself",
     "neighbor": "neighbour",
+    "prior": "how alike both are",
+    "hubs": "correction for what everything finds",
 }
 
 

@@ -1,0 +1,133 @@
+"""CrossViewSearch explains its scores: parts of pairs, classes and priors add up."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import linkspread as ls
+from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.learning import Choice, Setting, fit_factors, read_evidence
+from linkspread.report import explanation_picture
+from search_models import KINDS, PAIR, make_strangers, model
+
+WAYS = [PAIR, PAIR[::-1], ("text", "text")]
+
+
+def explained(search, source, target, i, j, **options):
+    ids = search.items_[source].ids[i], search.items_[target].ids[j]
+    return search.explain(*ids, source=source, target=target, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_parts_add_up_to_the_score(kind, way):
+    search = model(kind)
+    scores = search.scores(*way)
+    unit = np.abs(scores).max()
+    for i, j in ((0, 0), (3, 70), (80, 80), (44, 5)):
+        why = explained(search, *way, i, j)
+        total = sum(part.amount for part in why.contributions) + why.rest
+        assert total == why.score
+        assert_allclose(why.score, scores[i, j], atol=1e-6 * unit)
+        assert_allclose(why.search_score, scores[i, j], atol=1e-6 * unit)
+        assert why.source_neighbors is why.target_neighbors is None
+        assert str(why)
+        assert explanation_picture(why).startswith("<svg")
+        assert len(why.to_frame()) == len(why.contributions) + 1
+
+
+@pytest.mark.parametrize("way", [PAIR, ("text", "text")])
+def test_what_a_pair_adds_is_a_kernel_times_its_coefficient(way):
+    search = model("every")
+    choice = Choice((Setting("pairs", ridge=3.0, weight=2.0),), 0.0, 0, {})
+    before, evidence = search._factors[way], read_evidence(search.links_, *way)
+    factors = fit_factors(before.sides, evidence, choice)
+    search._factors = {**search._factors, way: factors}
+    (term, weight), maps = factors.terms[0], factors.sides.maps
+    expected = {}
+    for i, j, c in zip(*term.judged, term.coefficients, strict=True):
+        near = 0.0
+        for left, right in term.columns:
+            x = maps[0].values[5, left] @ maps[0].values[i, left]
+            near += x * (maps[1].values[5, right] @ maps[1].values[j, right])
+        # Within a view both orders of a pair are one.
+        key = (i, j) if way == PAIR else tuple(sorted((i, j)))
+        amount = weight * c * float(near) / len(term.columns)
+        expected[key] = expected.get(key, 0.0) + amount
+    why = explained(search, *way, 5, 5)
+    assert len(why.contributions) == len(expected)
+    for part in why.contributions:
+        ends = zip(way, (part.source_item, part.target_item), strict=True)
+        key = tuple(int(search.items_[v].positions([own])[0]) for v, own in ends)
+        assert part.amount == pytest.approx(expected[key], rel=1e-3, abs=1e-6)
+        verdict = search.links_.judged(*way)[key]
+        assert part.kind == ("must-link" if verdict > 0 else "cannot-link")
+
+
+def test_a_prior_without_links_is_the_cosine_less_hubs():
+    search = model("shared")
+    X, Y = search._tables["text"], search._tables["image"]
+    cosine = X[4] @ Y[9] / np.linalg.norm(X[4]) / np.linalg.norm(Y[9])
+    why = explained(search, *PAIR, 4, 9)
+    amounts = {part.kind: part.amount for part in why.contributions}
+    assert set(amounts) == {"prior", "hubs"}
+    assert amounts["prior"] == pytest.approx(cosine, abs=1e-6)
+    assert amounts["hubs"] < 0
+
+
+def test_labels_are_split_by_classes():
+    search = model("every")
+    why = explained(search, *PAIR, 3, 70)
+    classes = [part for part in why.contributions if part.kind == "class"]
+    assert len(classes) == 4
+    assert all(part.classes[0] == part.classes[1] for part in classes)
+    weight = next(t.weight for t in search.choices_[PAIR].terms if t.kind == "labels")
+    p, q = (
+        own[k] for own, k in zip(search._factors[PAIR].classes, (3, 70), strict=True)
+    )
+    for part in classes:
+        c = part.classes[0]
+        assert part.amount == pytest.approx(weight * p[c] * q[c], rel=1e-5)
+    (chance,) = [part for part in why.contributions if part.kind == "chance"]
+    assert chance.amount < 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "given"])
+def test_new_items_are_explained(kind):
+    search = model(kind)
+    row = search._tables["text"][[7]] * 1.1
+    target = search.items_["image"].ids[20]
+    why = search.explain(row, target, source="text", target="image", n_links=2)
+    score = search.scores(*PAIR, rows=row)[0, 20]
+    unit = np.abs(search.scores(*PAIR)).max()
+    assert why.source_item is None
+    assert len(why.contributions) <= 2
+    assert_allclose(why.score, score, atol=1e-6 * unit)
+    assert "the new text item" in str(why)
+
+
+def test_a_changed_search_explains_itself():
+    search = model("judged")
+    search.add_items("text", search._tables["text"][:2] * 1.2, ids=["a", "b"])
+    search.add_links(ls.Links.from_pairs([("a", "image9", 1.0)], between=PAIR))
+    search.remove_items("text", ["text0", "text60"])
+    scores = search.scores(*PAIR)
+    unit = np.abs(scores).max()
+    why = search.explain("a", "image9", source="text", target="image")
+    assert_allclose(why.score, scores[118, 9], atol=1e-6 * unit)
+    names = {(part.source_item, part.target_item) for part in why.contributions}
+    assert ("a", "image9") in names
+    assert not any(source == "text0" for source, _ in names)
+
+
+def test_searches_through_other_views_are_refused():
+    views = make_strangers()
+    third = views["image"][:, :3] @ np.random.default_rng(4).normal(size=(3, 3))
+    links = ls.Links.from_matched(PAIR, 40)
+    links += ls.Links.from_matched(("image", "sound"), 40)
+    search = ls.CrossViewSearch().fit({**views, "sound": third}, links)
+    assert search.scores("text", "sound").shape == (120, 120)
+    with pytest.raises(LinkError, match="Explain each of its steps"):
+        search.explain(0, 0, source="text", target="sound")
+    with pytest.raises(LinkspreadError, match="`source_item` must be the id of one"):
+        search.explain([0, 1], 0, source="text", target="image")
