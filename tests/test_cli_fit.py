@@ -21,7 +21,7 @@ from linkspread.cli.input_links import JudgedTable
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.estimators.plan import plan_fit
 from linkspread.exceptions import MissingDependencyError
-from linkspread.selection import held_out_quality
+from linkspread.selection import held_out_quality, plan_search
 from linkspread.storage import Judgement, LinkStore
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
@@ -106,7 +106,8 @@ def test_parameters_are_those_of_the_library(run, folder):
         ("--output m --metric sound=cosine", "`--metric` must be one value, or a value "
          "for each of the views 'text', 'image', got 'sound'"),
         ("--output m --metric a --metric b", "got 2 values for all"),
-        ("--output m --model spreading --balance fair", "`balance` must be 'auto', 'literal'"),
+        ("--output m --model spreading --balance fair", "`balance` must be 'auto', "
+         "'literal'"),
         ("--output m --links none.csv", "a file of pairs must exist"),
         ("--output m --model cosine", "`--model` must be search or spreading, got"),
         ("--output m --alpha 0.3", "`--alpha` must go with --model spreading, got it"),
@@ -351,7 +352,6 @@ def write_with_more(folder):
 
 
 MORE = "fit --view text=more.csv --view image=image.parquet --links pairs.csv"
-MORE += " --n-neighbors 5"
 
 
 def test_a_fit_says_which_columns_it_uses_and_doubts_some(run, folder, capsys):
@@ -447,3 +447,32 @@ def test_shells_can_complete_the_commands():
     assert done.stdout.split() == ["evaluate"]
     shown = CliRunner().invoke(app, ["--help"]).output
     assert "--install-completion" in shown
+
+
+def test_views_with_one_space_are_fitted_without_a_judgement(run, folder, capsys):
+    assert run(f"fit {VIEWS} --output model") == 0
+    assert "share a space; 0 pairs are known" in capsys.readouterr().out
+    plain = ls.CrossViewSearch().fit(ls.load(folder / "model")._tables)
+    np.testing.assert_allclose(scores(ls.load(folder / "model")), scores(plain))
+    # Once judged, it learns; and without a common space something must be judged.
+    assert run("links add model t7 i3 --must") == 0
+    assert ls.load(folder / "model").links_.judged("text", "image").nnz == 1
+    some = f"fit {VIEWS} --columns text=x0,x1,x2 --output none"
+    assert run(some) == 2
+    assert "links must join two views that share no space" in capsys.readouterr().err
+    assert run(f"{some} --model spreading") == 2
+    assert "there must be something to learn from" in capsys.readouterr().err
+
+
+def test_a_dry_run_says_what_a_search_will_take(run, folder, capsys):
+    for rest, told in ((" --links pairs.csv", "chosen on judgements that are held out"),
+                       ("", "nothing is known, so the cosine counts")):  # fmt: skip
+        assert run(f"fit {VIEWS}{rest} --output model --dry-run") == 0
+        shown = capsys.readouterr().out
+        assert told in shown and "beyond the tables: features of each item" in shown
+    widths = {v: m.values.shape[1] for v, m in library(
+        folder, lambda X, L, ids: ls.CrossViewSearch().fit(X, L, ids=ids)
+    )._maps.items()}  # fmt: skip
+    planned = library(folder, lambda X, L, ids: plan_search(X, L, ids=ids).widths)
+    assert planned == widths
+    assert not (folder / "model").exists()

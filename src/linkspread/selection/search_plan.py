@@ -50,7 +50,9 @@ class SearchPlan:
         )
 
 
-def plan_search(views: Any, links: Links) -> SearchPlan:
+def plan_search(
+    views: Any, links: Links, *, ids: Mapping[str, Any] | None = None
+) -> SearchPlan:
     """Return what a fit would take, without fitting.
 
     Parameters
@@ -58,6 +60,7 @@ def plan_search(views: Any, links: Links) -> SearchPlan:
     views : mapping from str to table of shape (n_items, n_features)
     links : Links
         Perhaps none.
+    ids : mapping from str to array-like of shape (n_items,), default=None
 
     Returns
     -------
@@ -71,7 +74,7 @@ def plan_search(views: Any, links: Links) -> SearchPlan:
     >>> plan_search(data.views(), ls.Links.from_labels(data.labels)).widths["text"]
     212
     """
-    read = check_views(views)
+    read = check_views(views, ids)
     items = {view: Items(own, view=view) for view, own in read.ids.items()}
     resolved = links.resolve(items)
     widths = {view: _width(X, resolved, view) for view, X in read.tables.items()}
