@@ -5,6 +5,7 @@ import json
 import pickle
 from dataclasses import fields
 
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -112,11 +113,20 @@ def test_what_the_graph_says_is_stored_once(tmp_path):
     assert not any(own.shape == graph.shape for own in again)
 
 
-def test_a_search_is_copied_pickled_and_cloned():
-    search = model("labels")
+def test_a_search_is_copied_pickled_and_cloned(tmp_path):
+    search = model("every")
     scores = search.scores(*PAIR)
-    for own in (copy.deepcopy(search), pickle.loads(pickle.dumps(search))):
+    search.embeddings(*PAIR)
+    joblib.dump(search, tmp_path / "model.joblib")
+    for own in (
+        copy.deepcopy(search),
+        pickle.loads(pickle.dumps(search)),
+        joblib.load(tmp_path / "model.joblib"),
+    ):
         assert_array_equal(own.scores(*PAIR), scores)
+        assert_array_equal(own.add_links(some_link(own)).scores(*PAIR),
+                           search.snapshot().add_links(some_link(own)).scores(*PAIR)
+                           )  # fmt: skip
     bare = clone(search)
     assert bare.get_params() == search.get_params()
     assert not hasattr(bare, "items_")

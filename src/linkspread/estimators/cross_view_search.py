@@ -23,6 +23,7 @@ from linkspread.estimators.search_pairs import (
     searched_pairs,
     shortest_chain,
 )
+from linkspread.estimators.search_suggesting import SearchSuggesting
 from linkspread.estimators.search_summary import summarize
 from linkspread.estimators.stored_search import save_search
 from linkspread.estimators.vector_search import VectorSearch
@@ -55,7 +56,7 @@ METRICS = ("auto", "euclidean", "cosine", "hellinger")
 UNIT = 1e-3
 
 
-class CrossViewSearch(SearchExplaining, SearchItems, VectorSearch):
+class CrossViewSearch(SearchExplaining, SearchSuggesting, SearchItems, VectorSearch):
     """Search one view from another, starting from what they share.
 
     Every view gets one map, once. Views with the same columns are searched by their

@@ -92,7 +92,7 @@ class Suggesting:
         check_count(
             random_state, name="random_state", remedy="The default is 0.", at_least=0
         )
-        check_linked(self.links_, self.view_names_, source, target)
+        self._check_suggested(source, target)
         i, j = suggest(
             self._open_pairs(source, target, queries, exclude),
             n,
@@ -133,7 +133,7 @@ class Suggesting:
             What was judged before is counted as known, labels are not.
         """
         check_is_fitted(self)
-        check_linked(self.links_, self.view_names_, source, target)
+        self._check_suggested(source, target)
         positions = (
             self.items_[source].positions(source_ids, what="`source_ids`"),
             self.items_[target].positions(target_ids, what="`target_ids`"),
@@ -173,12 +173,19 @@ class Suggesting:
         self, source: str, target: str, seed: int
     ) -> tuple[Array, Array]:
         """Return the diffusion features of two views, made once for one view."""
-        first = diffusion_features(self.graphs_[source].affinity_, seed=2 * seed)
+        first = self._diffused(source, 2 * seed)
         if source == target:
             return first, first
         # Seeds differ, as what is random must not be alike in both views.
-        second = diffusion_features(self.graphs_[target].affinity_, seed=2 * seed + 1)
-        return first, second
+        return first, self._diffused(target, 2 * seed + 1)
+
+    def _diffused(self, view: str, seed: int) -> Array:
+        """Return features whose inner products are a diffusion over a view."""
+        return diffusion_features(self.graphs_[view].affinity_, seed=seed)
+
+    def _check_suggested(self, source: str, target: str) -> None:
+        """Refuse views whose pairs cannot be told from each other."""
+        check_linked(self.links_, self.view_names_, source, target)
 
 
 def _judged_positions(links: Links, source: str, target: str) -> tuple[Array, Array]:
