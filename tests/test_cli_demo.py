@@ -32,7 +32,7 @@ def small_demo(monkeypatch, few_glyphs):
         rows.extend(given)
         return comparison_table(given, directions)
 
-    monkeypatch.setattr("linkspread.cli.demo.load_glyphs", lambda: few_glyphs)
+    monkeypatch.setattr("linkspread.cli.demo.load_glyphs", lambda size: few_glyphs)
     monkeypatch.setattr("linkspread.cli.demo.comparison_table", table)
     return rows
 

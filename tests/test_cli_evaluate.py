@@ -15,7 +15,7 @@ from linkspread.metrics import mean_average_precision, ndcg, precision_at_k
 from linkspread.selection import tune
 
 FIT = "fit --view text=text.parquet --view image=image.parquet --quiet"
-SPREAD = "--n-neighbors 5"
+SPREAD = "--model spreading --n-neighbors 5"
 LABELS = "--labels text=text-labels.csv --labels image=image-labels.csv"
 
 
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
         table.to_csv(folder / f"{view}-some.csv", index=False)
     some = "--labels text=text-some.csv --labels image=image-some.csv"
     with pytest.MonkeyPatch.context() as monkeypatch:
-        for rest in (f"--links pairs.csv {SPREAD} --output model",
+        for rest in ("--links pairs.csv --output model",
                      f"{some} {SPREAD} --output labelled"):  # fmt: skip
             assert command(monkeypatch, folder, f"{FIT} {rest}") == 0
     return folder
@@ -172,8 +172,8 @@ def test_below_a_threshold_the_status_is_1(run, capsys, given, threshold, status
         ("evaluate model", "must have --labels of two views or --links, got neither"),
         (f"evaluate model {LABELS} --links pairs.csv", "got both"),
         ("evaluate nowhere --links pairs.csv", "must be the folder of a model"),
-        ("evaluate model --labels text=text-labels.csv", "two views that links "
-         "connect"),
+        ("evaluate model --labels text=text-labels.csv", "two views that the "
+         "model joins"),
         (f"evaluate labelled {LABELS.replace('-labels.', '-some.')}", "must have items "
          "with a label that the model was not told, got none of 20"),
         ("info nowhere", "there is none at 'nowhere'"),
@@ -228,7 +228,9 @@ def test_a_tuning_ends_with_what_to_type(run, folder, capsys):
     expected = library_tuning(folder, grid, n_neighbors=30)
     assert f"{str(expected).capitalize()}." in lines
     assert not expected.keeps_default
-    assert lines[-1] == "Add to `linkspread fit`: --alpha 0.9 --n-neighbors 5"
+    assert lines[-1] == (
+        "Add to `linkspread fit`: --model spreading --alpha 0.9 --n-neighbors 5"
+    )
     found = pandas.read_parquet(folder / "t" / "s.parquet")["alpha"].tolist()
     assert sorted(found) == [0.0, 0.9]
     # The file of a fit says what to tune on, too.
@@ -243,7 +245,7 @@ def test_a_tuning_advises_nothing_worse_than_the_default(run, capsys):
     tried = "--alpha 0.0 --n-splits 2"
     assert run(f"tune --config grid.toml {tried}") == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "Add to `linkspread fit`: nothing, the default is best."
+        "Add to `linkspread fit`: --model spreading alone, its default is best."
     )
 
 
@@ -264,7 +266,8 @@ def test_info_counts_what_is_in_a_model(run, folder, capsys):
     ]
     for view, own in document["views"].items():
         assert own["items"] == model.items_[view].n_items
-        assert own["isolated"] == model.report_.graphs[view].n_isolated
+    assert document["estimator"] == "CrossViewSearch"
+    assert document["summary"] == model.summary_
     assert document["judgements"] == {"stored": 40, "pending": 0}
     assert document["versions"]["linkspread"] == ls.__version__
     files = [path for path in (folder / "model").rglob("*") if path.is_file()]
@@ -306,8 +309,10 @@ def test_features_are_fitted_and_told(run, folder, capsys):
     assert "8 ids are in all views" in capsys.readouterr().out
 
 
-def test_info_counts_labels(run, capsys):
+def test_info_counts_labels(run, folder, capsys):
     assert run("info labelled") == 0
     told = capsys.readouterr().out
+    n_isolated = ls.load(folder / "labelled").report_.graphs["text"].n_isolated
+    assert f"{n_isolated} isolated" in told and told.startswith("LinkSpreading ")
     assert "labels of text: 20 of 3 classes" in told
     assert "judgements: no store" in told

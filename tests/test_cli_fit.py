@@ -21,12 +21,12 @@ from linkspread.cli.input_links import JudgedTable
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.estimators.plan import plan_fit
 from linkspread.exceptions import MissingDependencyError
-from linkspread.selection import held_out_quality
+from linkspread.selection import held_out_quality, plan_search
 from linkspread.storage import Judgement, LinkStore
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
 FIT = f"fit {VIEWS} --links pairs.csv"
-QUICK = f"{FIT} --n-neighbors 5"
+QUICK = f"{FIT} --model spreading --n-neighbors 5"
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def test_a_bare_fit_is_the_default_one_and_runs_again(run, folder, capsys):
     assert run(f"{FIT} --output model") == 0
     out = capsys.readouterr().out
     model = ls.load(folder / "model")
-    plain = library(folder, lambda X, L, ids: ls.LinkSpreading().fit(X, L, ids=ids))
+    plain = library(folder, lambda X, L, ids: ls.CrossViewSearch().fit(X, L, ids=ids))
     # Sums of several threads differ in their last digits.
-    np.testing.assert_allclose(scores(model), scores(plain), atol=1e-8)
-    assert "text and image: 14 must, 26 cannot" in out
+    np.testing.assert_allclose(scores(model), scores(plain), atol=1e-5)
+    assert model.summary_ in out
     next_line = out.splitlines()[-1]
     assert next_line == (
         "Next: linkspread search model --source text --target image --id t0"
@@ -78,7 +78,7 @@ def test_a_bare_fit_is_the_default_one_and_runs_again(run, folder, capsys):
 
 
 def test_parameters_are_those_of_the_library(run, folder):
-    typed = "--n-neighbors text=7 --n-neighbors 5 --alpha 0.3"
+    typed = "--model spreading --n-neighbors text=7 --n-neighbors 5 --alpha 0.3"
     typed += " --beta 0.6 --metric image=cosine --rank 20"
     assert run(f"{FIT} {typed} --output model") == 0
     expected = library(
@@ -106,8 +106,14 @@ def test_parameters_are_those_of_the_library(run, folder):
         ("--output m --metric sound=cosine", "`--metric` must be one value, or a value "
          "for each of the views 'text', 'image', got 'sound'"),
         ("--output m --metric a --metric b", "got 2 values for all"),
-        ("--output m --balance fair", "`balance` must be 'auto', 'literal'"),
+        ("--output m --model spreading --balance fair", "`balance` must be 'auto', "
+         "'literal'"),
         ("--output m --links none.csv", "a file of pairs must exist"),
+        ("--output m --model cosine", "`--model` must be search or spreading, got"),
+        ("--output m --alpha 0.3", "`--alpha` must go with --model spreading, got it"),
+        ("--output m --shards", "Leave --shards out, or add --model spreading."),
+        ("--output m --no-quality", "`--no-quality` must go with --model spreading"),
+        ("--output m --metric chi2", "`metric` must be"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_and_write_nothing(run, folder, capsys, typed, message):
@@ -346,7 +352,6 @@ def write_with_more(folder):
 
 
 MORE = "fit --view text=more.csv --view image=image.parquet --links pairs.csv"
-MORE += " --n-neighbors 5"
 
 
 def test_a_fit_says_which_columns_it_uses_and_doubts_some(run, folder, capsys):
@@ -442,3 +447,32 @@ def test_shells_can_complete_the_commands():
     assert done.stdout.split() == ["evaluate"]
     shown = CliRunner().invoke(app, ["--help"]).output
     assert "--install-completion" in shown
+
+
+def test_views_with_one_space_are_fitted_without_a_judgement(run, folder, capsys):
+    assert run(f"fit {VIEWS} --output model") == 0
+    assert "share a space; 0 pairs are known" in capsys.readouterr().out
+    plain = ls.CrossViewSearch().fit(ls.load(folder / "model")._tables)
+    np.testing.assert_allclose(scores(ls.load(folder / "model")), scores(plain))
+    # Once judged, it learns; and without a common space something must be judged.
+    assert run("links add model t7 i3 --must") == 0
+    assert ls.load(folder / "model").links_.judged("text", "image").nnz == 1
+    some = f"fit {VIEWS} --columns text=x0,x1,x2 --output none"
+    assert run(some) == 2
+    assert "links must join two views that share no space" in capsys.readouterr().err
+    assert run(f"{some} --model spreading") == 2
+    assert "there must be something to learn from" in capsys.readouterr().err
+
+
+def test_a_dry_run_says_what_a_search_will_take(run, folder, capsys):
+    for rest, told in ((" --links pairs.csv", "chosen on judgements that are held out"),
+                       ("", "nothing is known, so the cosine counts")):  # fmt: skip
+        assert run(f"fit {VIEWS}{rest} --output model --dry-run") == 0
+        shown = capsys.readouterr().out
+        assert told in shown and "beyond the tables: features of each item" in shown
+    widths = {v: m.values.shape[1] for v, m in library(
+        folder, lambda X, L, ids: ls.CrossViewSearch().fit(X, L, ids=ids)
+    )._maps.items()}  # fmt: skip
+    planned = library(folder, lambda X, L, ids: plan_search(X, L, ids=ids).widths)
+    assert planned == widths
+    assert not (folder / "model").exists()

@@ -411,4 +411,5 @@ def test_what_cannot_be_matched(folder, views, message):
 
 def test_something_must_be_known(folder):
     with pytest.raises(LinkspreadError, match="there must be something to learn from"):
-        _ = read(links=[]).links
+        _ = read(links=[]).some_links
+    assert read(links=[]).links.views == ()

@@ -14,7 +14,7 @@ from linkspread.cli.outputs import check_writable
 from linkspread.exceptions import LinkspreadError
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
-FIT = f"fit {VIEWS} --links pairs.csv --n-neighbors 5 --quiet"
+FIT = f"fit {VIEWS} --links pairs.csv --model spreading --n-neighbors 5 --quiet"
 TUNE = "tune --config grid.toml --quiet"
 
 

@@ -251,7 +251,7 @@ def test_the_command_fits_by_the_workers_of_a_scheduler(client, tmp_path, monkey
     write_pairs(tmp_path, data)
     line = (
         "fit --view text=text.parquet --view image=image.parquet --links pairs.csv "
-        "--n-neighbors 5 --output "
+        "--model spreading --n-neighbors 5 --output "
     )
     address = client.scheduler.address
     for rest in ("plain", f"made --scheduler {address}"):

@@ -268,7 +268,7 @@ def test_the_command_writes_shards_and_searches_in_them(
     write_pairs(tmp_path, data)
     line = (
         "fit --view text=text.parquet --view image=image.parquet --links pairs.csv "
-        "--n-neighbors 5 --output "
+        "--model spreading --n-neighbors 5 --output "
     )
     made = f"{line}made --shards --scheduler {client.scheduler.address}"
     assert command(monkeypatch, tmp_path, line + "plain") == 0

@@ -43,10 +43,13 @@ from linkspread.cli.parameters import (
     Graph,
     Jobs,
     Metric,
+    ModelName,
     Neighbors,
     Rank,
     Tol,
+    check_options,
     choose_model,
+    is_spreading,
 )
 from linkspread.cli.rendering import step_bar
 from linkspread.cli.sharded import (
@@ -55,11 +58,17 @@ from linkspread.cli.sharded import (
     shared_folder,
 )
 from linkspread.estimators import LinkSpreading
-from linkspread.estimators.plan import FitPlan, plan_fit
+from linkspread.estimators.plan import plan_fit
 from linkspread.exceptions import ColumnWarning, FewLinksError, LinkspreadError
+from linkspread.links import Links
 from linkspread.links.counts import count_links
 from linkspread.progress import format_seconds
-from linkspread.selection import Quality, held_out_quality, plan_held_out
+from linkspread.selection import (
+    Quality,
+    held_out_quality,
+    plan_held_out,
+    plan_search,
+)
 
 __all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit", "tell_columns"]
 
@@ -96,9 +105,10 @@ def run_fit(
     output: Annotated[
         Path | None, typer.Option(help="Folder for the model.", show_default=False)
     ] = None,
+    model: ModelName = None,
+    metric: Metric = None,
     graph: Graph = None,
     n_neighbors: Neighbors = None,
-    metric: Metric = None,
     alpha: Alpha = None,
     beta: Beta = None,
     balance: Balance = None,
@@ -124,36 +134,43 @@ def run_fit(
         bool, typer.Option("--dry-run", help="Say what would happen, and stop.")
     ] = False,
     quality: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--quality/--no-quality", help="Measure the fit by items held out of it."
+            "--quality/--no-quality",
+            help="Measure the fit of spreading by items held out of it.",
         ),
-    ] = True,
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Fit a model to tables and to judged pairs, labels or matched items.
+    """Fit a model to tables, and to judged pairs, labels or matched items.
 
     The folder gets the model, run.toml to run it again, and a store with the pairs.
-    With ten judgements or more a sentence says how well items are found that were held
-    out.
+    At the end it says what was known, what counted, and how well held-out items are
+    found.
     """
     typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
     options = gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
+    measured = "no_quality" if quality is False else "quality"
+    of_spreading = {
+        "scheduler": scheduler,
+        "shards": shards or None,
+        measured: quality,
+    }
+    check_options(options | {k: v for k, v in of_spreading.items() if v is not None})
     check = check_shards_output if shards else check_output
     folder = check(options.get("output"), overwrite=overwrite or dry_run)
-    n_steps = 4 if quality and not shards else 3
-    with quiet_steps(n_steps, quiet=quiet or dry_run) as step:
+    measures = is_spreading(options) and not shards and quality is not False
+    with quiet_steps(4 if measures else 3, quiet=quiet or dry_run) as step:
         step("Reading")
         inputs = read_inputs(options)
+        chosen = choose_model(options, inputs)
         if dry_run:
-            _tell_plan(options, inputs, folder, quality=quality and not shards)
+            _tell_plan(options, chosen, inputs, folder, quality=measures)
             return
         if shards:
             step("Fitting and saving")
-            told = fit_in_shards(
-                choose_model(options, inputs), inputs, scheduler, folder
-            )
+            told = fit_in_shards(chosen, inputs, scheduler, folder)
             if not quiet:
                 _tell_notes([*inputs.notes, told])
                 tell_columns(inputs)
@@ -161,22 +178,22 @@ def run_fit(
         inputs, pairs = _take_up(folder, store, inputs)
         step("Fitting")
         start = time.perf_counter()
-        model = _fit(options, inputs, scheduler, folder)
+        fitted = _fit(chosen, inputs, scheduler, folder)
         seconds = time.perf_counter() - start
         step("Saving")
         run = run_file("fit", options, folder)
-        notes = write_model(model, folder, run=run, pairs=pairs)
+        notes = write_model(fitted, folder, run=run, pairs=pairs)
         found = None
-        if quality:
+        if measures:
             step("Measuring")
-            found = _measure(model, inputs, notes)
+            found = _measure(fitted, inputs, notes)
         if found is not None:
             told = run_file("fit", options, folder, quality=_document(found))
             write_run(folder, told)
     if not quiet:
-        _tell_notes([*inputs.notes, *notes, *model.report_.inexact(model.tol)])
+        _tell_notes([*inputs.notes, *notes, *fitted.notes_])
         tell_columns(inputs)
-        _tell_fit(model, folder, seconds, found)
+        _tell_fit(fitted, folder, seconds, found)
 
 
 @contextmanager
@@ -211,19 +228,16 @@ def _take_up(
     return replace(inputs, judged=judged), FittedPairs(judged, store, number)
 
 
-def _fit(
-    options: Mapping[str, Any], inputs: Inputs, scheduler: str | None, folder: Path
-) -> LinkSpreading:
+def _fit(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> Any:
     """Fit the model; what it warns of becomes a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         # The notes have these already, with the option to type.
         warnings.simplefilter("ignore", ColumnWarning)
-        model = choose_model(options, inputs)
         if scheduler is None:
-            model.fit(inputs.tables, inputs.links)
+            model.fit(inputs.tables, _links_for(model, inputs))
         else:
-            given = model, inputs.tables, inputs.links
+            given = model, inputs.tables, inputs.some_links
             with cluster.connect(scheduler) as client:
                 shared = shared_folder(folder)
                 cluster.fit(*given, client=client, folder=shared)
@@ -231,7 +245,12 @@ def _fit(
     return model
 
 
-def _measure(model: LinkSpreading, inputs: Inputs, notes: list[str]) -> Quality | None:
+def _links_for(model: Any, inputs: Inputs) -> Links:
+    """Return the links, of which spreading must have some."""
+    return inputs.some_links if isinstance(model, LinkSpreading) else inputs.links
+
+
+def _measure(model: Any, inputs: Inputs, notes: list[str]) -> Quality | None:
     """Return the quality on held-out items, or note why there is none."""
     try:
         return held_out_quality(model, inputs.views, max_seconds=MAX_SECONDS)
@@ -246,11 +265,19 @@ def _document(quality: Quality) -> dict[str, Any]:
 
 
 def _tell_plan(
-    options: Mapping[str, Any], inputs: Inputs, folder: Path, *, quality: bool
+    options: Mapping[str, Any],
+    model: Any,
+    inputs: Inputs,
+    folder: Path,
+    *,
+    quality: bool,
 ) -> None:
     """Print what a fit would do, and what it would take."""
-    model = choose_model(options, inputs)
-    plan = plan_fit(model, inputs.tables, inputs.links)
+    plan: Any
+    if isinstance(model, LinkSpreading):
+        plan = plan_fit(model, inputs.tables, inputs.some_links)
+    else:
+        plan = plan_search(inputs.tables, inputs.links)
     _tell_notes(inputs.notes)
     out = console()
     out.print("Nothing is written. The fit would have:")
@@ -262,16 +289,16 @@ def _tell_plan(
     chosen = {n: v for n, v in options.items() if n in model.get_params(deep=False)}
     told = ", ".join(f"{name} {value}" for name, value in chosen.items())
     out.print(plain(f"  {told or 'all parameters as by default'}"))
-    out.print(f"  {plan.cost}")
+    out.print(plain(f"  {plan.cost}"), soft_wrap=True)
     if quality:
-        out.print(plain(f"  {_expected_quality(plan)}"), soft_wrap=True)
+        out.print(plain(f"  {_expected_quality(plan.links)}"), soft_wrap=True)
     out.print(plain(f"  model folder: {_shown(folder)}"), soft_wrap=True)
 
 
-def _expected_quality(plan: FitPlan) -> str:
+def _expected_quality(links: Links) -> str:
     """Say what will be held out to measure the fit, which takes time of its own."""
     try:
-        held_out = plan_held_out(plan.links)
+        held_out = plan_held_out(links)
     except FewLinksError as error:
         return f"no held-out figure of quality: {error}"
     return f"then its quality by {held_out}, held out (--no-quality skips it)"
@@ -284,24 +311,28 @@ def _tell_notes(notes: list[str]) -> None:
 
 
 def _tell_fit(
-    model: LinkSpreading, folder: Path, seconds: float, quality: Quality | None
+    model: Any, folder: Path, seconds: float, quality: Quality | None
 ) -> None:
     """Print what was fitted, and what to type next."""
     out = console()
-    for view, report in model.report_.graphs.items():
-        told = f"{report.n_items:,} items, {report.mean_degree:.1f} neighbours each"
-        out.print(plain(f"{view}: {told}, {report.n_isolated:,} isolated"))
-    for count in count_links(model.links_):
-        out.print(plain(count))
+    if isinstance(model, LinkSpreading):
+        for view, report in model.report_.graphs.items():
+            told = f"{report.n_items:,} items, {report.mean_degree:.1f} neighbours each"
+            out.print(plain(f"{view}: {told}, {report.n_isolated:,} isolated"))
+        for count in count_links(model.links_):
+            out.print(plain(count))
+    else:
+        out.print(plain(model.summary_), soft_wrap=True)
     if quality is not None:
         out.print(plain(str(quality)), soft_wrap=True)
     out.print(plain(f"Fitted in {format_seconds(seconds)}."))
     out.print(plain(f"Next: {_next_command(model, folder)}"), soft_wrap=True)
 
 
-def _next_command(model: LinkSpreading, folder: Path) -> str:
+def _next_command(model: Any, folder: Path) -> str:
     """Return a search that can be typed as it is."""
-    source, target = next(iter(model.spreads_))
+    # Two views where there are two, and else one that is searched from itself.
+    source, target = min(model.pairs_, key=lambda pair: pair[0] == pair[1])
     item = str(model.items_[source].ids[0])
     words = ["linkspread", "search", _shown(folder), "--source", source]
     return shlex.join([*words, "--target", target, "--id", item])

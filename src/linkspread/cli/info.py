@@ -33,8 +33,8 @@ def run_info(
 ) -> None:
     """Tell what a model, shards or a features folder hold.
 
-    Of a model: views, links by kind, conflicts, isolated items, the choice made, the
-    quality on held-out items, versions, size, and judgements that are not in it yet.
+    Of a model: views, links by kind, conflicts, what counted in the fit, the quality
+    on held-out items, versions, size, and judgements that are not in it yet.
     """
     if not folder.is_dir():
         raise LinkspreadError(
@@ -68,6 +68,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
     return {
         "kind": "model",
         "folder": str(folder),
+        "estimator": type(model).__name__,
         "views": views,
         "links": _links(model.links_),
         "conflicts": len(model.links_.conflicts()),
@@ -186,7 +187,8 @@ def _size(folder: Path) -> int:
 def _lines(document: dict[str, Any]) -> list[str]:
     """Return a document as lines for people."""
     size = format_bytes(document["bytes"])
-    lines = [f"{document['kind']} {document['folder']}, {size} on disk"]
+    kind = document.get("estimator", document["kind"])
+    lines = [f"{kind} {document['folder']}, {size} on disk"]
     for view, own in document["views"].items():
         lines.append(f"  {view}: {', '.join(_view_words(own))}")
     if document["kind"] == "features":

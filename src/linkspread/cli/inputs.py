@@ -151,16 +151,21 @@ class Inputs:
 
     @property
     def links(self) -> Links:
-        """All links together, of which there must be some."""
+        """All links together, perhaps none."""
         parts = [join_judged(self.judged)] if self.judged else []
         parts += self.known
-        if not parts:
+        return sum(parts[1:], start=parts[0]) if parts else Links()
+
+    @property
+    def some_links(self) -> Links:
+        """All links together, of which there must be some."""
+        if not self.judged and not self.known:
             raise LinkError(
                 "there must be something to learn from, got no links, no labels and no "
                 "matched items. Add --links pairs.csv, --labels text=labels.csv or "
                 "--matched."
             )
-        return sum(parts[1:], start=parts[0])
+        return self.links
 
 
 def read_inputs(options: Mapping[str, Any]) -> Inputs:

@@ -156,7 +156,7 @@ class ModelFolder:
 
         Parameters
         ----------
-        model : LinkSpreading
+        model : CrossViewSearch or LinkSpreading
             As it is saved in the folder; it is changed in place.
 
         Returns

@@ -110,7 +110,7 @@ def write_model(model: Any, output: Path, *, run: str, pairs: FittedPairs) -> li
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         Fitted.
     output : Path
         As `check_output` returned it.

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from linkspread.cli.inputs import Inputs
-from linkspread.estimators import LinkSpreading
+from linkspread.estimators import CrossViewSearch, LinkSpreading
 from linkspread.estimators.graph_choice import fitting_neighbors
 from linkspread.exceptions import LinkspreadError
 
@@ -17,18 +17,26 @@ __all__ = [
     "Graph",
     "Jobs",
     "Metric",
+    "ModelName",
     "Neighbors",
     "PARAMETERS",
     "Rank",
     "Tol",
+    "check_options",
     "choose_model",
+    "is_spreading",
     "read_value",
 ]
 
 BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
 ONE = ("beta", "balance", "rank", "tol", "n_jobs")
 PARAMETERS = (*BY_VIEW, *ONE)
-DEFAULTS = LinkSpreading().get_params(deep=False)
+SEARCH, SPREADING = MODELS = ("search", "spreading")
+# What only LinkSpreading has, and what only it is fitted or measured by.
+OF_SPREADING = (
+    *("graph", "n_neighbors", "alpha", "beta", "balance", "rank", "tol"),
+    *("scheduler", "shards", "quality", "no_quality"),
+)
 
 
 def _option(help: str, name: str | None = None) -> Any:
@@ -37,9 +45,20 @@ def _option(help: str, name: str | None = None) -> Any:
     return typer.Option(*names, metavar="[VIEW=]VALUE", help=help)
 
 
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="search, or spreading: the graph propagation of a paper, which the "
+        "options of graphs and links belong to.",
+    ),
+]
 Graph = Annotated[list[str] | None, _option("knn, sr, cwa or csr.")]
 Neighbors = Annotated[list[str] | None, _option("Neighbours.", "--n-neighbors")]
-Metric = Annotated[list[str] | None, _option("euclidean, cosine, hellinger or chi2.")]
+Metric = Annotated[
+    list[str] | None, _option("auto, euclidean, cosine, hellinger or chi2.")
+]
 Alpha = Annotated[list[str] | None, _option("How far links spread within a view.")]
 Beta = Annotated[
     float | None, typer.Option(help="How much the views' answers must agree.")
@@ -54,31 +73,66 @@ Jobs = Annotated[
 ]
 
 
-def choose_model(options: Mapping[str, Any], inputs: Inputs) -> LinkSpreading:
+def is_spreading(options: Mapping[str, Any]) -> bool:
+    """Tell whether the options ask for `LinkSpreading`."""
+    return options.get("model", SEARCH) == SPREADING
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse a model that there is not, and options that are none of it.
+
+    Parameters
+    ----------
+    options : mapping from str to object
+        Those that were given.
+    """
+    model = options.get("model", SEARCH)
+    if model not in MODELS:
+        raise LinkspreadError(
+            f"`--model` must be {' or '.join(MODELS)}, got {model!r}. Leave it out for "
+            "search."
+        )
+    for name in OF_SPREADING if model == SEARCH else ():
+        if name in options:
+            option = f"--{name.replace('_', '-')}"
+            raise LinkspreadError(
+                f"`{option}` must go with --model spreading, got it for the model "
+                f"search. Leave {option} out, or add --model spreading."
+            )
+
+
+def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
     """Return the model of these options, not fitted.
 
     Parameters
     ----------
     options : mapping from str to object
-        Parameters of `LinkSpreading` that were typed.
+        The model and its parameters that were typed.
     inputs : Inputs
         Its views, and the distances that suit them.
 
     Returns
     -------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
     """
+    check_options(options)
     given = {name: options[name] for name in ONE if name in options}
     if "balance" in given:
         given["balance"] = read_value(given["balance"])
-    # A view may have fewer items than a graph has neighbours by default.
-    usual: dict[str, Any] = {"n_neighbors": fitting_neighbors(inputs.views)}
+    make = LinkSpreading if is_spreading(options) else CrossViewSearch
+    usual: dict[str, Any] = {}
+    if make is LinkSpreading:
+        # A view may have fewer items than a graph has neighbours by default.
+        usual["n_neighbors"] = fitting_neighbors(inputs.views)
+    defaults = make().get_params(deep=False)
     if inputs.metrics:
-        usual["metric"] = dict.fromkeys(inputs.views, "euclidean") | inputs.metrics
+        usual["metric"] = (
+            dict.fromkeys(inputs.views, defaults["metric"]) | inputs.metrics
+        )
     for name in set(BY_VIEW) & options.keys():
-        default = usual.get(name, DEFAULTS[name])
+        default = usual.get(name, defaults[name])
         given[name] = _by_view(options[name], list(inputs.views), name, default)
-    return LinkSpreading(**usual | given)
+    return make(**usual | given)
 
 
 def read_value(text: Any) -> Any:

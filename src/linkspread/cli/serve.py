@@ -11,7 +11,7 @@ from rich.console import Console
 
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.datasets import load_glyphs
-from linkspread.estimators import LinkSpreading
+from linkspread.estimators import CrossViewSearch
 from linkspread.exceptions import LinkspreadError, require
 from linkspread.links import Links
 from linkspread.report import choose_labeled
@@ -107,9 +107,7 @@ def _fit_glyphs(folder: Path) -> None:
     glyphs = load_glyphs()
     known = choose_labeled(glyphs.labels, LABELS_PER_FAMILY, random_state=0)
     labels = np.where(known, glyphs.labels, -1)
-    # Far-reaching links, so that one judgement moves a list that people look at.
-    model = LinkSpreading(alpha=0.9, metric={"name": "cosine", "image": "euclidean"})
-    model.fit(
+    model = CrossViewSearch().fit(
         glyphs.views,
         Links.from_labels(dict.fromkeys(glyphs.views, labels)),
         ids=dict.fromkeys(glyphs.views, glyphs.ids),

@@ -70,7 +70,7 @@ def fit_in_shards(
         sharded = cluster.fit_shards(
             model,
             inputs.tables,
-            inputs.links,
+            inputs.some_links,
             client=client,
             output=folder,
             folder=shared_folder(folder),

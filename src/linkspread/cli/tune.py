@@ -95,14 +95,19 @@ def run_tune(
     as_json: AsJson = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Try settings on folds of the links, and say whether one beats the default.
+    """Try settings of spreading on folds of the links, beside its default.
 
     Values stand in the options or in the table grid of the --config file; without any
-    a small grid of n_neighbors, alpha and beta is tried. The default is what `fit`
-    takes without these options.
+    a small grid of n_neighbors, alpha and beta is tried. The default is what `fit
+    --model spreading` takes without these options. The model search chooses by itself.
     """
     typed = {k: v for k, v in locals().items() if k not in ("as_json", "quiet")}
-    options = gather_options(typed, also=["grid", *PARAMETERS])
+    options = gather_options(typed, also=["grid", "model", *PARAMETERS])
+    if options.get("model", "spreading") != "spreading":
+        raise LinkspreadError(
+            f"`model` must be spreading to be tuned, got {options['model']!r}. The "
+            "model search chooses by itself: use `linkspread fit`."
+        )
     # The output of a file is the model of `fit`, which may share it.
     frame = _check_frame(output)
     with quiet_steps(2, quiet=quiet) as step:
@@ -130,9 +135,9 @@ def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
         warnings.simplefilter("ignore", ColumnWarning)
         return tune(
             inputs.tables,
-            inputs.links,
+            inputs.some_links,
             _grid(options),
-            model=choose_model(fixed, inputs),
+            model=choose_model(fixed | {"model": "spreading"}, inputs),
             **{name: options[name] for name in names if name in options},
             **seed,
         )
@@ -236,8 +241,10 @@ def _print(tuning: Tuning) -> None:
 def _advice(tuning: Tuning) -> str:
     """Return what to add to a fit."""
     if tuning.keeps_default:
-        return "nothing, the default is best."
-    return " ".join(_typed(n, v) for n, v in tuning.best_parameters.items())
+        return "--model spreading alone, its default is best."
+    return "--model spreading " + " ".join(
+        _typed(n, v) for n, v in tuning.best_parameters.items()
+    )
 
 
 def _number(value: float) -> float | None:

@@ -9,6 +9,7 @@ from linkspread.selection.evaluation import (
 from linkspread.selection.folds import LabelFolds
 from linkspread.selection.held_out import HeldOutPlan, held_out_quality, plan_held_out
 from linkspread.selection.quality import Baseline, Quality
+from linkspread.selection.search_plan import SearchPlan, plan_search
 from linkspread.selection.tune import DEFAULT_GRID, tune
 from linkspread.selection.tuning import Tuning
 
@@ -19,6 +20,7 @@ __all__ = [
     "LabelFolds",
     "Quality",
     "ScoreCalibration",
+    "SearchPlan",
     "SearchQuality",
     "Tuning",
     "calibrate",
@@ -26,5 +28,6 @@ __all__ = [
     "evaluate_search",
     "held_out_quality",
     "plan_held_out",
+    "plan_search",
     "tune",
 ]

@@ -55,7 +55,7 @@ def evaluate_search(
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         Fitted.
     labels : mapping from str to array-like of shape (n_items,)
         Classes of the fitted items, as for `Links.from_labels`; those unknown are
@@ -66,7 +66,7 @@ def evaluate_search(
     Returns
     -------
     qualities : list of SearchQuality
-        Both directions between each two views that links connect.
+        Both directions between each two views that links or a common space join.
 
     Examples
     --------
@@ -81,15 +81,16 @@ def evaluate_search(
     """
     classes = number_classes(labels)
     asked = {v: _asked(model, v, own, include_known) for v, own in classes.items()}
+    joined = {frozenset(pair) for pair in model.pairs_}
     found = [
         _measure(model, classes, asked, *direction)
         for a, b in combinations(classes, 2)
-        if model.links_.connects(a, b)
+        if {a, b} in joined
         for direction in ((a, b), (b, a))
     ]
     if not found:
         raise LinkspreadError(
-            "there must be labels of two views that links connect, got labels of "
+            "there must be labels of two views that the model joins, got labels of "
             f"{', '.join(map(repr, classes)) or 'none'}. Give those of another view."
         )
     return found
@@ -104,7 +105,7 @@ def evaluate_pairs(
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         Fitted.
     links : Links
         Pairs with their verdicts, of items of the model.

@@ -44,7 +44,7 @@ def create_app(
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         Fitted or loaded; it changes with the judgements.
     store : LinkStore
         Where judgements are kept, opened by this process; closed with the application.

@@ -36,7 +36,7 @@ class Shown:
     ----------
     number : int
         Number of the last row of the store that the model has seen.
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         A snapshot.
     """
 
@@ -49,7 +49,7 @@ class LiveModel:
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         Changed from here only.
     store : LinkStore
     absorbed : int, default=0
@@ -153,7 +153,10 @@ class LiveModel:
 
     def _warm_up(self) -> None:
         """Take up a link and take it back, as the first one is by far the slowest."""
-        model = self._model
+        # A model that chooses by its links must not choose by this one.
+        model = (
+            self._model.snapshot() if hasattr(self._model, "choices_") else self._model
+        )
         for source, target in model.pairs_:
             left, right = model.items_[source].ids[:1], model.items_[target].ids[-1:]
             pair = (left[0].item(), right[0].item(), 1.0)

@@ -45,6 +45,7 @@ class Overview(NamedTuple):
     verdicts: dict[str, int]
     n_unknown: int
     number: int
+    summary: str
     inexact: list[str]
 
 
@@ -61,6 +62,7 @@ def look(site: Site) -> Overview:
         verdicts={name: n for name, n in ledger.verdicts.items() if n},
         n_unknown=site.live.n_unknown,
         number=site.live.shown.number,
+        summary=getattr(model, "summary_", ""),
         inexact=model.notes_,
     )
 

@@ -24,7 +24,7 @@ class Site:
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
     store : LinkStore
         Closed together with the site.
     contents : Contents
@@ -81,8 +81,14 @@ class Site:
 
     def directions(self) -> list[tuple[str, str]]:
         """Return which view can be searched from which, texts to others first."""
-        links = self.live.shown.model.links_
-        found = [(s, t) for s in self.views for t in self.views if links.connects(s, t)]
+        model = self.live.shown.model
+        pairs = {frozenset(pair) for pair in model.pairs_}
+        found = [
+            (s, t)
+            for s in self.views
+            for t in self.views
+            if {s, t} in pairs or model.links_.connects(s, t)
+        ]
         return sorted(found, key=self._usefulness, reverse=True)
 
     def takes_pictures(self) -> bool:
