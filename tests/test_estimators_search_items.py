@@ -235,6 +235,19 @@ def test_a_changed_search_is_saved_and_rebuilt(tmp_path):
     assert rebuilt.items_["text"].ids[-1] == "c"
 
 
+def test_a_loaded_search_takes_up_items(tmp_path):
+    search = model("every")
+    search.save(tmp_path / "model")
+    again = ls.load(tmp_path / "model")
+    rows = new_rows(search, "text")
+    for own in (search, again):
+        own.add_items("text", rows, ids=["a", "b", "c"])
+        own.update_items("image", new_rows(search, "image", 1), ids=["image9"])
+        own.remove_items("text", ["text4"])
+    for way in (PAIR, PAIR[::-1], ("text", "text")):
+        assert_allclose(again.scores(*way), search.scores(*way), atol=1e-6)
+
+
 def test_a_snapshot_keeps_items_that_are_removed():
     search = model("shared")
     kept = search.snapshot()

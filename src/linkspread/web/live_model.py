@@ -60,6 +60,8 @@ class LiveModel:
         self.store, self.ledger = store, Ledger()
         self.refusal, self.n_unknown, self.seconds = "", 0, 0.0
         self._model = model
+        # Pairs of views that were asked for, beside those that the model starts with.
+        self._opened: set[tuple[str, str]] = set()
         self._writing, self._news = threading.Lock(), threading.Condition()
         self._wake, self._stop = threading.Event(), threading.Event()
         self.is_warm = threading.Event()
@@ -116,12 +118,13 @@ class LiveModel:
 
     def open(self, source: str, target: str) -> Any:
         """Return the model, ready to search between two views."""
-        known = self.shown.model.pairs_
+        known = {*self.shown.model.pairs_, *self._opened}
         if (source, target) not in known and (target, source) not in known:
             with self._writing:
                 # From now on these views follow the links, too.
                 one = slice(0, 1)
                 self._model.scores(source, target, rows=one, cols=one)
+                self._opened.add((source, target))
                 self._show(Shown(self.shown.number, self._model.snapshot()))
         return self.shown.model
 
