@@ -10,7 +10,7 @@ import linkspread as ls
 from linkspread.exceptions import LinkError
 from linkspread.storage import Judgement, LinkStore
 from linkspread.web.live_model import LiveModel
-from web_sites import PAIRS
+from web_sites import PAIRS, fit_search
 from web_sites import fit_model as fit_coarsely
 
 VIEWS = {"source": "text", "target": "image"}
@@ -67,6 +67,17 @@ def test_the_model_is_as_if_it_had_been_told_itself(store):
     gone = ls.Links.from_pairs(pairs[:1], between=("text", "image"))
     told.remove_links(gone)
     assert_allclose(scores(live.shown.model), scores(told), atol=1e-5)
+
+
+def test_a_search_is_as_if_it_had_been_told_and_warming_it_up_changes_nothing(store):
+    live, told = LiveModel(fit_search(), store), fit_search()
+    live._warm_up()
+    assert_array_equal(scores(live._model), scores(told))
+    judge(store, "t5", "i7")
+    live.follow()
+    pair = ls.Links.from_pairs([("t5", "i7", 1.0)], between=("text", "image"))
+    assert_array_equal(scores(live.shown.model), scores(told.add_links(pair)))
+    assert live.open("image", "text") is live.shown.model
 
 
 def test_absorbed_rows_are_not_added_again_but_can_be_taken_back(store):

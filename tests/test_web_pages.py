@@ -14,6 +14,7 @@ from web_sites import (
     PAIRS,
     ROOT,
     fit_model,
+    fit_search,
     form_token,
     found_ids,
     hidden,
@@ -24,9 +25,9 @@ from web_sites import (
 ASK = {"source": "text", "target": "image", "item": "t5"}
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return fit_model()
+@pytest.fixture(scope="module", params=[fit_search, fit_model])
+def fitted(request):
+    return request.param()
 
 
 @pytest.fixture

@@ -66,6 +66,12 @@ def fit_model(pairs=PAIRS, **parameters):
     return model.fit(make_views(), links, ids=make_ids())
 
 
+def fit_search(pairs=PAIRS):
+    """Return the default model fitted to a few pairs."""
+    links = ls.Links.from_pairs(list(pairs), between=("text", "image"))
+    return ls.CrossViewSearch().fit(make_views(), links, ids=make_ids())
+
+
 def make_features(folder: Path, texts=None):
     """Return what a features folder holds, with its pictures in a folder."""
     from PIL import Image

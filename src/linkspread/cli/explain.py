@@ -25,6 +25,7 @@ from linkspread.cli.asking import (
 from linkspread.cli.item_contents import ItemContents, read_contents
 from linkspread.exceptions import LinkspreadError
 from linkspread.report import explanation_picture, picture_data_uri, write_page
+from linkspread.report.explanation_picture import UNLINKED
 from linkspread.retrieval import Explanation, Split
 from linkspread.retrieval.explanation_text import HEADINGS, amount_format, name_item
 
@@ -127,7 +128,7 @@ def _table(title: str, split: Split, why: Explanation, contents: ItemContents) -
     table.add_column("weight", justify="right")
     write = amount_format([part.amount for part in split.parts] or [split.rest])
     for part in split.parts:
-        kind = f"{part.kind}{_class_words(part.classes)}"
+        kind = UNLINKED.get(part.kind, part.kind) + _class_words(part.classes)
         left = _name(contents, why.source, part.source_item)
         right = _name(contents, why.target, part.target_item)
         weight = "" if _is_nan(part.weight) else f"{part.weight:.3g}"

@@ -57,7 +57,7 @@ def run_serve(
 
     console = Console(stderr=True)
     if glyphs and not (model / MANIFEST).is_file():
-        console.print("Fitting glyphs, once; this takes some ten seconds.")
+        console.print("Fitting glyphs, once; this takes some fifteen seconds.")
         _fit_glyphs(model)
     ModelFolder(model)
     token = token or os.environ.get(TOKEN, "")
