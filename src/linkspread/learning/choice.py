@@ -31,7 +31,7 @@ __all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
 Array = np.ndarray
 
 # Ridges to choose from, in units of the mean squared length of the features.
-RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+RIDGES, STEP = (0.1, 1.0, 10.0, 100.0), 10.0
 PAIR_RIDGES = (1.0, 10.0, 100.0)
 # Kernels of each kind of term; judged pairs are fitted by all kernels together.
 SUITED = {
@@ -46,7 +46,7 @@ N_FOLDS = 5
 # Fewer held-out pairs than this say nothing about what to choose.
 LEAST_PAIRS = 4
 # Held-out pairs and strangers of each view that are looked at: enough for a likelihood.
-MOST_HELD_OUT, N_STRANGERS, FEW_STRANGERS = 200, 1000, 100
+MOST_HELD_OUT, N_STRANGERS, FEW_STRANGERS = 200, 500, 100
 # Judged pairs, and must-links alone, that choosing learns from; the fit has all.
 MOST_PAIRS, MOST_MUSTS = 3000, 600
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
@@ -335,6 +335,11 @@ def _best_setting(kind: str, folds: Sequence[_Fold]) -> tuple[Setting, list[_Sco
     """
     tried = [_tried(setting, folds) for setting in _settings(kind)]
     best = max(tried, key=lambda entry: entry.likelihoods.sum())
+    if np.isfinite(best.setting.ridge) and kind in ("grid", "displacement"):
+        # A finer look around the best.
+        finer = [best.setting.ridge * step for step in (STEP**-0.5, STEP**0.5)]
+        tried += [_tried(replace(best.setting, ridge=own), folds) for own in finer]
+        best = max(tried, key=lambda entry: entry.likelihoods.sum())
     if kind == "pairs":
         usual = _tried(Setting("pairs", ridge=DEFAULT_RIDGE), folds)
         if not _exceeds(best.likelihoods, usual.likelihoods, errors=1.0):
