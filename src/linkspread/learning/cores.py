@@ -20,7 +20,7 @@ from scipy.special import log_softmax, softmax
 
 from linkspread.learning.maps import ViewMap
 
-__all__ = ["Decomposition", "LabelModel", "decompose", "PairRegression", "fit_labels"]
+__all__ = ["Decomposition", "LabelModel", "PairRegression", "decompose", "fit_labels"]
 
 Array = np.ndarray
 
