@@ -14,8 +14,9 @@ from linkspread.validation import check_views
 
 __all__ = ["SearchPlan", "plan_search"]
 
-# Measured on 20,000 to 80,000 items of 128 to 1,024 columns: the largest memory of a
-# fit is 0.9 to 1.1 times so many times its maps and its tables; less without links.
+# Measured on two views of 10,000 to 40,000 items and 128 to 1,024 columns: the largest
+# memory of a fit is 0.9 to 1.05 times the sum of so many times its maps and so many
+# times its tables; 0.6 times without links.
 TIMES_MAPS, TIMES_TABLES = 3, 8
 
 
