@@ -465,8 +465,12 @@ def test_views_with_one_space_are_fitted_without_a_judgement(run, folder, capsys
 
 
 def test_a_dry_run_says_what_a_search_will_take(run, folder, capsys):
-    for rest, told in ((" --links pairs.csv", "chosen on judgements that are held out"),
-                       ("", "nothing is known, so the cosine counts")):  # fmt: skip
+    plans = {
+        " --links pairs.csv": "chosen on judgements that are held out",
+        "": "nothing is known, so the cosine counts",
+        " --columns text=x0,x1": "no two views share a space",
+    }
+    for rest, told in plans.items():
         assert run(f"fit {VIEWS}{rest} --output model --dry-run") == 0
         shown = capsys.readouterr().out
         assert told in shown and "beyond the tables: features of each item" in shown

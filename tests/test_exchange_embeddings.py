@@ -108,7 +108,7 @@ def test_wrong_options_are_told(changes, message):
 
 def test_only_models_are_exported():
     with pytest.raises(
-        LinkspreadError, match="`model` must be a LinkSpreading .* dict"
+        LinkspreadError, match="`model` must be a fitted search .* dict"
     ):
         take_embeddings({}, **BETWEEN)
     with pytest.raises(NotFittedError):

@@ -68,7 +68,7 @@ def take_embeddings(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
         Fitted.
     source : str
         View that searches.
@@ -107,7 +107,7 @@ def check_model(model: Any) -> None:
     """Refuse what cannot search one view from another."""
     if not isinstance(model, VectorSearch):
         raise LinkspreadError(
-            "`model` must be a LinkSpreading or one of the baselines, got "
+            "`model` must be a fitted search or one of the baselines, got "
             f"{type(model).__name__}. Give the fitted model itself."
         )
 

@@ -104,7 +104,7 @@ def write_faiss(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
         Fitted.
     path : path-like
     source : str

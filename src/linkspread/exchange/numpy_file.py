@@ -34,7 +34,7 @@ def write_numpy(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
         Fitted.
     path : path-like
         Taken as it is, without adding an ending.

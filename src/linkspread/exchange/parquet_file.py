@@ -37,7 +37,7 @@ def write_parquet(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
         Fitted.
     path : path-like
     source : str

@@ -49,7 +49,7 @@ def write_postgres(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
         Fitted.
     url : str
         Such as "postgresql://user@host:5432/database". What is left out comes from

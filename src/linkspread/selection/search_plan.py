@@ -14,8 +14,9 @@ from linkspread.validation import check_views
 
 __all__ = ["SearchPlan", "plan_search"]
 
-# Measured on 20,000 to 80,000 items of 128 to 1,024 columns: the largest memory of a
-# fit is 0.9 to 1.1 times so many times its maps and its tables; less without links.
+# Measured on two views of 10,000 to 40,000 items and 128 to 1,024 columns: the largest
+# memory of a fit is 0.9 to 1.05 times the sum of so many times its maps and so many
+# times its tables; 0.6 times without links.
 TIMES_MAPS, TIMES_TABLES = 3, 8
 
 
@@ -31,11 +32,14 @@ class SearchPlan:
         Features of the map of each view.
     n_bytes : int
         Beyond the tables.
+    shares : bool
+        Whether two views have as many columns.
     """
 
     links: Links
     widths: dict[str, int]
     n_bytes: int
+    shares: bool
 
     @property
     def cost(self) -> str:
@@ -44,6 +48,8 @@ class SearchPlan:
         how = "what counts is chosen on judgements that are held out"
         if not self.links.views:
             how = "nothing is known, so the cosine counts"
+        if not self.links.views and not self.shares:
+            how = "nothing: no two views share a space, and nothing is known of them"
         return (
             f"about {format_bytes(self.n_bytes)} beyond the tables: features of "
             f"each item ({maps}), then {how}"
@@ -80,7 +86,8 @@ def plan_search(
     widths = {view: _width(X, resolved, view) for view, X in read.tables.items()}
     maps = sum(4 * read.tables[view].shape[0] * d for view, d in widths.items())
     n_bytes = TIMES_MAPS * maps + TIMES_TABLES * _size(read.tables)
-    return SearchPlan(resolved, widths, n_bytes)
+    shares = len({X.shape[1] for X in read.tables.values()}) < len(read.tables)
+    return SearchPlan(resolved, widths, n_bytes, shares)
 
 
 def _width(X: Any, links: Links, view: str) -> int:
