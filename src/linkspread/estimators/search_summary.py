@@ -22,6 +22,7 @@ def summarize(model: Any) -> str:
         if choice.n_held_out:
             prior = choice.quality.get("prior")
             beside = "" if prior is None else f", {prior:.2f} by the cosine alone"
+            beside += f", {choice.quality['chance']:.2f} by chance"
             sentences.append(
                 f"{choice.n_held_out} held-out partners: mean reciprocal rank "
                 f"{choice.quality['model']:.2f}{beside}."

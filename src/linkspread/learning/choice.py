@@ -66,8 +66,8 @@ class Choice:
     n_held_out : int
         Held-out judgements it was chosen by; 0 where too few were known.
     quality : dict from str to float
-        Mean reciprocal rank of held-out partners, "model" and, where there is one,
-        "prior".
+        Mean reciprocal rank of held-out partners: "model", "chance" and, where there
+        is one, "prior".
     """
 
     terms: tuple[Setting, ...]
@@ -176,7 +176,10 @@ def _choose(
     # Partners are searched among hubs; members of a class are not alone.
     are_partners = has_prior or terms[0].kind == "grid"
     hubs = _choose_hubs(together, DEFAULT_HUBS if are_partners else 0.0)
-    quality = {"model": _reciprocal_rank([_without_hubs(s, hubs) for s in together])}
+    quality = {
+        "model": _reciprocal_rank([_without_hubs(s, hubs) for s in together]),
+        "chance": _chance(together),
+    }
     if has_prior:
         quality["prior"] = _reciprocal_rank(_setting_scores(_PRIOR, folds))
     return Choice(terms, hubs, n_held, quality)
@@ -513,6 +516,12 @@ def _choose_hubs(scores: Sequence[_Scores], usual: float) -> float:
     best = max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength].sum())
     is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=1.0)
     return best if is_better else usual
+
+
+def _chance(scores: Sequence[_Scores]) -> float:
+    """Return the mean reciprocal rank of a random order of the candidates."""
+    sizes = [S.shape[1] for fold in scores for S in (fold.there, fold.back)]
+    return float(np.mean([np.mean(1 / np.arange(1, size + 1)) for size in sizes]))
 
 
 def _reciprocal_rank(scores: Sequence[_Scores]) -> float:
