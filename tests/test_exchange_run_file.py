@@ -112,7 +112,7 @@ def test_wrong_queries_are_told(tmp_path):
         write_run(model, tmp_path / "run", **BETWEEN, queries=[8])
     with pytest.raises(LinkspreadError, match="`n_results` must be a positive integer"):
         write_run(model, tmp_path / "run", **BETWEEN, n_results=0)
-    with pytest.raises(LinkspreadError, match="`model` must be a LinkSpreading"):
+    with pytest.raises(LinkspreadError, match="`model` must be a fitted search"):
         write_run(None, tmp_path / "run", **BETWEEN)
     with pytest.raises(NotFittedError):
         write_run(LinkSpreading(), tmp_path / "run", **BETWEEN)
