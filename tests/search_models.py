@@ -17,6 +17,8 @@ EVERY = (
     Setting("displacement", "linear + gaussian", 3.0, 2.0),
     Setting("grid", "linear", 1.0, 0.7),
     Setting("grid", "graph", 10.0, 0.4),
+    Setting("into left", "linear", 0.1, 0.6),
+    Setting("into right", "linear + gaussian", 1.0, 0.9),
     Setting("pairs", ridge=3.0, weight=1.2),
     Setting("labels", weight=0.8),
 )

@@ -27,6 +27,7 @@ from linkspread.learning.terms import (
     DisplacementTerm,
     Fitting,
     GridTerm,
+    MapTerm,
     Rows,
     Setting,
     fit_term,
@@ -65,6 +66,22 @@ def test_descriptions_are_ridge_regressions(rng, n, d):
         return unit_rows((P - A.mean(axis=0)) @ H.T @ np.linalg.inv(K))
 
     assert_allclose(found, described(A, P) @ described(B, Q).T, atol=1e-8)
+
+
+@pytest.mark.parametrize("into", [0, 1])
+def test_maps_are_ridge_regressions_of_one_view_on_the_other(rng, into):
+    known = rng.normal(size=(9, 4)), rng.normal(size=(9, 5))
+    asked = rng.normal(size=(7, 4)), rng.normal(size=(8, 5))
+    A, B = known[1 - into], known[into]
+    mean, everything = B.mean(axis=0), slice(None)
+    term = MapTerm(into, decompose(A), 0.7, everything, everything, B - mean, mean)
+    found = term_scores(term, 1 - into, Rows(asked[1 - into]), Rows(asked[into]))
+    back = term_scores(term, into, Rows(asked[into]), Rows(asked[1 - into]))
+    assert_allclose(found, back.T, atol=1e-8)
+    H = A - A.mean(axis=0)
+    W = np.linalg.solve(H.T @ H + 0.7 * np.eye(A.shape[1]), H.T @ (B - mean))
+    predicted = unit_rows((asked[1 - into] - A.mean(axis=0)) @ W)
+    assert_allclose(found, predicted @ unit_rows(asked[into] - mean).T, atol=1e-8)
 
 
 @pytest.mark.parametrize("n", [12, 40])
@@ -115,7 +132,10 @@ def test_displacement_is_a_regression_of_differences(rng, sparse):
     assert_allclose(found, (there + back) / 2, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["prior", "displacement", "grid", "pairs", "labels"])
+@pytest.mark.parametrize(
+    "kind",
+    ["prior", "displacement", "grid", "into left", "into right", "pairs", "labels"],
+)
 @pytest.mark.parametrize("side", [0, 1])
 def test_contributions_sum_to_the_score(rng, kind, side):
     X, Y = shared_views(rng, n=40)

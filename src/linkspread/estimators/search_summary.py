@@ -18,7 +18,7 @@ def summarize(model: Any) -> str:
         evidence = read_evidence(model.links_, *pair)
         factors = model._factors[pair]
         sentences.append(_known(pair, evidence, factors.sides))
-        sentences.append(_counted(choice))
+        sentences.append(_counted(pair, choice))
         if choice.n_held_out:
             prior = choice.quality.get("prior")
             beside = "" if prior is None else f", {prior:.2f} by the cosine alone"
@@ -51,12 +51,15 @@ def _known(pair: Pair, evidence: Evidence, sides: Sides) -> str:
     )
 
 
-def _counted(choice: Choice) -> str:
+def _counted(pair: Pair, choice: Choice) -> str:
     """Say which terms count, in words."""
+    left, right = pair
     names = {
         "prior": "the cosine",
         "displacement": "the cosine, corrected by known pairs",
         "grid": "likeness to known pairs",
+        "into left": f"{left} as predicted from {right}",
+        "into right": f"{right} as predicted from {left}",
         "pairs": "regression on judged pairs",
         "labels": "the classes",
     }

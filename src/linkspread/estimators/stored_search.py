@@ -27,7 +27,7 @@ from linkspread.learning import (
     read_evidence,
 )
 from linkspread.learning.cores import LabelModel
-from linkspread.learning.terms import LabelTerm
+from linkspread.learning.terms import MAPS_INTO, LabelTerm
 from linkspread.links import Items, Links
 from linkspread.storage import Registry, Stored, write_folder
 from linkspread.storage.kinds import (
@@ -51,7 +51,7 @@ Pair = tuple[str, str]
 
 # Of the folder: what else there is, LinkSpreading, does not name itself.
 SEARCH = "CrossViewSearch"
-KINDS = ("prior", "displacement", "grid", "pairs", "labels")
+KINDS = ("prior", "displacement", "grid", *MAPS_INTO, "pairs", "labels")
 BLOCK_KINDS = instance(maps._Linear, maps._Gaussian, maps._Graph)
 # Of both views: scales of each term, hub correction, and the models of the labels.
 SCALES = sequence(sequence(array(1) | NOTHING), length=2)

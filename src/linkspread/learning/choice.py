@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from linkspread.cores import hold_blas
 from linkspread.learning.evidence import Evidence
 from linkspread.learning.terms import (
+    MAPS_INTO,
     ROUGH,
     Fitting,
     Rows,
@@ -32,11 +33,17 @@ Array = np.ndarray
 
 # Ridges to choose from, in units of the mean squared length of the features.
 RIDGES, STEP = (0.1, 1.0, 10.0, 100.0), 10.0
-PAIR_RIDGES = (1.0, 10.0, 100.0)
+# Judged pairs are noisier; what is predicted column by column wants less.
+RIDGES_OF: dict[str, tuple[float, ...]] = {
+    "pairs": (1.0, 10.0, 100.0),
+    **dict.fromkeys(MAPS_INTO, (0.001, 0.01, 0.1, 1.0, 10.0)),
+}
 # Kernels of each kind of term; judged pairs are fitted by all kernels together.
 SUITED = {
     "displacement": ("linear", "linear + gaussian"),
     "grid": ("linear", "linear + gaussian", "gaussian"),
+    "into left": ("linear", "linear + gaussian"),
+    "into right": ("linear", "linear + gaussian"),
     "classes of partners": ("graph",),
     "pairs": ("linear",),
 }
@@ -138,6 +145,8 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
             choice = _choose(without, False, folds, n_held)
             if _tells(choice.terms, folds):
                 return choice
+        # A displacement is a map already.
+        kinds = [kind for kind in kinds if kind not in MAPS_INTO]
         return _choose(kinds, True, folds, n_held)
 
 
@@ -242,6 +251,7 @@ def _kinds(sides: Sides, evidence: Evidence) -> list[str]:
     is_mixed = len(evidence.cannot[0]) or evidence.labels is not None
     if len(evidence.must[0]) > 1 and (evidence.are_partners() or not is_mixed):
         kinds += ["grid", "classes of partners"] if has_graph else ["grid"]
+        kinds += MAPS_INTO
     if len(evidence.cannot[0]):
         kinds.append("pairs")
     return kinds
@@ -360,7 +370,7 @@ def _settings(kind: str) -> list[Setting]:
     if kind == "labels":
         return [Setting(kind)]
     own = "grid" if kind == "classes of partners" else kind
-    ridges = RIDGES if own != "pairs" else PAIR_RIDGES
+    ridges = RIDGES_OF.get(own, RIDGES)
     settings = [Setting(own, m, r) for m in SUITED[kind] for r in ridges]
     if kind == "displacement":
         settings.append(Setting(kind))

@@ -9,6 +9,8 @@ A term turns queries into coefficients over fixed columns of the target view, it
   ``(cos(x + d(x), y) + cos(x, y - d(y))) / 2``.
 - `GridTerm`: matched pairs. The cosine of the descriptions of two items by the known
   pairs, ``u(x) = (K + ridge I)^-1 k(x)``.
+- `MapTerm`: matched pairs. The linear columns of one view are predicted from the other,
+  and compared with those of the item: a ridge map, into either view.
 - `PairsTerm`: judged pairs, ``phi(x)' M phi(y)``.
 - `LabelTerm`: the probability of one class, less what chance would give.
 
@@ -39,6 +41,8 @@ __all__ = [
     "Fitting",
     "GridTerm",
     "LabelTerm",
+    "MAPS_INTO",
+    "MapTerm",
     "PairsTerm",
     "Piece",
     "PriorTerm",
@@ -55,6 +59,8 @@ Array = np.ndarray
 
 # Residual of fits that are only compared.
 ROUGH = 1e-4
+# Ridge maps, and the view whose columns they predict.
+MAPS_INTO = {"into left": 0, "into right": 1}
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,8 @@ class Setting:
 
     Parameters
     ----------
-    kind : {"prior", "displacement", "grid", "pairs", "labels"}
+    kind : {"prior", "displacement", "grid", "into left", "into right", "pairs", \
+"labels"}
     mixture : str, default="linear"
         Sum of kernels, one of `maps.MIXTURES`.
     ridge : float, default=inf
@@ -319,10 +326,23 @@ def fit_term(setting: Setting, fitting: Fitting) -> Term:
     both = fitting.decomposed(setting.mixture)
     if kind == "grid":
         return GridTerm(both, setting.ridge, columns)
+    if kind in MAPS_INTO:
+        into = MAPS_INTO[kind]
+        return MapTerm(into, both[1 - into], setting.ridge, columns[1 - into],
+                       *_linear_columns(fitting, into))  # fmt: skip
     assert fitting.sides.prior is not None
     i, j, _ = evidence.must
     difference = _dense(fitting.sides.prior[1][j] - fitting.sides.prior[0][i])
     return DisplacementTerm(both, setting.ridge, columns, difference)
+
+
+def _linear_columns(fitting: Fitting, side: int) -> tuple[slice, Array, Array]:
+    """Return where a view's linear columns are, and those of its linked items."""
+    own = fitting.sides.maps[side]
+    columns = own.columns("linear")
+    known = own.values[fitting.evidence.must[side], columns].astype(np.float64)
+    mean = known.mean(axis=0)
+    return columns, known - mean, mean
 
 
 def _fit_pairs_term(setting: Setting, fitting: Fitting) -> "PairsTerm":
@@ -424,6 +444,58 @@ class GridTerm(Term):
         own = unit_rows(self.describe(side, query)) @ self.both[side].U.T
         other = self.describe(1 - side, target) @ self.both[1 - side].U.T
         return scale * own[0] * other[0], 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class MapTerm(Term):
+    """The cosine of an item's linear columns and those predicted from the other view.
+
+    Compared are the columns of the view `into`, predicted by ridge regression on the
+    features of the other view, each less the mean of the linked items.
+    """
+
+    into: int
+    known: Decomposition  # of the features that predict
+    ridge: float
+    features: slice
+    columns: slice  # that are predicted
+    partners: Array  # of the linked items, centred
+    mean: Array
+
+    def _place(self, side: int, rows: Rows) -> Array:
+        """Return where items are in the space of the predicted columns."""
+        if side == self.into:
+            return rows.values[:, self.columns] - self.mean
+        own = self.known.describe(rows.values[:, self.features], self.ridge)
+        return own @ (self.known.U.T @ self.partners)
+
+    def pieces(self, side: int, rows: Rows) -> list[Piece]:
+        """Return the pieces of queries."""
+        coefficients, mean, columns = (
+            unit_rows(self._place(side, rows)), self.mean, self.columns
+        )  # fmt: skip
+        if side == self.into:
+            turned = coefficients @ (self.partners.T @ self.known.U)
+            coefficients = turned @ self.known.directions(self.ridge).T
+            mean, columns = self.known.mean, self.features
+        constant = -coefficients @ mean
+        return [Piece("values", coefficients, constant, columns, scaled=True)]
+
+    def scale(self, side: int, rows: Rows) -> Array | None:
+        """Return what scores of targets are multiplied by."""
+        lengths = np.linalg.norm(self._place(side, rows), axis=1)
+        return 1 / np.maximum(lengths, 1e-12)
+
+    def contributions(
+        self, side: int, query: Rows, target: Rows, scale: float
+    ) -> Contributions:
+        """Return what each part adds to one score."""
+        predicting, placed = (target, query) if side == self.into else (query, target)
+        own = self.known.describe(predicting.values[:, self.features], self.ridge)
+        shares = (own @ self.known.U.T)[0]
+        there = self.partners @ self._place(self.into, placed)[0]
+        size = max(float(np.linalg.norm(self._place(side, query)[0])), 1e-12)
+        return scale * shares * there / size, 0.0
 
 
 @dataclass(frozen=True, eq=False)
