@@ -14,6 +14,7 @@ from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.graphs import knn_graph, l1_graph, nearest_neighbors, normalize
 from linkspread.graphs.distances import METRICS
 from linkspread.kernels import backends, gpu
+from linkspread.learning import make_map
 from linkspread.propagation import propagate, spread_links
 from linkspread.retrieval import rank
 from test_graphs_distances import brute_distances
@@ -207,6 +208,73 @@ def test_a_model_answers_the_same(views, backend, graph):
         (ids, scores), expected = (m.search(queries, **search) for m in models)
         assert_array_equal(ids, expected[0])
         assert_allclose(scores, expected[1], rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger"])
+def test_maps_are_equal(rng, backend, metric):
+    X = rng.random((700, 9)).astype(np.float32)
+    X[3] = 0
+    made = []
+    for own in (backend, "cpu"):
+        with backends.use_backend(own):
+            made.append(make_map(X, metric=metric, judged=[5, 2], n_labelled=2))
+    view, expected = made
+    assert view.values.dtype == np.float32 and view.values.flags.c_contiguous
+    # Whitening amplifies rounding by the root of the condition of the landmarks.
+    assert_allclose(view.values, expected.values, atol=2e-3)
+    K, expected_K = (own.values @ own.values.T for own in made)
+    assert_allclose(K, expected_K, atol=2e-4)
+    new = rng.random((5, 9)).astype(np.float32)
+    assert_allclose(view.transform(new), expected.transform(new), atol=2e-3)
+
+
+def test_components_of_wide_tables_are_equal(rng, backend):
+    X = (rng.random((560, 40)) @ rng.random((40, 530))).astype(np.float32)
+    made = []
+    for own in (backend, "cpu"):
+        with backends.use_backend(own):
+            made.append(make_map(X, metric="cosine", blocks=("linear",)).values)
+    # Components may be turned; inner products do not see it.
+    K, expected = (own @ own.T for own in made)
+    assert_allclose(K, expected, atol=2e-4)
+
+
+def test_a_map_that_does_not_fit_the_device_is_made_by_the_processor(rng, monkeypatch):
+    X = rng.random((50, 4))
+    expected = make_map(X).values
+    monkeypatch.setattr(type(gpu.open_device("torch")), "free_bytes", lambda self: 1e3)
+    with backends.use_backend("torch"):
+        view = make_map(X, blocks=("linear", "gaussian"))
+    assert_array_equal(view.values, expected[:, : view.values.shape[1]])
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["labels", "shared"])
+def test_a_learner_answers_the_same(views, backend, shared):
+    tables, labels = views
+    if not shared:
+        tables = {**tables, "image": tables["image"][:, :5]}
+    links = ls.Links.from_labels(labels)
+    if shared:
+        i = np.arange(30)
+        links = links + ls.Links.from_pairs(np.c_[i, i], between=("text", "image"))
+    models = [
+        ls.CrossViewSearch(backend=b).fit(tables, links) for b in (backend, "cpu")
+    ]
+    one, other = (model.scores("text", "image") for model in models)
+    assert_allclose(one, other, atol=1e-3 * np.abs(other).max())
+    queries = tables["text"][:4] + 0.01
+    search = {"source": "text", "target": "image", "n_results": 5}
+    (_, one), (_, other) = (model.search(queries, **search) for model in models)
+    assert_allclose(one, other, atol=1e-3 * np.abs(other).max())
+
+
+def test_a_learner_keeps_its_backend(views, tmp_path):
+    tables, labels = views
+    model = ls.CrossViewSearch(backend="torch")
+    model.fit(tables, ls.Links.from_labels(labels)).save(tmp_path / "model")
+    assert ls.load(tmp_path / "model").backend == "torch"
+    with pytest.raises(LinkspreadError, match=r"`backend` must be one of .*'gpu'"):
+        ls.CrossViewSearch(backend="gpu").fit(tables)
 
 
 def test_an_unknown_backend_is_refused():

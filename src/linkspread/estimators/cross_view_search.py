@@ -28,6 +28,7 @@ from linkspread.estimators.search_summary import summarize
 from linkspread.estimators.stored_search import save_search
 from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkError, ViewError
+from linkspread.kernels.backends import on_own_backend
 from linkspread.kernels.threads import on_own_threads
 from linkspread.learning import (
     Rows,
@@ -79,6 +80,8 @@ default="auto"
         Of landmarks and folds.
     n_jobs : int, default=None
         Threads of graphs; None takes every core.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU where there is one and it pays; see docs/gpu.md.
 
     Attributes
     ----------
@@ -109,12 +112,15 @@ default="auto"
         prior: Any = "auto",
         random_state: int = 0,
         n_jobs: int | None = None,
+        backend: str = "auto",
     ) -> None:
         self.metric = metric
         self.prior = prior
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.backend = backend
 
+    @on_own_backend
     @on_own_threads
     def fit(
         self,
@@ -217,6 +223,7 @@ default="auto"
         check_is_fitted(self)
         return []
 
+    @on_own_backend
     @on_own_threads
     def add_links(self, links: Links) -> Self:
         """Learn from more judged pairs, with the same maps and choices.
@@ -233,6 +240,7 @@ default="auto"
         check_is_fitted(self)
         return self._relink(self.links_ + self._by_position(links))
 
+    @on_own_backend
     @on_own_threads
     def remove_links(self, links: Links) -> Self:
         """Take back judged pairs.

@@ -18,6 +18,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from linkspread.kernels.backends import choose_device
 from linkspread.learning.maps import ViewMap
 
 __all__ = ["Decomposition", "LabelModel", "PairRegression", "decompose", "fit_labels"]
@@ -33,6 +34,10 @@ DENSE_PAIRS = 1500
 LABEL_RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Where no class has two labels nothing can be left out: this ridge, equal kernels.
 RIDGE_OF_SINGLES = 0.3
+# Multiplications of a regression from which a GPU pays; a fit makes dozens of them.
+LEAST_WORK = 1e9
+# Items whose probabilities are computed at once.
+TILE = 1 << 15
 # Logits that differ by about so much are neither flat nor sharp.
 SHARPNESS = 1.0
 
@@ -228,7 +233,12 @@ class LabelModel:
         -------
         probabilities : ndarray of float32 of shape (n_items, n_classes)
         """
-        return softmax(values @ self.W + self.b, axis=1).astype(np.float32)
+        W, b = self.W.astype(np.float32), self.b.astype(np.float32)
+        found = np.empty((len(values), len(b)), dtype=np.float32)
+        for start in range(0, len(values), TILE):
+            some = slice(start, start + TILE)
+            found[some] = softmax(values[some] @ W + b, axis=1)
+        return found
 
 
 def fit_labels(map_: ViewMap, labels: Any) -> LabelModel:
@@ -315,14 +325,26 @@ def _ridge_fit(A: Array, Y: Array, ridge: float) -> _RidgeFit:
     """Return the regression of labels on features, with every label left out once."""
     center, mean = A.mean(axis=0), Y.mean(axis=0)
     H = (A - center).astype(np.float64 if A.shape[1] <= SMALL else np.float32)
+    work = float(H.size) * H.shape[1]
+    device = choose_device("auto", work=work, least=LEAST_WORK)
+    if device is None:
+        W, fitted, leverage = _ridge_regression(H, Y - mean, ridge)
+    else:
+        from linkspread.kernels.gpu.features import ridge_regression
+
+        W, fitted, leverage = ridge_regression(device, H, Y - mean, ridge)
+    held_out = _left_out(Y, fitted + mean, leverage)
+    return _RidgeFit(W, mean - center @ W, held_out)
+
+
+def _ridge_regression(H: Array, Y: Array, ridge: float) -> tuple[Array, Array, Array]:
+    """Return coefficients, fitted values and leverages."""
     G = H.T @ H
     G[np.diag_indices_from(G)] += ridge
     factor = cholesky(G, lower=True)
     half = solve_triangular(factor, H.T, lower=True)
-    W = cho_solve((factor, True), H.T @ (Y - mean))
-    leverage = np.einsum("ij,ij->j", half, half)
-    held_out = _left_out(Y, H @ W + mean, leverage)
-    return _RidgeFit(W, mean - center @ W, held_out)
+    W = cho_solve((factor, True), H.T @ Y)
+    return W, H @ W, np.einsum("ij,ij->j", half, half)
 
 
 def _left_out(Y: Array, fitted: Array, leverage: Array) -> Array:
@@ -332,14 +354,17 @@ def _left_out(Y: Array, fitted: Array, leverage: Array) -> Array:
 
 
 def _surprise(values: Array, Y: Array) -> float:
-    """Return the smallest mean surprise over all scales of the values."""
+    """Return the smallest mean surprise over all scales; rows of Y sum to 1."""
 
     def loss(t: Array) -> tuple[float, Array]:
-        scale = np.exp(t[0])
-        logits = scale * values
-        missed = softmax(logits, axis=1) - Y
-        value = -float(np.sum(Y * log_softmax(logits, axis=1)))
-        return value / len(Y), np.array([np.sum(missed * logits) / len(Y)])
+        logits = np.exp(t[0]) * values
+        logits -= logits.max(axis=1, keepdims=True)
+        told = np.sum(Y * logits)
+        likely = np.exp(logits)
+        total = likely.sum(axis=1)
+        expected = np.einsum("ij,ij->i", likely, logits) / total
+        value = np.log(total).sum() - told
+        return value / len(Y), np.array([(expected.sum() - told) / len(Y)])
 
     start = np.log(5.0)
     found = minimize(loss, [start], jac=True, method="L-BFGS-B", bounds=[(-2, 6)])

@@ -14,6 +14,7 @@ beside its heat: labels never chose it, and pairs gained nothing by it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +22,9 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.utils.extmath import randomized_svd
 
-from linkspread.graphs import NeighborGraph, normalize
+from linkspread.graphs import NeighborGraph
+from linkspread.graphs.normalize import row_sums, scale_edges
+from linkspread.kernels.backends import choose_device
 from linkspread.propagation.chebyshev import filtered_sums
 
 __all__ = ["BLOCKS", "MIXTURES", "ViewMap", "make_map", "unit_rows"]
@@ -44,6 +47,8 @@ TIME, DEGREE = 6.0, 20
 JITTER = 1e-6
 # Rows whose features are computed at once.
 TILE = 4096
+# Multiplications from which a GPU pays: sixteen cores do them in about a second.
+LEAST_WORK = 1e10
 
 BLOCKS = ("linear", "gaussian", "graph")
 # Sums of kernels: neighbouring blocks, so that their columns are one slice.
@@ -72,6 +77,8 @@ class _Block(Protocol):
     size: float
 
     def __call__(self, given: Any, prepared: Any) -> Array: ...
+
+    def on_device(self, device: Any, table: Any, metric: str) -> Any: ...
 
 
 @dataclass(eq=False)
@@ -205,42 +212,83 @@ def make_map(
     >>> made.values[:, made.columns("linear")].shape
     (50, 3)
     """
+    n_items = X.shape[0]
     rng = np.random.default_rng(random_state)
-    most = min(MOST_LANDMARKS, int(MOST_VALUES / X.shape[0]))
+    most = min(MOST_LANDMARKS, int(MOST_VALUES / n_items))
     n_landmarks = max(N_LANDMARKS, min(n_labelled, most))
-    first = rng.permutation(np.unique(np.asarray(judged, dtype=np.intp)))
-    others = rng.permutation(np.setdiff1d(np.arange(X.shape[0]), first))
+    is_other = np.ones(n_items, dtype=bool)
+    is_other[np.asarray(judged, dtype=np.intp)] = False
+    first, others = (
+        rng.permutation(np.flatnonzero(own)) for own in (~is_other, is_other)
+    )
     landmarks = np.concatenate([first, others])[:n_landmarks]
+    device = _device_for(X, len(landmarks))
     makers: dict[str, Any] = {
-        "linear": lambda: _Linear.of(X, metric, random_state),
+        "linear": lambda: _Linear.of(X, metric, random_state, device),
         "gaussian": lambda: _Gaussian.of(X, metric, landmarks),
-        "graph": lambda: _Graph.of(X, metric, landmarks[:MOST_OF_GRAPH], n_jobs),
+        "graph": lambda: _Graph.of(
+            X, metric, landmarks[:MOST_OF_GRAPH], n_jobs, device
+        ),
     }
-    made, values = {}, []
-    for name in BLOCKS:
-        if name in blocks:
-            made[name] = block = makers[name]()
-            own = _raw_features(block, X, metric)
-            block.mean = own.mean(axis=0)
-            own -= block.mean
-            block.size = float(np.sqrt(np.mean(np.einsum("ij,ij->i", own, own)))) or 1.0
-            own /= block.size
-            values.append(own)
-    return ViewMap(metric, made, np.hstack(values), X.shape[1])
+    made = {name: makers[name]() for name in BLOCKS if name in blocks}
+    width = sum(len(block.mean) for block in made.values())
+    values = np.empty((n_items, width), dtype=np.float32)
+    view = ViewMap(metric, made, values, X.shape[1])
+    if device is None:
+        _fill(view, X)
+    else:
+        _fill_on_device(view, X, device)
+    if "graph" in made:
+        made["graph"].values = values[:, view.columns("graph")]
+    return view
+
+
+def _device_for(X: Any, n_landmarks: int) -> Any:
+    """Return the device for a map that fits there, or None."""
+    n_items, n_columns = X.shape
+    steps = n_columns + n_landmarks + N_NEIGHBORS * DEGREE
+    work = float(n_items) * n_landmarks * steps
+    device = choose_device("auto", work=work, least=LEAST_WORK)
+    if device is None or sp.issparse(X):
+        return None
+    # The table and its columns, four blocks of landmarks, and edges with their sums.
+    row_bytes = 12 * n_columns + 16 * n_landmarks + 80 * N_NEIGHBORS
+    return device if n_items * row_bytes < device.free_bytes() else None
+
+
+def _fill(view: ViewMap, X: Any) -> None:
+    """Write the features of all items, and keep how they were centred and scaled."""
+    for name, block in view.blocks.items():
+        own = view.values[:, view.columns(name)]
+        for rows in _tiles(view.n_items):
+            own[rows] = (
+                block.values[rows]
+                if name == "graph"
+                else block(X[rows], _prepare(X[rows], view.metric))
+            )
+        block.mean = own.mean(axis=0, dtype=np.float64).astype(np.float32)
+        own -= block.mean
+        block.size = float(np.sqrt(np.mean(np.einsum("ij,ij->i", own, own)))) or 1.0
+        own /= block.size
+
+
+def _fill_on_device(view: ViewMap, X: Any, device: Any) -> None:
+    """Do as `_fill`, with all columns on a device before they are copied."""
+    from linkspread.kernels.gpu import features
+
+    table, parts = device.put(X), []
+    for block in view.blocks.values():
+        part = block.on_device(device, table, view.metric)
+        block.mean, block.size = features.standardize(part)
+        parts.append(part)
+    features.to_host(parts, view.values)
 
 
 def _features(block: _Block, X: Any, metric: str) -> Array:
-    """Return the features of rows, centred and scaled."""
-    return (_raw_features(block, X, metric) - block.mean) / np.float32(block.size)
-
-
-def _raw_features(block: _Block, X: Any, metric: str) -> Array:
-    """Return the features of rows as the block makes them, some rows at a time."""
-    fitted = getattr(block, "values", None)
-    if fitted is not None and X is block.fitted:  # type: ignore[attr-defined]
-        return fitted
+    """Return the features of new rows, centred and scaled, some rows at a time."""
     parts = [block(X[s], _prepare(X[s], metric)) for s in _tiles(X.shape[0])]
-    return np.vstack(parts).astype(np.float32, copy=False)
+    raw = np.vstack(parts).astype(np.float32, copy=False)
+    return (raw - block.mean) / np.float32(block.size)
 
 
 def _tiles(n_rows: int) -> Iterator[slice]:
@@ -269,19 +317,18 @@ class _Linear:
     size: float = 1.0
 
     @classmethod
-    def of(cls, X: Any, metric: str, random_state: int) -> "_Linear":
+    def of(cls, X: Any, metric: str, random_state: int, device: Any) -> "_Linear":
         width = X.shape[1]
         if width <= N_COMPONENTS or min(X.shape) <= N_COMPONENTS:
             return cls(None, np.zeros(width))
-        R = _prepare(X, metric).astype(np.float32)
         if width > MOST_COLUMNS:
+            R = _prepare(X, metric).astype(np.float32)
             _, _, Vt = randomized_svd(
                 R, N_COMPONENTS, n_iter=3, random_state=random_state
             )
             components = Vt.T
         else:
-            gram = R.T @ R
-            gram = gram.toarray() if sp.issparse(gram) else gram
+            gram = _gram(X, metric, device)
             last = width - N_COMPONENTS, width - 1
             _, components = eigh(gram, subset_by_index=last)
         return cls(np.ascontiguousarray(components), np.zeros(N_COMPONENTS))
@@ -290,6 +337,12 @@ class _Linear:
         if self.components is None:
             return _dense(prepared)
         return np.asarray(prepared @ self.components)
+
+    def on_device(self, device: Any, table: Any, metric: str) -> Any:
+        from linkspread.kernels.gpu.features import projected
+
+        own = None if self.components is None else device.put(self.components)
+        return projected(table, metric, own)
 
 
 @dataclass(eq=False)
@@ -314,6 +367,12 @@ class _Gaussian:
         K = np.exp(_squared_distances(rows, self.landmarks) / np.float32(-self.width))
         return _whiten(K, self.factor)
 
+    def on_device(self, device: Any, table: Any, metric: str) -> Any:
+        from linkspread.kernels.gpu.features import gaussian_kernel, whiten
+
+        K = gaussian_kernel(table, metric, device.put(self.landmarks), self.width)
+        return whiten(K, device.put(self.factor))
+
 
 @dataclass(eq=False)
 class _Graph:
@@ -329,27 +388,62 @@ class _Graph:
     size: float = 1.0
 
     @classmethod
-    def of(cls, X: Any, metric: str, landmarks: Array, n_jobs: int | None) -> "_Graph":
-        n_items = X.shape[0]
-        n_neighbors = min(N_NEIGHBORS, n_items - 1)
+    def of(
+        cls, X: Any, metric: str, landmarks: Array, n_jobs: int | None, device: Any
+    ) -> "_Graph":
+        n_neighbors = min(N_NEIGHBORS, X.shape[0] - 1)
         graph = NeighborGraph(n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs)
-        S = normalize(graph.fit(X).affinity_).astype(np.float32)
-        K = np.empty((n_items, len(landmarks)), dtype=np.float32)
-        for start in range(0, len(landmarks), 64):
-            some = landmarks[start : start + 64]
-            units = np.zeros((n_items, len(some)), dtype=np.float32)
-            units[some, np.arange(len(some))] = 1
-            heat = filtered_sums(S, units, _heat_coefficients()[None])
-            K[:, start : start + 64] = heat[:, 0]
-        values = _whiten(K, _factor(K[landmarks].astype(np.float64)))
-        values = unit_rows(values).astype(np.float32)
+        graph.fit(X)
+        make = _heat if device is None else partial(_heat_on_device, device)
+        values = make(graph.affinity_, landmarks)
         return cls(graph, X, values, np.zeros(len(landmarks)))
 
     def __call__(self, given: Any, prepared: Any) -> Array:
         weights = self.graph.extend(given)
         total = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
-        fitted = self.values * np.float32(self.size) + self.mean
-        return np.asarray(weights @ fitted) / np.where(total > 0, total, 1)
+        near, places = np.unique(weights.indices, return_inverse=True)
+        shape = weights.shape[0], len(near)
+        own = sp.csr_array((weights.data, places, weights.indptr), shape=shape)
+        fitted = self.values[near] * np.float32(self.size) + self.mean
+        return np.asarray(own @ fitted) / np.where(total > 0, total, 1)
+
+    def on_device(self, device: Any, table: Any, metric: str) -> Any:
+        return self.values
+
+
+def _heat(W: sp.csr_array, landmarks: Array) -> Array:
+    """Return the features of heat, of unit norm, for all items of a graph."""
+    # Made here, so that its symmetry need not be checked.
+    S = scale_edges(W, row_sums(W)).astype(np.float32)
+    K = np.empty((W.shape[0], len(landmarks)), dtype=np.float32)
+    for start in range(0, len(landmarks), 64):
+        some = landmarks[start : start + 64]
+        units = np.zeros((W.shape[0], len(some)), dtype=np.float32)
+        units[some, np.arange(len(some))] = 1
+        heat = filtered_sums(S, units, _heat_coefficients()[None])
+        K[:, start : start + 64] = heat[:, 0]
+    return unit_rows(_whiten(K, _factor(K[landmarks].astype(np.float64))))
+
+
+def _heat_on_device(device: Any, W: sp.csr_array, landmarks: Array) -> Any:
+    """Do as `_heat`, and return a tensor on the device."""
+    from linkspread.kernels.gpu import features
+
+    places = device.put(landmarks)
+    K = features.heat_kernel(device, W, places, _heat_coefficients())
+    factor = _factor(K[places].double().cpu().numpy())
+    return features.unit_rows(features.whiten(K, device.put(factor)))
+
+
+def _gram(X: Any, metric: str, device: Any) -> Array:
+    """Return the products of all prepared columns."""
+    if device is not None:
+        from linkspread.kernels.gpu import features
+
+        return features.gram(device.put(X), metric)
+    R = _prepare(X, metric).astype(np.float32)
+    gram = R.T @ R
+    return gram.toarray() if sp.issparse(gram) else gram
 
 
 def _heat_coefficients() -> Array:
