@@ -33,9 +33,11 @@ Array = np.ndarray
 
 # Ridges to choose from, in units of the mean squared length of the features.
 RIDGES, STEP = (0.1, 1.0, 10.0, 100.0), 10.0
-# Judged pairs are noisier; what is predicted column by column wants less.
+# Judged pairs are noisier; what is predicted column by column wants less; what tells
+# classes smooths, the other terms find the partner within.
 RIDGES_OF: dict[str, tuple[float, ...]] = {
     "pairs": (1.0, 10.0, 100.0),
+    "classes of partners": (100.0,),
     **dict.fromkeys(MAPS_INTO, (0.001, 0.01, 0.1, 1.0, 10.0)),
 }
 # Kernels of each kind of term; judged pairs are fitted by all kernels together.
@@ -370,7 +372,7 @@ def _settings(kind: str) -> list[Setting]:
     if kind == "labels":
         return [Setting(kind)]
     own = "grid" if kind == "classes of partners" else kind
-    ridges = RIDGES_OF.get(own, RIDGES)
+    ridges = RIDGES_OF.get(kind, RIDGES)
     settings = [Setting(own, m, r) for m in SUITED[kind] for r in ridges]
     if kind == "displacement":
         settings.append(Setting(kind))

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from linkspread.kernels.backends import choose_device
-from linkspread.learning.maps import ViewMap
+from linkspread.learning.maps import SHARES, ViewMap
 
 __all__ = ["Decomposition", "LabelModel", "PairRegression", "decompose", "fit_labels"]
 
@@ -263,24 +263,21 @@ def fit_labels(map_: ViewMap, labels: Any) -> LabelModel:
     # What is left out must have others of its class to be found by.
     asked = (Y > 0) @ (counts > 1) > 0
     names = [name for name in ("linear", "gaussian", "graph") if map_.has(name)]
-    # Some of many labels tell the ridge as well as all of them.
+    # Some of many labels tell about where the ridge lies.
     some = np.random.default_rng(0).permutation(len(known))[:SMALL]
     fits = []
     for name in names:
         A = map_.values[known, map_.columns(name)]
         ridge = _best_ridge(A[some], Y[some], asked[some])
-        fit = _ridge_fit(A, Y, ridge)
-        if len(some) < len(known):
-            # More labels want less of it.
-            less = _ridge_fit(A, Y, ridge / 3)
-            both = (_surprise(own.held_out[asked], Y[asked]) for own in (fit, less))
-            fit = fit if next(both) <= next(both) else less
-        fits.append(fit)
-    weights = np.ones(len(fits))
+        few = len(some) == len(known)
+        fits.append(_ridge_fit(A, Y, ridge) if few else _climb(A, Y, ridge, asked))
+    shares = np.array([SHARES[name] for name in names])
+    shares /= shares.sum()
+    weights = shares * len(fits)
     quality = np.nan
     if asked.any():
         held_out = np.stack([fit.held_out[asked] for fit in fits])
-        weights = _likeliest_weights(held_out, Y[asked])
+        weights = _likeliest_weights(held_out, Y[asked], shares)
         likely = softmax(np.tensordot(weights, held_out, 1), axis=1)
         quality = float(np.mean(np.sum(likely * Y[asked], axis=1)))
     W = np.zeros((map_.values.shape[1], Y.shape[1]))
@@ -319,6 +316,27 @@ def _best_ridge(A: Array, Y: Array, asked: Array) -> float:
         held_out = _left_out(Y, H @ turned + mean, leverage)
         surprises[ridge] = _surprise(held_out[asked], Y[asked])
     return min(LABEL_RIDGES, key=lambda ridge: surprises[ridge])
+
+
+def _climb(A: Array, Y: Array, ridge: float, asked: Array) -> _RidgeFit:
+    """Return the fit to all labels whose ridge is best, from where some say it is."""
+
+    def tried(ridge: float) -> tuple[float, _RidgeFit]:
+        fit = _ridge_fit(A, Y, ridge)
+        return _surprise(fit.held_out[asked], Y[asked]), fit
+
+    best = tried(ridge)
+    # More labels want less of it: upwards only where downwards does not help.
+    for step in (1 / 3, 3.0):
+        moved = False
+        while LABEL_RIDGES[0] / 10 < ridge * step < LABEL_RIDGES[-1] * 10:
+            other = tried(ridge * step)
+            if other[0] >= best[0]:
+                break
+            best, ridge, moved = other, ridge * step, True
+        if moved:
+            break
+    return best[1]
 
 
 def _ridge_fit(A: Array, Y: Array, ridge: float) -> _RidgeFit:
@@ -371,28 +389,26 @@ def _surprise(values: Array, Y: Array) -> float:
     return float(found.fun)
 
 
-def _likeliest_weights(held_out: Array, Y: Array) -> Array:
-    """Return weights of fits that make the labels likeliest, drawn to equal ones.
+def _likeliest_weights(held_out: Array, Y: Array, shares: Array) -> Array:
+    """Return weights of fits that make the labels likeliest, drawn to their shares.
 
     With the strength of one label for each fit.
     """
-    n_fits = len(held_out)
-    mean = held_out.mean(axis=0)
+    mean = np.tensordot(shares, held_out, 1)
 
     def loss_of_scale(t: Array) -> float:
         return -float(np.sum(Y * log_softmax(np.exp(t[0]) * mean, axis=1)))
 
     scale = minimize(loss_of_scale, [np.log(5.0)], bounds=[(-2, 6)]).x[0]
-    equal = float(np.exp(scale)) / n_fits
+    usual = float(np.exp(scale)) * shares
 
     def loss(w: Array) -> tuple[float, Array]:
         logits = np.tensordot(w, held_out, 1)
         missed = softmax(logits, axis=1) - Y
-        away = w / equal - 1
+        away = w / usual - 1
         value = -float(np.sum(Y * log_softmax(logits, axis=1))) + 0.5 * away @ away
-        slope = np.tensordot(held_out, missed, ((1, 2), (0, 1))) + away / equal
+        slope = np.tensordot(held_out, missed, ((1, 2), (0, 1))) + away / usual
         return float(value), slope
 
-    start = np.full(n_fits, equal)
-    bounds: Sequence[tuple[float, None]] = [(0, None)] * n_fits
-    return minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    bounds: Sequence[tuple[float, None]] = [(0, None)] * len(shares)
+    return minimize(loss, usual, jac=True, bounds=bounds, method="L-BFGS-B").x

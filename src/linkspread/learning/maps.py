@@ -27,7 +27,15 @@ from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.kernels.backends import choose_device
 from linkspread.propagation.chebyshev import filtered_sums
 
-__all__ = ["BLOCKS", "MIXTURES", "ViewMap", "make_map", "unit_rows"]
+__all__ = [
+    "BLOCKS",
+    "MIXTURES",
+    "SHARES",
+    "ViewMap",
+    "landmark_count",
+    "make_map",
+    "unit_rows",
+]
 
 Array = np.ndarray
 
@@ -35,11 +43,11 @@ Array = np.ndarray
 N_COMPONENTS = 512
 # Columns whose products are all computed to find the components.
 MOST_COLUMNS = 8192
-# Landmarks: at least so many, and as many as there are labelled items up to the second,
-# because classes of thousands of labels need more than a few hundred features; of many
-# items fewer, so that features keep to the third, in numbers. Heat is smooth: it needs
-# no more than the fourth.
-N_LANDMARKS, MOST_LANDMARKS, MOST_VALUES, MOST_OF_GRAPH = 400, 3000, 5e8, 800
+# Landmarks: at least so many, and every labelled item as long as whitening all items
+# takes no more multiplications than the second (about ten seconds): a kernel of
+# thousands of labels loses accuracy with each label that is no landmark. Heat is
+# smooth: it needs no more than the third.
+N_LANDMARKS, MOST_WORK, MOST_OF_GRAPH = 400, 1.2e11, 800
 N_NEIGHBORS = 30
 # How far heat flows, and the degree at which its polynomial is exact to 1e-6.
 TIME, DEGREE = 6.0, 20
@@ -51,6 +59,8 @@ TILE = 4096
 LEAST_WORK = 1e10
 
 BLOCKS = ("linear", "gaussian", "graph")
+# How much each kernel counts before anything is known: features and graph equally.
+SHARES = {"linear": 0.25, "gaussian": 0.25, "graph": 0.5}
 # Sums of kernels: neighbouring blocks, so that their columns are one slice.
 MIXTURES: dict[str, tuple[str, ...]] = {
     "linear": ("linear",),
@@ -214,8 +224,7 @@ def make_map(
     """
     n_items = X.shape[0]
     rng = np.random.default_rng(random_state)
-    most = min(MOST_LANDMARKS, int(MOST_VALUES / n_items))
-    n_landmarks = max(N_LANDMARKS, min(n_labelled, most))
+    n_landmarks = landmark_count(n_items, n_labelled)
     is_other = np.ones(n_items, dtype=bool)
     is_other[np.asarray(judged, dtype=np.intp)] = False
     first, others = (
@@ -241,6 +250,12 @@ def make_map(
     if "graph" in made:
         made["graph"].values = values[:, view.columns("graph")]
     return view
+
+
+def landmark_count(n_items: int, n_labelled: int) -> int:
+    """Return how many landmarks a view gets, at most its items."""
+    most = int((MOST_WORK / n_items) ** 0.5)
+    return min(n_items, max(N_LANDMARKS, min(n_labelled, most)))
 
 
 def _device_for(X: Any, n_landmarks: int) -> Any:

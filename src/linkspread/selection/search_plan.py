@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.learning.maps import MOST_LANDMARKS, N_COMPONENTS, N_LANDMARKS
+from linkspread.learning.maps import N_COMPONENTS, landmark_count
 from linkspread.links import Items, Links
 from linkspread.progress import format_bytes
 from linkspread.validation import check_views
@@ -98,7 +98,7 @@ def _width(X: Any, links: Links, view: str) -> int:
     n_labelled = 0
     if memberships is not None:
         n_labelled = int(np.count_nonzero(memberships.sum(axis=1)))
-    n_landmarks = min(max(N_LANDMARKS, n_labelled), MOST_LANDMARKS, n_items)
+    n_landmarks = landmark_count(n_items, n_labelled)
     return n_linear + n_landmarks * (2 if view in links.views else 1)
 
 
