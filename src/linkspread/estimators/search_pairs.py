@@ -45,6 +45,8 @@ OWN_MIXTURE = "linear + gaussian"
 N_BETWEEN = 1000
 # Scores that are computed at once, in bytes.
 BLOCK_BYTES = 2**26
+# Queries and targets for which bounds are computed first.
+FEW_QUERIES, MANY_TARGETS = 4, 32_768
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,30 @@ class Direction:
         """Rows of scores that fit into a block."""
         return max(1, BLOCK_BYTES // (4 * self.shape[1]))
 
-    def rows(self, i: Array) -> Array:
-        """Return the scores of fitted items with all others."""
-        return self.block(i, slice(None))
+    @property
+    def few_queries(self) -> int:
+        """Queries whose best are found by bounds sooner than by all scores."""
+        return FEW_QUERIES if self.shape[1] >= MANY_TARGETS else 0
+
+    def rows(self, i: Array, j: Any = slice(None)) -> Array:
+        """Return the scores of fitted items with all others, or with some."""
+        return self.block(i, j)
 
     def block(self, i: Array, j: Any) -> Array:
         """Return the scores of fitted items with some others."""
         return self.factors.scores(self.side, self.factors.fitted(self.side, i), j)
 
-    def unseen_rows(self, rows: Rows) -> Array:
-        """Return the scores of new items."""
-        return self.factors.scores(self.side, self.known(rows))
+    def unseen_rows(self, rows: Rows, j: Any = slice(None)) -> Array:
+        """Return the scores of new items, with all others or with some."""
+        return self.factors.scores(self.side, self.known(rows), j)
+
+    def bounds(self, i: Array) -> tuple[Array, Array]:
+        """Return between what the scores of one fitted item lie."""
+        return self.factors.bounds(self.side, self.factors.fitted(self.side, i))
+
+    def unseen_bounds(self, rows: Rows) -> tuple[Array, Array]:
+        """Return between what the scores of one new item lie."""
+        return self.factors.bounds(self.side, self.known(rows))
 
     def query_vectors(self, rows: Rows) -> Array:
         """Return the vectors of new items, to be turned as `vectors` tells."""

@@ -22,7 +22,7 @@ from linkspread.parameter_checks import check_count, check_name
 from linkspread.progress import format_bytes
 from linkspread.retrieval import ItemIndex, choose_method
 from linkspread.retrieval.index import METHODS
-from linkspread.retrieval.rank import rank_rows
+from linkspread.retrieval.rank import rank_bounded, rank_rows
 
 __all__ = ["VectorSearch"]
 
@@ -294,11 +294,19 @@ class VectorSearch(BaseEstimator, ABC):
         else:
             shape = len(own), exact.shape[1]
 
-        def score(some: slice) -> Array:
-            if own is None:
-                return exact.unseen_rows(near[some])
-            return exact.rows(own[some])
 
+        def score(some: slice, *targets: Array) -> Array:
+            if own is None:
+                return exact.unseen_rows(near[some], *targets)
+            return exact.rows(own[some], *targets)
+
+        def bound(some: slice) -> tuple[Array, Array]:
+            if own is None:
+                return exact.unseen_bounds(near[some])
+            return exact.bounds(own[some])
+
+        if 0 < shape[0] <= getattr(exact, "few_queries", 0):
+            return rank_bounded(score, bound, shape, exact.dtype, **limits)
         step = exact.rows_at_a_time
         return rank_rows(score, shape, exact.dtype, step=step, **limits)
 

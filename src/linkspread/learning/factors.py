@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
 from linkspread.learning.evidence import Evidence
+from linkspread.learning.scan import bound_scores
 from linkspread.learning.terms import (
     Fitting,
     LabelTerm,
@@ -112,6 +113,15 @@ class ScoreFactors:
                 S *= scale[targets]
             total += S
         return total
+
+    def bounds(self, side: int, rows: Rows) -> tuple[Array, Array]:
+        """Return what the scores of one query are at least, and at most."""
+        tables: dict[str, Any] = {
+            "values": self.sides.maps[1 - side].values,
+            "prior": None if self.sides.prior is None else self.sides.prior[1 - side],
+            "classes": self.classes[1 - side],
+        }
+        return bound_scores(tables, self._parts(side, rows), self.bias[1 - side])
 
     def _parts(
         self, side: int, rows: Rows
