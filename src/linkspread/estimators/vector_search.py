@@ -294,19 +294,18 @@ class VectorSearch(BaseEstimator, ABC):
         else:
             shape = len(own), exact.shape[1]
 
-
-        def score(some: slice, *targets: Array) -> Array:
+        def score(some: slice) -> Array:
             if own is None:
-                return exact.unseen_rows(near[some], *targets)
-            return exact.rows(own[some], *targets)
+                return exact.unseen_rows(near[some])
+            return exact.rows(own[some])
 
-        def bound(some: slice) -> tuple[Array, Array]:
+        def ask(some: slice) -> Any:
             if own is None:
-                return exact.unseen_bounds(near[some])
-            return exact.bounds(own[some])
+                return exact.ask_unseen(near[some])
+            return exact.ask(own[some])
 
         if 0 < shape[0] <= getattr(exact, "few_queries", 0):
-            return rank_bounded(score, bound, shape, exact.dtype, **limits)
+            return rank_bounded(ask, shape, exact.dtype, **limits)
         step = exact.rows_at_a_time
         return rank_rows(score, shape, exact.dtype, step=step, **limits)
 

@@ -4,7 +4,7 @@ A query reads every column of every target, so that its search takes as long as 
 them. In bytes they are a quarter: a row is ``codes * steps``, and its distance from
 that is kept for each block of columns. By Cauchy-Schwarz the product with coefficients
 a is off by ``sum_b |a_b| slack_b`` at most. Only targets whose upper bound reaches the
-n-th lower bound can be among the best n; scored as always, their ranking is that of all.
+n-th lower bound can be among the best n: scored as always, they rank as all would.
 """
 
 import threading
@@ -60,6 +60,7 @@ class CodedTable:
     @classmethod
     def of(cls, table: Array) -> "CodedTable":
         """Return the codes of a dense table."""
+        table = np.asarray(table)
         n_rows, n_columns = table.shape
         n_blocks = -(-n_columns // WIDTH)
         steps = np.zeros(WIDTH * n_blocks, dtype=np.float32)

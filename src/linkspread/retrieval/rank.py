@@ -145,8 +145,7 @@ def rank_rows(
 
 
 def rank_bounded(
-    score: Callable[..., Array],
-    bounds: Callable[[slice], tuple[Array, Array]],
+    ask: Callable[[slice], Any],
     shape: tuple[int, int],
     dtype: Any,
     *,
@@ -160,12 +159,10 @@ def rank_bounded(
 
     Parameters
     ----------
-    score : callable
-        Returns the scores of a slice with one query: with all items, or with those at
-        positions that it is also given.
-    bounds : callable
-        Returns what the scores of such a query with all items are at least, and at
-        most, both of shape (n_items,) and to be overwritten.
+    ask : callable
+        Returns, for a slice of one query, what has its ``scores(positions)`` and its
+        ``bounds()``: what scores with all items are at least, and at most, two arrays
+        of shape (n_items,) that are overwritten.
     shape : tuple of two int
     dtype : dtype
     n_results : int
@@ -186,16 +183,17 @@ def rank_bounded(
     with hold_blas(1):
         for i in range(n_queries if n_results else 0):
             row = slice(i, i + 1)
-            own_bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
+            asked = ask(row)
+            bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
             if few:
-                some = np.setdiff1d(only, own_bars, assume_unique=True)
+                some = np.setdiff1d(only, bars, assume_unique=True)
             else:
-                some = _reaching(*bounds(row), n_results, closed, own_bars)
+                some = _reaching(*asked.bounds(), n_results, closed, bars)
             if some is None:
-                found = _rank_block(score, n_results, closed, barred, row)
-                positions[row], values[row] = found
+                block = _shut(asked.scores(), closed, bars)
+                positions[row], values[row] = best_entries(block, n_results)
             else:
-                best, values[row] = best_entries(score(row, some), n_results)
+                best, values[row] = best_entries(asked.scores(some), n_results)
                 positions[row] = some[best]
     return positions, values
 
@@ -204,15 +202,20 @@ def _reaching(
     lower: Array, upper: Array, n_results: int, closed: Array | None, barred: Array
 ) -> Array | None:
     """Return the items that may be among the best, in order; None for too many."""
-    for bound in (lower, upper):
-        if closed is not None:
-            bound[closed] = -np.inf
-        bound[barred] = -np.inf
-    reach = best_entries(lower[None], n_results)[1][0, -1]
-    found = np.flatnonzero(~(upper < reach))
+    lowest = best_entries(_shut(lower[None], closed, barred), n_results)[1]
+    reach = lowest[0, -1]
+    found = np.flatnonzero(~(_shut(upper[None], closed, barred)[0] < reach))
     # Bounds may be infinite where scales are: they tell nothing then.
     is_sure = np.isfinite(reach) and LEAST_SHARE * len(found) <= len(upper)
     return found if is_sure else None
+
+
+def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
+    """Return the scores of one query, those of items it may not find overwritten."""
+    if closed is not None:
+        row[:, closed] = -np.inf
+    row[:, barred] = -np.inf
+    return row
 
 
 def _closed(n_items: int, only: Array | None) -> Array | None:
