@@ -19,6 +19,7 @@ from linkspread.learning import (
     choose,
     fit_factors,
 )
+from linkspread.learning.factors import Asked
 from linkspread.learning.maps import unit_rows
 from linkspread.links import Links
 
@@ -45,6 +46,9 @@ OWN_MIXTURE = "linear + gaussian"
 N_BETWEEN = 1000
 # Scores that are computed at once, in bytes.
 BLOCK_BYTES = 2**26
+# Queries and targets for which bounds are computed first. Eight queries at once are as
+# soon scored by one product; fewer targets are scored in 3 ms, and need no codes.
+FEW_QUERIES, MANY_TARGETS = 6, 32_768
 
 
 @dataclass(frozen=True)
@@ -70,17 +74,30 @@ class Direction:
         """Rows of scores that fit into a block."""
         return max(1, BLOCK_BYTES // (4 * self.shape[1]))
 
+    @property
+    def few_queries(self) -> int:
+        """Queries whose best are found by bounds sooner than by all scores."""
+        return FEW_QUERIES if self.shape[1] >= MANY_TARGETS else 0
+
     def rows(self, i: Array) -> Array:
         """Return the scores of fitted items with all others."""
         return self.block(i, slice(None))
 
     def block(self, i: Array, j: Any) -> Array:
         """Return the scores of fitted items with some others."""
-        return self.factors.scores(self.side, self.factors.fitted(self.side, i), j)
+        return self.ask(i).scores(j)
 
     def unseen_rows(self, rows: Rows) -> Array:
         """Return the scores of new items."""
-        return self.factors.scores(self.side, self.known(rows))
+        return self.ask_unseen(rows).scores()
+
+    def ask(self, i: Array) -> Asked:
+        """Return fitted items as queries."""
+        return self.factors.ask(self.side, self.factors.fitted(self.side, i))
+
+    def ask_unseen(self, rows: Rows) -> Asked:
+        """Return new items as queries."""
+        return self.factors.ask(self.side, self.known(rows))
 
     def query_vectors(self, rows: Rows) -> Array:
         """Return the vectors of new items, to be turned as `vectors` tells."""

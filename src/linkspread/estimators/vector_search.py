@@ -22,7 +22,7 @@ from linkspread.parameter_checks import check_count, check_name
 from linkspread.progress import format_bytes
 from linkspread.retrieval import ItemIndex, choose_method
 from linkspread.retrieval.index import METHODS
-from linkspread.retrieval.rank import rank_rows
+from linkspread.retrieval.rank import rank_bounded, rank_rows
 
 __all__ = ["VectorSearch"]
 
@@ -299,6 +299,13 @@ class VectorSearch(BaseEstimator, ABC):
                 return exact.unseen_rows(near[some])
             return exact.rows(own[some])
 
+        def ask(some: slice) -> Any:
+            if own is None:
+                return exact.ask_unseen(near[some])
+            return exact.ask(own[some])
+
+        if 0 < shape[0] <= getattr(exact, "few_queries", 0):
+            return rank_bounded(ask, shape, exact.dtype, **limits)
         step = exact.rows_at_a_time
         return rank_rows(score, shape, exact.dtype, step=step, **limits)
 

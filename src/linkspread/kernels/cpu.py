@@ -15,11 +15,13 @@ __all__ = [
     "chebyshev_step",
     "clenshaw_step",
     "difference_sums",
+    "encode_rows",
     "grow_order",
     "keep_nearest",
     "pair_products",
     "renumber_rows",
     "sampled_products",
+    "score_bounds",
     "sparse_difference_sums",
     "sparse_products",
 ]
@@ -28,6 +30,10 @@ __all__ = [
 FAST = {"reassoc", "contract", "nsz"}
 # So many relevant items are counted against all others faster than they are sorted.
 FEW_RELEVANT = 512
+# The largest code of a value in a byte.
+MOST_CODE = np.float32(127)
+# Finite, so that no coefficient times it is no number.
+MOST_SLACK = np.float32(1e38)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -128,6 +134,61 @@ def pair_products(left, right, rows, columns, starts, values):
                 total += weights[c] * other[c]
             out[k] = total
     return out
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def encode_rows(table, steps, width, rounding, codes, slack):
+    """Write the nearest ``codes * steps`` to every row, and how far it is from it.
+
+    ``slack[i, b]`` is that distance within the b-th block of `width` columns, and
+    `rounding` times the length of the row there. A step of 0 has no code but 0.
+    """
+    for i in prange(table.shape[0]):
+        for b in range(slack.shape[1]):
+            own = table[i, b * width : (b + 1) * width]
+            step = steps[b * width : (b + 1) * width]
+            code = codes[i, b * width : (b + 1) * width]
+            far, size = np.float32(0), np.float32(0)
+            for c in range(len(own)):
+                value = np.float32(own[c])
+                inverse = np.float32(1) / step[c] if step[c] > 0 else np.float32(0)
+                nearest = np.rint(value * inverse)
+                nearest = min(max(nearest, -MOST_CODE), MOST_CODE)
+                code[c] = np.int8(nearest)
+                gap = value - nearest * step[c]
+                far += gap * gap
+                size += value * value
+            slack[i, b] = min(np.sqrt(far) + rounding * np.sqrt(size), MOST_SLACK)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def score_bounds(
+    codes, slack, width, coefficients, norms, blocks, constants, scaled, scales, bounds
+):
+    """Add what parts of scores are at least, and at most, to both rows of `bounds`.
+
+    Part k is ``scales[scaled[k]] * (codes @ coefficients[k] + constants[k, 0])``, with
+    no scale where ``scaled[k]`` is -1, and no coefficients but in ``blocks[k]``, from
+    the first to before the second. It is off by ``slack @ norms[k] + constants[k, 1]``
+    at most, times the size of the scale.
+    """
+    for i in prange(codes.shape[0]):
+        for k in range(len(coefficients)):
+            first, last = blocks[k, 0], blocks[k, 1]
+            # Slices of whole blocks: no index is negative, and sums become vectors.
+            own = codes[i, first * width : last * width]
+            other = coefficients[k, first * width : last * width]
+            off, norm = slack[i, first:last], norms[k, first:last]
+            total, error = constants[k, 0], constants[k, 1]
+            for c in range(len(own)):
+                total += np.float32(own[c]) * other[c]
+            for b in range(len(off)):
+                error += norm[b] * off[b]
+            if scaled[k] >= 0:
+                total *= scales[scaled[k], i]
+                error *= abs(scales[scaled[k], i])
+            bounds[0, i] += total - error
+            bounds[1, i] += total + error
 
 
 @njit(nogil=True, cache=True)

@@ -51,13 +51,16 @@ class Decomposition:
     s: Array
     V: Array
 
-    def directions(self, ridge: float) -> Array:
-        """Return what turns centred features into descriptions, of shape (d, r)."""
-        return self.V * (self.s / (self.s**2 + ridge))
-
     def describe(self, features: Array, ridge: float) -> Array:
         """Return ridge regressions on the known items, in the basis U."""
-        return (features - self.mean) @ self.directions(ridge)
+        return ((features - self.mean) @ self.V) * self._shrunk(ridge)
+
+    def undescribe(self, weights: Array, ridge: float) -> Array:
+        """Return weights of features whose sums are weighted sums of descriptions."""
+        return (weights * self._shrunk(ridge)) @ self.V.T
+
+    def _shrunk(self, ridge: float) -> Array:
+        return self.s / (self.s**2 + ridge)
 
 
 def decompose(A: Array) -> Decomposition:

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
 from linkspread.learning.evidence import Evidence
+from linkspread.learning.scan import Part, bound_scores
 from linkspread.learning.terms import (
     Fitting,
     LabelTerm,
@@ -100,22 +101,23 @@ class ScoreFactors:
         -------
         scores : ndarray of float32 of shape (n_queries, n_targets)
         """
-        found = self.fitted(1 - side, targets)
-        total = np.tile(self.bias[1 - side][targets], (rows.values.shape[0], 1))
-        for space, scale, coefficients, constant in self._parts(side, rows):
-            T = getattr(found, space)
-            S = coefficients @ T.T
-            S = S.toarray() if sp.issparse(S) else S
-            if constant is not None:
-                S += constant[:, None]
-            if scale is not None:
-                S *= scale[targets]
-            total += S
-        return total
+        return self.ask(side, rows).scores(targets)
 
-    def _parts(
-        self, side: int, rows: Rows
-    ) -> Iterator[tuple[str, Array | None, Any, Array | None]]:
+    def ask(self, side: int, rows: Rows) -> "Asked":
+        """Return queries of one side, whose coefficients are computed now.
+
+        Parameters
+        ----------
+        side : {0, 1}
+        rows : Rows
+
+        Returns
+        -------
+        asked : Asked
+        """
+        return Asked(self, side, rows.values.shape[0], list(self._parts(side, rows)))
+
+    def _parts(self, side: int, rows: Rows) -> Iterator[Part]:
         """Yield coefficients of queries over whole spaces, few of them.
 
         What has no scale of its own is added up first, so that the columns of the
@@ -205,6 +207,43 @@ class ScoreFactors:
             parts.append(own if scale is None else own * scale[some][:, None])
         own_bias = self.bias[side][some][:, None]
         return np.hstack([*parts, own_bias]).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Queries of one side with their coefficients."""
+
+    factors: ScoreFactors
+    side: int
+    n_queries: int
+    parts: list[Part]
+
+    def scores(self, targets: Any = slice(None)) -> Array:
+        """Return the scores with items of the other side, all of them or some."""
+        factors, other = self.factors, 1 - self.side
+        found = factors.fitted(other, targets)
+        total = np.tile(factors.bias[other][targets], (self.n_queries, 1))
+        for space, scale, coefficients, constant in self.parts:
+            T = getattr(found, space)
+            S = coefficients @ T.T
+            S = S.toarray() if sp.issparse(S) else S
+            if constant is not None:
+                S += constant[:, None]
+            if scale is not None:
+                S *= scale[targets]
+            total += S
+        return total
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Return what scores of a single query are at least, and at most."""
+        factors, other = self.factors, 1 - self.side
+        prior = factors.sides.prior
+        tables = {
+            "values": factors.sides.maps[other].values,
+            "prior": None if prior is None else prior[other],
+            "classes": factors.classes[other],
+        }
+        return bound_scores(tables, self.parts, factors.bias[other])
 
 
 def fit_factors(

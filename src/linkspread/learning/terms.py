@@ -426,8 +426,8 @@ class GridTerm(Term):
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries."""
         own, other = self.both[side], self.both[1 - side]
-        described = unit_rows(self.describe(side, rows)) @ (own.U.T @ other.U)
-        coefficients = described @ other.directions(self.ridge).T
+        described = _product(unit_rows(self.describe(side, rows)), own.U.T, other.U)
+        coefficients = other.undescribe(described, self.ridge)
         constant = -coefficients @ other.mean
         columns = self.columns[1 - side]
         return [Piece("values", coefficients, constant, columns, scaled=True)]
@@ -467,7 +467,7 @@ class MapTerm(Term):
         if side == self.into:
             return rows.values[:, self.columns] - self.mean
         own = self.known.describe(rows.values[:, self.features], self.ridge)
-        return own @ (self.known.U.T @ self.partners)
+        return _product(own, self.known.U.T, self.partners)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries."""
@@ -475,8 +475,8 @@ class MapTerm(Term):
             unit_rows(self._place(side, rows)), self.mean, self.columns
         )  # fmt: skip
         if side == self.into:
-            turned = coefficients @ (self.partners.T @ self.known.U)
-            coefficients = turned @ self.known.directions(self.ridge).T
+            turned = _product(coefficients, self.partners.T, self.known.U)
+            coefficients = self.known.undescribe(turned, self.ridge)
             mean, columns = self.known.mean, self.features
         constant = -coefficients @ mean
         return [Piece("values", coefficients, constant, columns, scaled=True)]
@@ -511,15 +511,15 @@ class DisplacementTerm(Term):
         """Return how far items are expected from their partners."""
         values = rows.values[:, self.columns[side]]
         own = self.both[side].describe(values, self.ridge)
-        moved = own @ (self.both[side].U.T @ self.difference)
+        moved = _product(own, self.both[side].U.T, self.difference)
         return (1 - 2 * side) * (moved + self.difference.mean(axis=0))
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries."""
         moved = unit_rows(_dense(rows.prior) + self._expected(side, rows))
         other, sign = self.both[1 - side], 2 * side - 1
-        turned = rows.prior @ (other.U.T @ self.difference).T
-        coefficients = sign * np.asarray(turned) @ other.directions(self.ridge).T
+        turned = _product(rows.prior, self.difference.T, other.U)
+        coefficients = sign * other.undescribe(np.asarray(turned), self.ridge)
         constant = sign * np.asarray(rows.prior @ self.difference.mean(axis=0))
         constant = constant - coefficients @ other.mean
         columns = self.columns[1 - side]
@@ -577,6 +577,12 @@ class LabelTerm(Term):
         """Return what each part adds to one score."""
         own, other = self.classes(side, query)[0], self.classes(1 - side, target)[0]
         return own * other, -float(self.models[0].shares @ self.models[1].shares)
+
+
+def _product(A: Any, B: Array, C: Array) -> Any:
+    """Return ``A B C``, in the order that is cheaper: A may be one query or a view."""
+    (n, p), (q, r) = A.shape, C.shape
+    return (A @ B) @ C if n * q * (p + r) <= p * r * (n + q) else A @ (B @ C)
 
 
 def _dense(X: Any) -> Array:

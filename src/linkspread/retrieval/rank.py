@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.cores import count_threads
+from linkspread.cores import count_threads, hold_blas
 from linkspread.kernels.backends import choose_device
 from linkspread.kernels.threads import map_blocks
 from linkspread.retrieval.best import best_entries
 
-__all__ = ["count_open", "rank", "rank_rows"]
+__all__ = ["count_open", "rank", "rank_bounded", "rank_rows"]
 
 Array = np.ndarray
 
@@ -19,6 +19,9 @@ Array = np.ndarray
 BLOCK_ENTRIES = 1 << 22
 # Multiplications from which a GPU pays, the way of the items to it included.
 LEAST_PRODUCTS = 1e11
+# Where more than one in so many items may be among the best, all are scored: rows
+# picked from a table take several times as long as rows in their order.
+LEAST_SHARE = 10
 
 
 def rank(
@@ -128,7 +131,7 @@ def rank_rows(
     n_results = min(n_results, count_open(n_items, only, barred))
     if n_queries == 0:
         return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
-    closed = None if only is None else np.delete(np.arange(n_items), only)
+    closed = _closed(n_items, only)
     size = step or max(1, BLOCK_ENTRIES // max(n_items, 1))
     blocks = [slice(start, start + size) for start in range(0, n_queries, size)]
     work = partial(_rank_block, score, n_results, closed, barred)
@@ -139,6 +142,89 @@ def rank_rows(
         parts = map(work, blocks)
     positions, values = zip(*parts, strict=True)
     return np.concatenate(positions), np.concatenate(values)
+
+
+def rank_bounded(
+    ask: Callable[[slice], Any],
+    shape: tuple[int, int],
+    dtype: Any,
+    *,
+    n_results: int,
+    only: Array | None = None,
+    barred: Any = None,
+) -> tuple[Array, Array]:
+    """Return the items with the largest scores for each of a few queries.
+
+    Scored are the items whose upper bound reaches the n-th lower bound of all.
+
+    Parameters
+    ----------
+    ask : callable
+        Returns, for a slice of one query, what has its ``scores(positions)`` and its
+        ``bounds()``: what scores with all items are at least, and at most, two arrays
+        of shape (n_items,) that are overwritten.
+    shape : tuple of two int
+    dtype : dtype
+    n_results : int
+    only, barred : optional
+        All as in :func:`rank_rows`.
+
+    Returns
+    -------
+    positions, scores : ndarray of shape (n_queries, n_found)
+    """
+    n_queries, n_items = shape
+    n_results = min(n_results, count_open(n_items, only, barred))
+    positions = np.empty((n_queries, n_results), np.int64)
+    values = np.empty((n_queries, n_results), dtype)
+    closed = _closed(n_items, only)
+    few = only is not None and LEAST_SHARE * len(only) <= n_items
+    # What is left to BLAS is short: threads would wait for each other longer.
+    with hold_blas(1):
+        for i in range(n_queries if n_results else 0):
+            row = slice(i, i + 1)
+            asked = ask(row)
+            bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
+            if few:
+                some = np.setdiff1d(only, bars, assume_unique=True)
+            else:
+                some = _reaching(*asked.bounds(), n_results, closed, bars)
+            if some is None:
+                block = _shut(asked.scores(), closed, bars)
+                positions[row], values[row] = best_entries(block, n_results)
+            else:
+                best, values[row] = best_entries(asked.scores(some), n_results)
+                positions[row] = some[best]
+    return positions, values
+
+
+def _reaching(
+    lower: Array, upper: Array, n_results: int, closed: Array | None, barred: Array
+) -> Array | None:
+    """Return the items that may be among the best, in order; None for too many."""
+    lowest = best_entries(_shut(lower[None], closed, barred), n_results)[1]
+    reach = lowest[0, -1]
+    found = np.flatnonzero(~(_shut(upper[None], closed, barred)[0] < reach))
+    # Bounds may be infinite where scales are: they tell nothing then.
+    is_sure = np.isfinite(reach) and LEAST_SHARE * len(found) <= len(upper)
+    return found if is_sure else None
+
+
+def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
+    """Return the scores of one query, those of items it may not find overwritten."""
+    if closed is not None:
+        row[:, closed] = -np.inf
+    row[:, barred] = -np.inf
+    return row
+
+
+def _closed(n_items: int, only: Array | None) -> Array | None:
+    """Return which items may not be found, None for none."""
+    if only is None:
+        return None
+    closed = np.ones(n_items, dtype=bool)
+    closed[only] = False
+    return closed
 
 
 def count_open(n_items: int, only: Array | None, barred: Any) -> int:
@@ -157,6 +243,8 @@ def count_open(n_items: int, only: Array | None, barred: Any) -> int:
     n_open = n_items if only is None else len(only)
     if barred is None or barred.nnz == 0:
         return n_open
+    if only is None:
+        return n_open - int(np.diff(barred.indptr).max())
     is_open = np.zeros(n_items, dtype=np.int64)
     is_open[slice(None) if only is None else only] = 1
     ends = np.append(0, np.cumsum(is_open[barred.indices]))
