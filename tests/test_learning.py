@@ -9,20 +9,16 @@ from numpy.testing import assert_allclose
 
 from linkspread.graphs import knn_graph, normalize
 from linkspread.learning import Evidence, Sides, choose, fit_factors, make_map
-from linkspread.learning import cores as cores_room
+from linkspread.learning import pairs as pairs_room
 from linkspread.learning.choice import (
     HUB_STRENGTHS,
     _make_folds,
     hub_strengths,
     term_scores,
 )
-from linkspread.learning.cores import (
-    PairRegression,
-    _ridge_fit,
-    decompose,
-    fit_labels,
-)
+from linkspread.learning.cores import KnownItems, _ridge_fit, decompose, fit_labels
 from linkspread.learning.maps import unit_rows
+from linkspread.learning.pairs import LivePairs, PairRegression, PairRows
 from linkspread.learning.terms import (
     DisplacementTerm,
     Fitting,
@@ -52,11 +48,22 @@ def shared_views(rng, n=120, d=6, noise=0.5):
     return X, X + noise * rng.normal(size=X.shape)
 
 
+def known_items(A, ridge, whole):
+    return (KnownItems.of(A, ridge) if whole
+            else KnownItems.in_basis(decompose(A), ridge))  # fmt: skip
+
+
+EVERYTHING = slice(None)
+
+
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(5, 9), (9, 5)])
-def test_descriptions_are_ridge_regressions(rng, n, d):
+def test_descriptions_are_ridge_regressions(rng, n, d, whole):
     A, B = rng.normal(size=(n, d)), rng.normal(size=(n, d + 1))
     P, Q = rng.normal(size=(7, d)), rng.normal(size=(8, d + 1))
-    term = GridTerm((decompose(A), decompose(B)), 0.7, (slice(None), slice(None)))
+    left, right = known_items(A, 0.7, whole), known_items(B, 0.7, whole)
+    left = left.taught(A, right.centred(B))
+    term = GridTerm((left, right), (EVERYTHING, EVERYTHING))
     found = term_scores(term, 0, Rows(P), Rows(Q))
     assert_allclose(found, term_scores(term, 1, Rows(Q), Rows(P)).T, atol=1e-8)
 
@@ -68,13 +75,14 @@ def test_descriptions_are_ridge_regressions(rng, n, d):
     assert_allclose(found, described(A, P) @ described(B, Q).T, atol=1e-8)
 
 
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("into", [0, 1])
-def test_maps_are_ridge_regressions_of_one_view_on_the_other(rng, into):
+def test_maps_are_ridge_regressions_of_one_view_on_the_other(rng, into, whole):
     known = rng.normal(size=(9, 4)), rng.normal(size=(9, 5))
     asked = rng.normal(size=(7, 4)), rng.normal(size=(8, 5))
     A, B = known[1 - into], known[into]
-    mean, everything = B.mean(axis=0), slice(None)
-    term = MapTerm(into, decompose(A), 0.7, everything, everything, B - mean, mean)
+    mean, own = B.mean(axis=0), known_items(A, 0.7, whole)
+    term = MapTerm(into, own.taught(A, B - mean, mean), EVERYTHING, EVERYTHING)
     found = term_scores(term, 1 - into, Rows(asked[1 - into]), Rows(asked[into]))
     back = term_scores(term, into, Rows(asked[into]), Rows(asked[1 - into]))
     assert_allclose(found, back.T, atol=1e-8)
@@ -84,39 +92,90 @@ def test_maps_are_ridge_regressions_of_one_view_on_the_other(rng, into):
     assert_allclose(found, predicted @ unit_rows(asked[into] - mean).T, atol=1e-8)
 
 
-@pytest.mark.parametrize("n", [12, 40])
-@pytest.mark.parametrize("n_dense", [0, 100])
-def test_judged_pairs_are_a_kronecker_ridge(rng, n, n_dense, monkeypatch):
-    """Several kernels have a block of the core each."""
-    left = [rng.normal(size=(15, 3)), rng.normal(size=(15, 2))]
-    right = [rng.normal(size=(16, 4)), rng.normal(size=(16, 3))]
-    i, j = rng.integers(15, size=n), rng.integers(16, size=n)
-    z, weights, ridge = rng.normal(size=n), rng.uniform(0.5, 2, n), 0.3
-    monkeypatch.setattr(cores_room, "DENSE_PAIRS", n_dense)
-    regression = PairRegression(left, right, (i, j, z, weights))
-    cores, _ = regression.solve(ridge, tol=1e-13)
+def judged_pairs(rng, n, n_left=15, n_right=16):
+    """Features of two kernels in two views, and judged pairs of their items."""
+    values = rng.normal(size=(n_left, 5)), rng.normal(size=(n_right, 7))
+    columns = [(slice(0, 3), slice(0, 4)), (slice(3, 5), slice(4, 7))]
+    cells = rng.permutation(n_left * n_right)[:n]
+    signed = rng.uniform(0.5, 2, n) * np.where(rng.random(n) < 0.4, 1, -1)
+    return values, columns, (cells // n_right, cells % n_right, signed)
+
+
+def kronecker_ridge(values, columns, pairs, ridge):
+    """Return the cores of a dense ridge regression on all products."""
+    i, j, signed = pairs
+    weights, z = np.abs(signed), (signed > 0).astype(float)
+    z -= weights @ z / weights.sum()
     products = np.hstack(
         [
-            np.einsum("pi,pj->pij", A[i], B[j]).reshape(n, -1) / np.sqrt(2)
-            for A, B in zip(left, right, strict=True)
+            (values[0][i, a][:, :, None] * values[1][j, b][:, None]).reshape(len(i), -1)
+            for a, b in columns
         ]
-    )
-    width = products.shape[1]
-    normal = products.T @ (weights[:, None] * products) + ridge * np.eye(width)
+    ) / np.sqrt(len(columns))
+    normal = products.T @ (weights[:, None] * products)
+    normal += ridge * np.eye(products.shape[1])
     dense = np.linalg.solve(normal, products.T @ (weights * z)) / np.sqrt(2)
-    assert_allclose(cores[0], dense[:12].reshape(3, 4), atol=1e-8)
-    assert_allclose(cores[1], dense[12:].reshape(2, 3), atol=1e-8)
+    return dense[:12].reshape(3, 4), dense[12:].reshape(2, 3)
+
+
+@pytest.mark.parametrize("n", [12, 40])
+@pytest.mark.parametrize("landmarks", [False, True])
+def test_judged_pairs_are_a_kronecker_ridge(rng, n, landmarks):
+    """Several kernels have a block of the core each; all pairs may be landmarks."""
+    values, columns, pairs = judged_pairs(rng, n)
+    rows = PairRows.of(values, columns, *pairs[:2]) if landmarks else None
+    regression = PairRegression(values, columns, pairs, landmarks=rows)
+    live = LivePairs(regression, 0.3)
+    for c in (regression.solve(0.3), live.coefficients()):
+        for core, wanted in zip(
+            regression.rows.cores(c),
+            kronecker_ridge(values, columns, pairs, 0.3),
+            strict=True,
+        ):
+            assert_allclose(core, wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("landmarks", [False, True])
+def test_changed_pairs_are_those_of_a_fresh_regression(rng, landmarks, monkeypatch):
+    monkeypatch.setattr(pairs_room, "FEW", 1)
+    values, columns, pairs = judged_pairs(rng, 60)
+    rows = PairRows.of(values, columns, *judged_pairs(rng, 30)[2][:2])
+    rows = rows if landmarks else None
+    live = LivePairs(PairRegression(values, columns, pairs, landmarks=rows), 0.3)
+    known = {(int(i), int(j)): w for i, j, w in zip(*pairs, strict=True)}
+    for _ in range(300):
+        cell = int(rng.integers(15)), int(rng.integers(16))
+        after = rng.choice([0.0, 1.0, -1.0, 0.7, -2.0])
+        if known.get(cell, 0.0) != after:
+            assert live.change(values, *cell, known.get(cell, 0.0), after)
+        known[cell] = after
+    left = [(i, j, w) for (i, j), w in known.items() if w]
+    now = tuple(np.array(own) for own in zip(*left, strict=True))
+    fresh = PairRegression(values, columns, now, landmarks=rows)
+    wanted = fresh.rows.cores(fresh.solve(0.3))
+    for core, own in zip(live.rows.cores(live.coefficients()), wanted, strict=True):
+        assert_allclose(core, own, atol=1e-9)
+
+
+def test_landmarks_are_of_both_kinds(rng):
+    values, columns, (i, j, signed) = judged_pairs(rng, 60)
+    signed = np.where(np.arange(60) < 10, 1.0, -1.0)
+    regression = PairRegression(values, columns, (i, j, signed), most=30)
+    assert len(regression.rows.left) == 30
+    among = (regression.rows.left[:, None] == values[0][i[:10]]).all(axis=2)
+    assert among.any(axis=0).all()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_displacement_is_a_regression_of_differences(rng, sparse):
+@pytest.mark.parametrize("whole", [False, True])
+def test_displacement_is_a_regression_of_differences(rng, sparse, whole):
     A, B = rng.normal(size=(6, 4)), rng.normal(size=(6, 4))
     X, Y = unit_rows(rng.normal(size=(6, 5))), unit_rows(rng.normal(size=(6, 5)))
     new, rows = rng.normal(size=(3, 4)), unit_rows(rng.normal(size=(3, 5)))
     wrap = sp.csr_array if sparse else np.asarray
-    term = DisplacementTerm(
-        (decompose(A), decompose(B)), 0.5, (slice(None), slice(None)), Y - X
-    )
+    mean = (Y - X).mean(axis=0)
+    both = [known_items(own, 0.5, whole).taught(own, Y - X, mean) for own in (A, B)]
+    term = DisplacementTerm(tuple(both), (EVERYTHING, EVERYTHING))
     asked, known = Rows(new, wrap(rows)), Rows(B, wrap(Y))
     found = term_scores(term, 0, asked, known)
     assert_allclose(found, term_scores(term, 1, known, asked).T, atol=1e-8)
@@ -147,7 +206,7 @@ def test_contributions_sum_to_the_score(rng, kind, side):
     query, target = sides.rows(side, [17]), sides.rows(1 - side, [25])
     scale = term.scale(1 - side, target)
     size = 1.0 if scale is None else scale[0]
-    parts, rest = term.contributions(side, query, target, size)
+    parts, rest = term.contributions(side, query, target, size, fitting)
     score = term_scores(term, side, query, target)[0, 0]
     assert parts.sum() + rest == pytest.approx(score, abs=1e-6)
 

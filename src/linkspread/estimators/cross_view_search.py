@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from itertools import combinations_with_replacement
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,6 @@ from linkspread.estimators.search_pairs import (
     check_left,
     fit_pair,
     make_sides,
-    same_pairs,
     searched_pairs,
     shortest_chain,
 )
@@ -34,12 +33,14 @@ from linkspread.learning import (
     Rows,
     ScoreFactors,
     ViewMap,
-    fit_factors,
+    change_factors,
     make_map,
     read_evidence,
 )
+from linkspread.learning.evidence import read_changes
 from linkspread.learning.maps import unit_rows
 from linkspread.links import Items, Links
+from linkspread.links.growth import add_pairs
 from linkspread.parameter_checks import check_name
 from linkspread.validation import (
     check_columns,
@@ -238,7 +239,8 @@ default="auto"
         self : CrossViewSearch
         """
         check_is_fitted(self)
-        return self._relink(self.links_ + self._by_position(links))
+        more = self._by_position(links)
+        return self._relink(add_pairs(self.links_, more), more)
 
     @on_own_backend
     @on_own_threads
@@ -255,7 +257,8 @@ default="auto"
         self : CrossViewSearch
         """
         check_is_fitted(self)
-        return self._relink(self.links_ - self._by_position(links))
+        gone = self._by_position(links)
+        return self._relink(self.links_ - gone, gone)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
@@ -291,31 +294,39 @@ default="auto"
             )
         return links.resolve(self.items_)
 
-    def _relink(self, links: Links) -> Self:
-        """Fit the cores of views whose links changed.
+    def _relink(self, links: Links, given: Links) -> Self:
+        """Fit the cores of views whose links changed, which are among those given.
 
-        What counts how much is chosen again each time their number has doubled.
+        What counts how much is chosen again each time their number has doubled. Other
+        judgements cost nothing of the size of a view.
         """
         choices, factors = dict(self.choices_), dict(self._factors)
         chosen_at = dict(self._chosen_at)
-        for pair in combinations_with_replacement(self.view_names_, 2):
-            evidence = read_evidence(links, *pair)
-            if same_pairs(evidence, read_evidence(self.links_, *pair)):
-                continue
+        for pair, cells in _judged_cells(given, self.view_names_).items():
             before = factors.get(pair)
             if before is None and pair[0] == pair[1]:
                 continue  # It is learnt when first asked.
-            has_prior = before is not None and before.sides.prior is not None
-            check_left(evidence, pair, has_prior=has_prior)
-            if before is None or evidence.n_pairs >= 2 * max(chosen_at[pair], 1):
-                sides = make_sides(self._maps, self._priors, pair)
-                own = fit_pair(sides, evidence, seed=self.random_state)
-                choices[pair], factors[pair] = own
-                chosen_at[pair] = evidence.n_pairs
-            else:
-                factors[pair] = fit_factors(
-                    before.sides, evidence, choices[pair], before=before
+            changes = read_changes(self.links_, links, cells, *pair)
+            if not changes:
+                continue
+            if before is not None:
+                now = change_factors(
+                    before,
+                    choices[pair],
+                    changes,
+                    partial(read_evidence, links, *pair, labels=False),
                 )
+                if now.n_pairs == 0:
+                    has_prior = now.sides.prior is not None
+                    check_left(read_evidence(links, *pair), pair, has_prior=has_prior)
+                factors[pair] = now
+                if now.n_pairs < 2 * max(chosen_at[pair], 1):
+                    continue
+            sides = make_sides(self._maps, self._priors, pair)
+            evidence = read_evidence(links, *pair)
+            own = fit_pair(sides, evidence, seed=self.random_state)
+            choices[pair], factors[pair] = own
+            chosen_at[pair] = evidence.n_pairs
         self.links_, self.choices_, self._factors = links, choices, factors
         self._chosen_at = chosen_at
         return self
@@ -457,6 +468,24 @@ def _check_links(links: Any) -> Links:
             "`Links.from_pairs`, `from_labels` or `from_matched`."
         )
     return links
+
+
+def _judged_cells(
+    links: Links, views: tuple[str, ...]
+) -> dict[tuple[str, str], tuple[Array, Array]]:
+    """Return the pairs that links judge, by the views they are of, in their order."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for between, table in links.pair_tables:
+        pair = tuple(sorted(between, key=views.index))
+        i, j = table.known_positions(between)
+        places = (i, j) if pair == between else (j, i)
+        found.setdefault((pair[0], pair[1]), []).append(places)
+        if between[0] == between[1]:
+            found[between].append((j, i))
+    return {
+        pair: (np.concatenate([i for i, _ in own]), np.concatenate([j for _, j in own]))
+        for pair, own in found.items()
+    }
 
 
 def _judged_items(

@@ -10,7 +10,7 @@ from linkspread.estimators.search_pairs import Direction
 from linkspread.exceptions import LinkError
 from linkspread.kernels.threads import on_own_threads
 from linkspread.learning import Evidence, Rows, read_evidence
-from linkspread.learning.terms import LabelTerm, PairsTerm, PriorTerm
+from linkspread.learning.terms import Fitting, LabelTerm, PairsTerm, PriorTerm
 from linkspread.parameter_checks import check_count
 from linkspread.retrieval.explanation import Explanation
 from linkspread.retrieval.explanation_shares import Shares, make_split, single_share
@@ -108,12 +108,12 @@ def _shares(
     target = factors.fitted(1 - side, [j])
     n_must, n_pairs = len(evidence.must[0]), evidence.n_pairs
     pairs, prior, chance = np.zeros(n_pairs), 0.0, 0.0
-    shares = []
+    shares, fitting = [], Fitting(factors.sides, evidence)
     for (term, weight), scales in zip(
         factors.terms, factors.scales[1 - side], strict=True
     ):
         scale = 1.0 if scales is None else float(scales[j])
-        parts, rest = term.contributions(side, query, target, scale)
+        parts, rest = term.contributions(side, query, target, scale, fitting)
         if isinstance(term, LabelTerm):
             shares.append(_class_shares(weight * parts))
             chance += weight * rest

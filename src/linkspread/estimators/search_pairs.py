@@ -31,7 +31,6 @@ __all__ = [
     "fit_pair",
     "make_sides",
     "own_prior",
-    "same_pairs",
     "searched_pairs",
     "share_space",
     "shortest_chain",
@@ -215,12 +214,6 @@ def check_left(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
             f"links must leave a pair of {pair[0]!r} and {pair[1]!r}, which share no "
             "space, got none left. Keep one, or fit again."
         )
-
-
-def same_pairs(one: Evidence, other: Evidence) -> bool:
-    """Tell whether the judged pairs of two views are the same."""
-    parts = zip((*one.must, *one.cannot), (*other.must, *other.cannot), strict=True)
-    return all(np.array_equal(a, b) for a, b in parts)
 
 
 def alike(map_: ViewMap) -> ScoreFactors:

@@ -1,7 +1,8 @@
 """A fitted search as a folder, and back; see `linkspread.storage`.
 
-Maps, tables and links are stored, and what the items are as targets. Spaces that views
-share are made of the tables again, and cores of the links: both are as they were.
+Maps, tables and links are stored, what the items are as targets, and landmarks among
+many judged pairs. Spaces that views share are made of the tables again, and cores of
+the links: both are as they were, after live judgements of many pairs to rounding.
 """
 
 import os
@@ -27,7 +28,8 @@ from linkspread.learning import (
     read_evidence,
 )
 from linkspread.learning.cores import LabelModel
-from linkspread.learning.terms import MAPS_INTO, LabelTerm
+from linkspread.learning.pairs import PairRows
+from linkspread.learning.terms import MAPS_INTO, LabelTerm, PairsTerm, pair_columns
 from linkspread.links import Items, Links
 from linkspread.storage import Registry, Stored, write_folder
 from linkspread.storage.kinds import (
@@ -53,11 +55,13 @@ Pair = tuple[str, str]
 SEARCH = "CrossViewSearch"
 KINDS = ("prior", "displacement", "grid", *MAPS_INTO, "pairs", "labels")
 BLOCK_KINDS = instance(maps._Linear, maps._Gaussian, maps._Graph)
-# Of both views: scales of each term, hub correction, and the models of the labels.
+# Of both views: scales of each term, hub correction, the models of the labels, and
+# features of landmarks among the judged pairs.
 SCALES = sequence(sequence(array(1) | NOTHING), length=2)
 BIAS = sequence(array(1), length=2)
 LABELS = sequence(instance(LabelModel), length=2)
-FACTORS = fields(SCALES, BIAS, LABELS | NOTHING)
+LANDMARKS = sequence(array(2), length=2)
+FACTORS = fields(SCALES, BIAS, LABELS | NOTHING, LANDMARKS | NOTHING)
 
 
 def _take_setting(setting: Setting) -> dict[str, Any]:
@@ -292,14 +296,20 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def _take_factors(factors: ScoreFactors) -> tuple[Any, ...]:
-    """Return what the items are as targets, and the models of the labels."""
-    labels = [term for term, _ in factors.terms if isinstance(term, LabelTerm)]
-    return factors.scales, factors.bias, labels[0].models if labels else None
+    """Return what the items are as targets, models of labels, and landmarks."""
+    labels = landmarks = None
+    for term, _ in factors.terms:
+        if isinstance(term, LabelTerm):
+            labels = term.models
+        if isinstance(term, PairsTerm) and term.landmarks is not None:
+            both = term.landmarks.left, term.landmarks.right
+            landmarks = tuple(own.astype(np.float32) for own in both)
+    return factors.scales, factors.bias, labels, landmarks
 
 
 def _make_factors(model: Any, pair: Pair, own: tuple[Any, ...]) -> ScoreFactors:
     """Return the scores of two views, their cores fitted to the links again."""
-    scales, bias, labels = own
+    scales, bias, labels, landmarks = own
     choice, evidence = model.choices_[pair], read_evidence(model.links_, *pair)
     sides = make_sides(model._maps, model._priors, pair)
     _check_terms(choice, sides, pair, has_labels=evidence.labels is not None)
@@ -309,6 +319,10 @@ def _make_factors(model: Any, pair: Pair, own: tuple[Any, ...]) -> ScoreFactors:
         term = LabelTerm(labels)
         terms = ((term, 1.0),)
         classes = tuple(term.classes(k, sides.rows(k, slice(None))) for k in (0, 1))
+    if landmarks is not None:
+        both = (own.astype(np.float64) for own in landmarks)
+        rows = PairRows(pair_columns(sides), *both)
+        terms += ((PairsTerm(rows, np.zeros(0), 1.0, rows.factor()), 1.0),)
     before = ScoreFactors(sides, terms, scales, bias, classes)
     return fit_factors(sides, evidence, choice, before=before)
 
@@ -362,7 +376,7 @@ def _misfits_of_pairs(model: Any, factors: Mapping[Pair, Any]) -> Iterator[str]:
         a not in places or b not in places or places[a] > places[b] for a, b in pairs
     ):
         yield "choices"
-    for pair, (scales, bias, labels) in factors.items():
+    for pair, (scales, bias, labels, landmarks) in factors.items():
         n_terms = len(model.choices_[pair].terms)
         has_labels = any(t.kind == "labels" for t in model.choices_[pair].terms)
         if has_labels != (labels is not None):
@@ -377,5 +391,10 @@ def _misfits_of_pairs(model: Any, factors: Mapping[Pair, Any]) -> Iterator[str]:
             width = model._maps[view].values.shape[1]
             if labels is not None and labels[side].W.shape[0] != width:
                 yield "labels"
+            if landmarks is not None and landmarks[side].shape != (
+                len(landmarks[0]),
+                width,
+            ):
+                yield "landmarks"
         if labels is not None and len(labels[0].b) != len(labels[1].b):
             yield "labels"

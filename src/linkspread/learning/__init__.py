@@ -2,9 +2,14 @@
 
 from linkspread.learning.choice import Choice, choose
 from linkspread.learning.evidence import Evidence, read_evidence
-from linkspread.learning.factors import ScoreFactors, fit_factors, renew_factors
+from linkspread.learning.factors import (
+    ScoreFactors,
+    change_factors,
+    fit_factors,
+    renew_factors,
+)
 from linkspread.learning.maps import ViewMap, make_map
-from linkspread.learning.terms import Rows, Setting, Sides
+from linkspread.learning.rows import Rows, Setting, Sides
 
 __all__ = [
     "Choice",
@@ -14,6 +19,7 @@ __all__ = [
     "Setting",
     "Sides",
     "ViewMap",
+    "change_factors",
     "choose",
     "fit_factors",
     "make_map",

@@ -17,7 +17,6 @@ from linkspread.cores import hold_blas
 from linkspread.learning.evidence import Evidence
 from linkspread.learning.terms import (
     MAPS_INTO,
-    ROUGH,
     Fitting,
     Rows,
     Setting,
@@ -303,7 +302,7 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
         left = np.concatenate([i, np.setdiff1d([*strangers[0], *hard[0]], i)])
         right = np.concatenate([j, np.setdiff1d([*strangers[1], *hard[1]], j)])
         yield _Fold(
-            Fitting(sides, known.sample(n_most, rng), tol=ROUGH),
+            Fitting(sides, known.sample(n_most, rng), rough=True),
             sides.rows(0, left.astype(np.intp)),
             sides.rows(1, right.astype(np.intp)),
             len(i),

@@ -1,35 +1,43 @@
 """Cores: small matrices that judgements teach, in fixed features of both views.
 
-- `PairRegression`: ridge regression of judged pairs on products of features,
-  ``M = argmin sum_p w_p (z_p - phi(x_p)' M phi(y_p))^2 + ridge |M|^2``.
-- `Decomposition`: ridge regressions on known items, for every ridge at once. How much
-  an item is like each of them is its *description*.
+- `KnownItems`: ridge regressions on the features of known items. How much an item is
+  like each of them is its *description*.
+- `Decomposition`: what they need for every ridge at once.
 - `fit_labels`: ridge regression of labels on features, its ridge and the weights of the
   kernels chosen by labels that are left out one at a time.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg.blas import dger
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from linkspread.kernels.backends import choose_device
 from linkspread.learning.maps import SHARES, ViewMap
 
-__all__ = ["Decomposition", "LabelModel", "PairRegression", "decompose", "fit_labels"]
+__all__ = [
+    "Decomposition",
+    "KnownItems",
+    "LabelModel",
+    "decompose",
+    "fit_labels",
+]
 
 Array = np.ndarray
 
 # Directions of the known items below this share of the largest are rounding.
 ROUNDING, SMALL = 1e-10, 1000
-MAX_ITER = 500
-# Judged pairs of which all are compared with all.
-DENSE_PAIRS = 1500
+# So few judged pairs, or must-links, are fitted anew with every judgement: it costs
+# little, and the way to them leaves no trace.
+FEW = 100
+# The least pivot that a change of an inverse may leave.
+LEAST_PIVOT = 1e-9
 # Ridges of labels, in units of the mean squared length of the features.
 LABEL_RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 # Where no class has two labels nothing can be left out: this ridge, equal kernels.
@@ -51,17 +59,6 @@ class Decomposition:
     s: Array
     V: Array
 
-    def describe(self, features: Array, ridge: float) -> Array:
-        """Return ridge regressions on the known items, in the basis U."""
-        return ((features - self.mean) @ self.V) * self._shrunk(ridge)
-
-    def undescribe(self, weights: Array, ridge: float) -> Array:
-        """Return weights of features whose sums are weighted sums of descriptions."""
-        return (weights * self._shrunk(ridge)) @ self.V.T
-
-    def _shrunk(self, ridge: float) -> Array:
-        return self.s / (self.s**2 + ridge)
-
 
 def decompose(A: Array) -> Decomposition:
     """Decompose the features of known items once, for every ridge."""
@@ -80,127 +77,95 @@ def decompose(A: Array) -> Decomposition:
     return Decomposition(mean, (centred @ own) / s, s, own)
 
 
-class PairRegression:
-    """Ridge regression of judged pairs on products of features, for any ridge.
+@dataclass(frozen=True, eq=False)
+class KnownItems:
+    """What regresses on the centred features A of known items.
 
-    Pairs are alike by the mean over kernels of how alike their items are in both views.
-
-    Parameters
-    ----------
-    left, right : sequence of ndarray of shape (n_items, d)
-        Features of each kernel in both views.
-    pairs : tuple of (rows, cols, targets, weights)
-    dtype : dtype, default=float64
-        In which it is solved.
+    ``(A'A + ridge I)^-1`` in a basis of their directions, where it is diagonal, or
+    whole: only then can items come and go, each by a change of rank one. What they were
+    `taught`, Y, is kept as the products A'Y and its mean.
     """
 
-    def __init__(
-        self,
-        left: Sequence[Array],
-        right: Sequence[Array],
-        pairs: tuple[Array, Array, Array, Array],
-        *,
-        dtype: Any = np.float64,
-    ) -> None:
-        i, j, self.targets, self.weights = pairs
-        rows, self._i = np.unique(i, return_inverse=True)
-        cols, self._j = np.unique(j, return_inverse=True)
-        self._root = len(left) ** -0.25
-        self._parts = [
-            _Factor(
-                self._root * A[rows].astype(dtype), self._root * B[cols].astype(dtype)
-            )
-            for A, B in zip(left, right, strict=True)
-        ]
-        self._kernel: Array | None = None
-        if len(i) <= DENSE_PAIRS:
-            self._kernel = np.sum(
-                [part.kernel(self._i, self._j) for part in self._parts], axis=0
-            )
+    n_items: int
+    mean: Array
+    ridge: float
+    inverse: Array
+    basis: Array | None = None
+    products: Array | None = None
+    mean_taught: Array | float = 0.0
 
-    def solve(self, ridge: float, *, tol: float = 1e-9) -> tuple[list[Array], Array]:
-        """Return the core of each kernel, and the coefficient of each pair.
+    @classmethod
+    def of(cls, A: Array, ridge: float) -> "KnownItems":
+        """Return the whole inverse for some features."""
+        A = A.astype(np.float64)
+        mean = A.mean(axis=0)
+        A -= mean
+        G = A.T @ A
+        G[np.diag_indices_from(G)] += ridge
+        inverse = dpotri(cholesky(G, lower=True, overwrite_a=True), lower=1)[0]
+        whole = np.tril(inverse) + np.tril(inverse, -1).T
+        return cls(len(A), mean, ridge, np.asfortranarray(whole))
 
-        Parameters
-        ----------
-        ridge : float
-        tol : float, default=1e-9
-            Relative residual where there are many pairs.
+    @classmethod
+    def in_basis(cls, own: Decomposition, ridge: float) -> "KnownItems":
+        """Return the inverse in the directions of a decomposition."""
+        return cls(len(own.U), own.mean, ridge, 1 / (own.s**2 + ridge), own.V)
 
-        Returns
-        -------
-        cores : list of ndarray of shape (d_left, d_right)
-        coefficients : ndarray of shape (n_pairs,)
-            ``(K + ridge / w) c = z``, with K the likeness of pairs.
-        """
-        noise = ridge / self.weights
-        if self._kernel is not None:
-            K = self._kernel + np.diag(noise)
-            c = cho_solve(cho_factor(K, lower=True, overwrite_a=True), self.targets)
-        else:
-            i, j = self._i, self._j
-            c = _conjugate_gradients(
-                lambda own: (
-                    sum(p.product(self._matrix(own), i, j) for p in self._parts)
-                    + noise * own
-                ),
-                self.targets,
-                sum(part.diagonal(i, j) for part in self._parts) + noise,
-                tol,
-            )
-        C = self._matrix(c)
-        cores = [self._root**2 * (part.A.T @ (C @ part.B)) for part in self._parts]
-        return cores, c
+    def taught(self, A: Array, Y: Array, mean: Array | float = 0.0) -> "KnownItems":
+        """Return what regresses Y, whose mean is told, on the features of the items."""
+        return replace(self, products=self.centred(A).T @ Y, mean_taught=mean)
 
-    def _matrix(self, c: Array) -> sp.csr_array:
-        """Return the coefficients of pairs as a matrix."""
-        shape = len(self._parts[0].A), len(self._parts[0].B)
-        own = c.astype(self._parts[0].A.dtype)
-        return sp.csr_array((own, (self._i, self._j)), shape=shape)
+    def centred(self, values: Array) -> Array:
+        """Return features less the mean of the known items, in the basis."""
+        away = values - self.mean
+        return away if self.basis is None else away @ self.basis
 
+    def solve(self, away: Array) -> Array:
+        """Return centred features times the inverse."""
+        return away @ self.inverse if self.basis is None else away * self.inverse
 
-@dataclass(frozen=True)
-class _Factor:
-    """One kernel among the judged items of both views."""
+    def whole(self, coefficients: Array) -> Array:
+        """Return coefficients over all features."""
+        return coefficients if self.basis is None else coefficients @ self.basis.T
 
-    A: Array
-    B: Array
+    def describe(self, values: Array) -> tuple[Array, Array]:
+        """Return what makes descriptions of A, and their lengths."""
+        away = self.centred(values)
+        solved = self.solve(away)
+        squared = np.einsum("ij,ij->i", away, solved)
+        squared -= self.ridge * np.einsum("ij,ij->i", solved, solved)
+        return solved, np.sqrt(np.maximum(squared, 1e-24))
 
-    def kernel(self, i: Array, j: Array) -> Array:
-        """Return how alike all judged pairs are."""
-        left, right = self.A @ self.A.T, self.B @ self.B.T
-        return left[np.ix_(i, i)] * right[np.ix_(j, j)]
+    def shares(self, A: Array, values: Array) -> Array:
+        """Return the description of one item by the known ones."""
+        return self.centred(A) @ self.solve(self.centred(values))[0]
 
-    def product(self, C: sp.csr_array, i: Array, j: Array) -> Array:
-        """Return the entries of ``K_x C K_y`` at the judged pairs."""
-        turned = self.A @ (self.A.T @ (C @ self.B))
-        return np.einsum("nd,nd->n", turned[i], self.B[j])
-
-    def diagonal(self, i: Array, j: Array) -> Array:
-        """Return how alike each judged pair is to itself."""
-        own = (np.einsum("nd,nd->n", M, M) for M in (self.A, self.B))
-        return next(own)[i] * next(own)[j]
+    def changed(self, sign: int, x: Array, y: Any = 0.0) -> "KnownItems | None":
+        """Return it with one item more or less, or None where that is not safe."""
+        n_items = self.n_items + sign
+        if self.basis is not None or n_items <= FEW:
+            return None
+        away, missed = x - self.mean, y - self.mean_taught
+        step = sign * self.n_items / n_items
+        u = self.inverse @ away
+        pivot = 1 + step * float(away @ u)
+        products = self.products
+        if products is not None:
+            products = _plus_outer(products, step, away, missed)
+        return None if not pivot > LEAST_PIVOT else KnownItems(
+            n_items,
+            self.mean + sign * away / n_items,
+            self.ridge,
+            _plus_outer(self.inverse, -step / pivot, u, u),
+            None,
+            products,
+            self.mean_taught + sign * missed / n_items,
+        )  # fmt: skip
 
 
-def _conjugate_gradients(
-    product: Any, targets: Array, diagonal: Array, tol: float
-) -> Array:
-    """Solve a positive definite system, preconditioned by its diagonal."""
-    c, residual = np.zeros_like(targets), targets.copy()
-    size = np.linalg.norm(targets) or 1.0
-    scaled = residual / diagonal
-    step, energy = scaled.copy(), residual @ scaled
-    for _ in range(MAX_ITER):
-        if np.linalg.norm(residual) <= tol * size:
-            break
-        moved = product(step)
-        length = energy / (step @ moved)
-        c += length * step
-        residual -= length * moved
-        scaled = residual / diagonal
-        energy, before = residual @ scaled, energy
-        step = scaled + energy / before * step
-    return c
+def _plus_outer(M: Array, factor: float, x: Array, y: Array) -> Array:
+    """Return ``M + factor x y'``; M stays."""
+    return dger(factor, x, y, a=np.array(M, order="F"), overwrite_a=1)
 
 
 @dataclass(frozen=True, eq=False)

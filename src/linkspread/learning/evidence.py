@@ -1,20 +1,34 @@
 """Evidence: what links say of the items of two views, as plain arrays."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from linkspread.links import Links
 
-__all__ = ["Evidence", "read_evidence"]
+__all__ = ["Change", "Evidence", "read_changes", "read_evidence"]
 
 Array = np.ndarray
 Judged = tuple[Array, Array, Array]
 
 # Share of items with several must-links above which these are of classes.
 SEVERAL = 0.1
+
+
+class Change(NamedTuple):
+    """A pair whose judgement changed: positions, and weights, below 0 for cannot."""
+
+    i: int
+    j: int
+    before: float
+    after: float
+
+    @property
+    def n_musts(self) -> int:
+        """How many must-links more there are: 1, 0 or -1."""
+        return int(self.after > 0) - int(self.before > 0)
 
 
 @dataclass(frozen=True)
@@ -73,13 +87,22 @@ class Evidence:
         -------
         rows, cols, targets, weights : ndarray of shape (n_pairs,)
         """
-        parts = (self.must, self.cannot)
-        i, j, weights = (np.concatenate(own) for own in zip(*parts, strict=True))
-        is_must = np.repeat([True, False], [len(own[0]) for own in parts])
-        share = weights[is_must].sum() / weights.sum()
+        i, j, signed = self.signed()
+        weights = np.abs(signed)
+        share = weights[signed > 0].sum() / weights.sum()
         if 0 < share < 1:
-            return i, j, np.where(is_must, 1 - share, -share), weights
-        return i, j, np.where(is_must, 1.0, -1.0), weights
+            return i, j, np.where(signed > 0, 1 - share, -share), weights
+        return i, j, np.sign(signed), weights
+
+    def signed(self) -> Judged:
+        """Return all pairs with their weights, below 0 for cannot.
+
+        Returns
+        -------
+        rows, cols, weights : ndarray of shape (n_pairs,)
+        """
+        i, j = (np.concatenate([self.must[k], self.cannot[k]]) for k in (0, 1))
+        return i, j, np.concatenate([self.must[2], -self.cannot[2]])
 
     def sample(self, n_most: int, rng: np.random.Generator) -> "Evidence":
         """Return at most so many pairs, as many of both kinds where there are.
@@ -133,7 +156,9 @@ class Evidence:
         return Evidence(within[0], within[1]), Evidence(apart[0], apart[1], labels)
 
 
-def read_evidence(links: Links, source: str, target: str) -> Evidence:
+def read_evidence(
+    links: Links, source: str, target: str, *, labels: bool = True
+) -> Evidence:
     """Return what links say of two views, or of one where both are the same.
 
     Parameters
@@ -141,6 +166,8 @@ def read_evidence(links: Links, source: str, target: str) -> Evidence:
     links : Links
         By position.
     source, target : str
+    labels : bool, default=True
+        Whether to read labels too.
 
     Returns
     -------
@@ -155,20 +182,59 @@ def read_evidence(links: Links, source: str, target: str) -> Evidence:
     >>> read_evidence(links, "a", "b").cannot[0].tolist()
     [1]
     """
-    table = links.judged(source, target).tocoo()
-    must, cannot = table.data > 0, table.data < 0
-    labels = None
-    one = links.memberships(source, shared_with=target)
-    other = links.memberships(target, shared_with=source)
-    if one is not None and other is not None:
-        shares = _shares(one), _shares(other)
-        if all(own.nnz for own in shares):
-            labels = shares
-    return Evidence(
-        (table.row[must], table.col[must], table.data[must]),
-        (table.row[cannot], table.col[cannot], -table.data[cannot]),
-        labels,
+    i, j, weights = _given(links, source, target)
+    # Given more than once they add up. By row, then by column, whatever their order.
+    n_cols = int(j.max(initial=0)) + 1
+    cells, place = np.unique(i * n_cols + j, return_inverse=True)
+    total = np.bincount(place, weights, minlength=len(cells))
+    must, cannot = (
+        (cells[own] // n_cols, cells[own] % n_cols, np.abs(total[own]))
+        for own in (total > 0, total < 0)
     )
+    return Evidence(must, cannot, _read_labels(links, source, target, labels))
+
+
+def read_changes(
+    before: Links, after: Links, cells: tuple[Array, Array], source: str, target: str
+) -> list[Change]:
+    """Return which of some pairs of two views are judged otherwise than before."""
+    changes = []
+    parts = [_given(links, source, target) for links in (before, after)]
+    for i, j in dict.fromkeys(zip(*(own.tolist() for own in cells), strict=True)):
+        # One after the other, as `read_evidence` adds them.
+        old, new = (
+            sum(w[(rows == i) & (cols == j)].tolist()) for rows, cols, w in parts
+        )
+        if old != new:
+            changes.append(Change(i, j, float(old), float(new)))
+    return changes
+
+
+def _given(links: Links, source: str, target: str) -> Judged:
+    """Return the pairs of two views as they were given; within one in both orders."""
+    rows, cols, weights = [], [], []
+    for between, table in links.pair_tables:
+        for way in dict.fromkeys([(source, target), (target, source)]):
+            if between == way:
+                i, j = table.known_positions(between)
+                rows.append(i if way == (source, target) else j)
+                cols.append(j if way == (source, target) else i)
+                weights.append(table.weights)
+    if source == target:
+        rows, cols, weights = rows + cols, cols + rows, weights * 2
+    if not rows:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
+    return np.concatenate(rows), np.concatenate(cols), np.concatenate(weights)
+
+
+def _read_labels(links: Links, source: str, target: str, wanted: bool) -> Any:
+    """Return the shares of classes that both views have, or None."""
+    one = links.memberships(source, shared_with=target) if wanted else None
+    other = links.memberships(target, shared_with=source) if wanted else None
+    if one is None or other is None:
+        return None
+    shares = _shares(one), _shares(other)
+    return shares if all(own.nnz for own in shares) else None
 
 
 def _shares(memberships: Any) -> sp.csr_array:

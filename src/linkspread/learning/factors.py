@@ -1,6 +1,6 @@
 """The scores of two views: fixed columns of items, coefficients of queries."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,19 +9,19 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
-from linkspread.learning.evidence import Evidence
+from linkspread.learning.evidence import Change, Evidence
 from linkspread.learning.scan import Part, bound_scores
 from linkspread.learning.terms import (
     Fitting,
     LabelTerm,
-    PairsTerm,
     Rows,
     Sides,
     Term,
     fit_term,
+    fits,
 )
 
-__all__ = ["ScoreFactors", "fit_factors", "renew_factors"]
+__all__ = ["ScoreFactors", "change_factors", "fit_factors", "renew_factors"]
 
 Array = np.ndarray
 
@@ -32,6 +32,8 @@ N_REFERENCES, REFERENCE_SCORES = 1000, 4e7
 TILE = 4096
 # Directions of exported vectors below this share of the largest are left out.
 ROUNDING = 1e-12
+# Judgements at a time from which terms are fitted anew.
+MOST_CHANGES = 100
 SEED = 0
 
 
@@ -53,6 +55,8 @@ class ScoreFactors:
         Hub correction of the items of either side as targets.
     classes : tuple of two (ndarray of shape (n_items, n_classes) or None)
         Probabilities of the classes where there are labels.
+    n_pairs : int, default=0
+        Judged pairs that terms were fitted to.
     """
 
     sides: Sides
@@ -60,6 +64,7 @@ class ScoreFactors:
     scales: tuple[tuple[Array | None, ...], tuple[Array | None, ...]]
     bias: tuple[Array, Array]
     classes: tuple[Array | None, Array | None]
+    n_pairs: int = 0
 
     @property
     def is_within(self) -> bool:
@@ -269,21 +274,61 @@ def fit_factors(
     factors : ScoreFactors
     """
     fitting = Fitting(sides, evidence)
-    if before is not None and evidence.labels is not None:
-        fitting.keep_labels([term for term, _ in before.terms])
+    if before is not None:
+        fitting.keep([term for term, _ in before.terms])
     terms = tuple((fit_term(s, fitting), s.weight) for s in choice.terms)
     if before is not None:
-        return replace(before, terms=terms)
+        return replace(before, terms=terms, n_pairs=evidence.n_pairs)
     bare = ScoreFactors(
         sides,
         terms,
         (_scales(terms, sides, 0), _scales(terms, sides, 1)),
         (_zeros(sides, 0), _zeros(sides, 1)),
         (_classes(terms, sides, 0), _classes(terms, sides, 1)),
+        evidence.n_pairs,
     )
     if choice.hubs == 0:
         return bare
     return replace(bare, bias=(_hubs(bare, 0, choice), _hubs(bare, 1, choice)))
+
+
+def change_factors(
+    factors: ScoreFactors,
+    choice: Choice,
+    changes: Sequence[Change],
+    read: Callable[[], Evidence],
+) -> ScoreFactors:
+    """Apply single judgements to the terms, at a cost that does not grow.
+
+    Parameters
+    ----------
+    factors : ScoreFactors
+    choice : Choice
+    changes : sequence of Change
+    read : callable
+        Returns all that is known, labels apart, for terms that must be fitted again:
+        those of few pairs, of many changes at a time, or of a snapshot.
+
+    Returns
+    -------
+    factors : ScoreFactors
+        What `fit_factors` gives with the same maps, choice and targets, to rounding.
+    """
+    fitting: Fitting | None = None
+    terms = []
+    for (term, weight), setting in zip(factors.terms, choice.terms, strict=True):
+        own: Term | None = term if fits(term, setting) else None
+        for change in changes if len(changes) <= MOST_CHANGES else [None]:
+            if own is not None:
+                own = change and own.changed(factors.sides, change)
+        if own is None:
+            if fitting is None:
+                fitting = Fitting(factors.sides, read())
+                fitting.keep([term for term, _ in factors.terms])
+            own = fit_term(setting, fitting)
+        terms.append((own, weight))
+    born = sum((c.after != 0) - (c.before != 0) for c in changes)
+    return replace(factors, terms=tuple(terms), n_pairs=factors.n_pairs + born)
 
 
 def renew_factors(
@@ -315,12 +360,12 @@ def renew_factors(
     factors : ScoreFactors
     """
     kept = [term for term, _ in factors.terms]
-    if evidence is None:
-        terms = [_on_maps(term, sides) for term in kept]
-    else:
-        fitting = Fitting(sides, evidence)
-        if keep_labels:
-            fitting.keep_labels(kept)
+    terms, n_pairs = kept, factors.n_pairs
+    if evidence is not None:
+        fitting, n_pairs = Fitting(sides, evidence), evidence.n_pairs
+        fitting.keep(
+            [own for own in kept if keep_labels or not isinstance(own, LabelTerm)]
+        )
         terms = [fit_term(setting, fitting) for setting in choice.terms]
     weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
     scales, classes = [], []
@@ -343,7 +388,7 @@ def renew_factors(
         for own, place in zip(factors.bias, places, strict=True)
     ]
     both = (scales[0], scales[1]), (bias[0], bias[1]), (classes[0], classes[1])
-    renewed = ScoreFactors(sides, weighted, *both)
+    renewed = ScoreFactors(sides, weighted, *both, n_pairs)
     if choice.hubs:
         bare = replace(renewed, bias=(_zeros(sides, 0), _zeros(sides, 1)))
         for side, own in enumerate(places):
@@ -351,11 +396,6 @@ def renew_factors(
             if len(new):
                 bias[side][new] = _hubs(bare, side, choice, new)
     return renewed
-
-
-def _on_maps(term: Term, sides: Sides) -> Term:
-    """Return a term that looks up judged items in other maps."""
-    return replace(term, maps=sides.maps) if isinstance(term, PairsTerm) else term
 
 
 def _renewed(own: Array, places: Array, new: Any) -> Array:

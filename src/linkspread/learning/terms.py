@@ -19,21 +19,33 @@ judgement costs nothing of the size of a view.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cho_solve
 
 from linkspread.learning.cores import (
+    FEW,
     Decomposition,
+    KnownItems,
     LabelModel,
-    PairRegression,
     decompose,
     fit_labels,
 )
-from linkspread.learning.evidence import Evidence
-from linkspread.learning.maps import BLOCKS, ViewMap, unit_rows
+from linkspread.learning.evidence import Change, Evidence
+from linkspread.learning.maps import BLOCKS, unit_rows
+from linkspread.learning.pairs import (
+    MOST,
+    MOST_COMPARED,
+    LivePairs,
+    PairRegression,
+    PairRows,
+    scores_at,
+)
+from linkspread.learning.rows import Piece, Rows, Setting, Sides, score_pieces
 
 __all__ = [
     "Contributions",
@@ -46,122 +58,22 @@ __all__ = [
     "PairsTerm",
     "Piece",
     "PriorTerm",
-    "ROUGH",
     "Rows",
     "Setting",
     "Sides",
     "Term",
     "fit_term",
+    "fits",
+    "pair_columns",
     "score_pieces",
 ]
 
 Array = np.ndarray
 
-# Residual of fits that are only compared.
-ROUGH = 1e-4
+# Queries that are cheaper by the judged pairs than by cores.
+FEW_QUERIES = 16
 # Ridge maps, and the view whose columns they predict.
 MAPS_INTO = {"into left": 0, "into right": 1}
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Maps of two views, and their rows in a shared space if there is one.
-
-    Parameters
-    ----------
-    maps : tuple of two ViewMap
-    prior : tuple of two tables, default=None
-        Unit rows of both views, of one width.
-    """
-
-    maps: tuple[ViewMap, ViewMap]
-    prior: tuple[Any, Any] | None = None
-
-    def rows(self, side: int, items: Any) -> "Rows":
-        """Return what is known of some fitted items of one side.
-
-        Parameters
-        ----------
-        side : {0, 1}
-        items : slice or ndarray of int
-
-        Returns
-        -------
-        rows : Rows
-        """
-        prior = None if self.prior is None else self.prior[side][items]
-        return Rows(self.maps[side].values[items], prior)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Features of some items, and their rows in a shared space.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_items, d)
-    prior : table of shape (n_items, n_shared), default=None
-    classes : ndarray of shape (n_items, n_classes), default=None
-        Probabilities of the classes, where they were computed before.
-    """
-
-    values: Array
-    prior: Any = None
-    classes: Array | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the features."""
-        return self.values.shape
-
-    def __getitem__(self, some: Any) -> "Rows":
-        return Rows(
-            self.values[some],
-            None if self.prior is None else self.prior[some],
-            None if self.classes is None else self.classes[some],
-        )
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One term with its kernels, its ridge and its weight.
-
-    Parameters
-    ----------
-    kind : {"prior", "displacement", "grid", "into left", "into right", "pairs", \
-"labels"}
-    mixture : str, default="linear"
-        Sum of kernels, one of `maps.MIXTURES`.
-    ridge : float, default=inf
-    weight : float, default=1.0
-    """
-
-    kind: str
-    mixture: str = "linear"
-    ridge: float = np.inf
-    weight: float = 1.0
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Coefficients of queries over columns of the targets.
-
-    Parameters
-    ----------
-    space : {"values", "prior", "classes"}
-    coefficients : array of shape (n_queries, n_columns)
-    constant : ndarray of shape (n_queries,) or 0
-    columns : slice
-        Of the features.
-    scaled : bool
-        Whether scores are multiplied by the scale of the target.
-    """
-
-    space: str
-    coefficients: Any
-    constant: Any = 0.0
-    columns: slice = field(default_factory=lambda: slice(None))
-    scaled: bool = False
 
 
 # For one query and one target: what each judged pair adds, and what is of no pair.
@@ -169,129 +81,91 @@ Contributions = tuple[Array, float]
 
 
 class Term(ABC):
-    """One term of the scores of two views."""
+    """One term of the scores of two views; sides are 0 and 1."""
 
     @abstractmethod
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries.
-
-        Parameters
-        ----------
-        side : {0, 1}
-            Of the queries.
-        rows : Rows
-
-        Returns
-        -------
-        pieces : list of Piece
-        """
+        """Return the pieces of queries of one side."""
 
     def scale(self, side: int, rows: Rows) -> Array | None:
-        """Return what scores of targets are multiplied by.
-
-        Parameters
-        ----------
-        side : {0, 1}
-            Of the targets.
-        rows : Rows
-
-        Returns
-        -------
-        scale : ndarray of shape (n_targets,) or None for 1
-        """
+        """Return what scores of targets of one side are multiplied by; None for 1."""
         return None
+
+    def changed(self, sides: Sides, change: Change) -> "Term | None":
+        """Return the term after one judgement, or None where it must be fitted."""
+        return self
 
     @abstractmethod
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: "Fitting"
     ) -> Contributions:
         """Return what each must-link, judged pair or class adds to one score.
 
-        Parameters
-        ----------
-        side : {0, 1}
-            Of the query.
-        query, target : Rows
-            Of one item each.
-        scale : float
-            Of the target.
-
-        Returns
-        -------
-        parts : ndarray of float
-        rest : float
-            What is of none of them: of the prior, or of chance.
+        Of one query and one target, whose scale is given; and what is of none of them:
+        of the prior, or of chance.
         """
-
-
-def score_pieces(
-    pieces: list[Piece], targets: Rows, scale: Array | float | None
-) -> Array:
-    """Return the scores of queries with targets, of shape (n_queries, n_targets)."""
-    total: Any = 0.0
-    for piece in pieces:
-        T = getattr(targets, piece.space)
-        if piece.space == "values":
-            T = T[:, piece.columns]
-        S = piece.coefficients @ T.T
-        S = S.toarray() if sp.issparse(S) else S
-        if not np.isscalar(piece.constant):
-            S = S + np.asarray(piece.constant)[:, None]
-        total = total + (S * scale if piece.scaled and scale is not None else S)
-    return np.asarray(total)
 
 
 @dataclass
 class Fitting:
     """What terms are fitted to; decompositions are kept for every ridge.
 
-    Parameters
-    ----------
-    sides : Sides
-    evidence : Evidence
-    tol : float, default=1e-9
-        Residual of regressions that are iterated; live links need it small.
+    Fits that are only compared are `rough`, and cannot be changed by judgements.
     """
 
     sides: Sides
     evidence: Evidence
-    tol: float = 1e-9
+    rough: bool = False
     _decomposed: dict[str, tuple[Decomposition, Decomposition]] = field(
         default_factory=dict
     )
     _labels: "LabelTerm | None" = None
+    _landmarks: PairRows | None = None
     _regression: PairRegression | None = None
+
+    def linked(self, side: int, columns: slice) -> Array:
+        """Return the features of the items of every must-link."""
+        return self.sides.maps[side].values[self.evidence.must[side], columns]
+
+    def known(self, side: int, setting: Setting) -> KnownItems:
+        """Return what regresses on the items of every must-link."""
+        if self.rough or len(self.evidence.must[0]) <= FEW:
+            both = self.decomposed(setting.mixture)
+            return KnownItems.in_basis(both[side], setting.ridge)
+        columns = self.sides.maps[side].columns(setting.mixture)
+        return KnownItems.of(self.linked(side, columns), setting.ridge)
 
     def decomposed(self, mixture: str) -> tuple[Decomposition, Decomposition]:
         """Return the features of both items of every must-link, decomposed."""
         if mixture not in self._decomposed:
-            i, j, _ = self.evidence.must
-            left, right = self.sides.maps
-            self._decomposed[mixture] = (
-                decompose(left.values[i, left.columns(mixture)]),
-                decompose(right.values[j, right.columns(mixture)]),
-            )
-        return self._decomposed[mixture]
-
-    def regression(self, columns: "list[Any]") -> PairRegression:
-        """Return the regression of the judged pairs, made once for every ridge."""
-        if self._regression is None:
             left, right = (
-                [own.values[:, both[side]] for both in columns]
+                decompose(self.linked(side, own.columns(mixture)))
                 for side, own in enumerate(self.sides.maps)
             )
-            # Fits that are only compared need no more than single precision.
-            dtype = np.float64 if self.tol < ROUGH else np.float32
+            self._decomposed[mixture] = left, right
+        return self._decomposed[mixture]
+
+    def regression(self) -> PairRegression:
+        """Return the regression of the judged pairs, made once for every ridge."""
+        if self._regression is None:
+            left, right = self.sides.maps
             self._regression = PairRegression(
-                left, right, self.evidence.targets(), dtype=dtype
+                (left.values, right.values),
+                pair_columns(self.sides),
+                self.evidence.signed(),
+                most=MOST_COMPARED if self.rough else MOST,
+                dtype=np.float32 if self.rough else np.float64,
+                landmarks=self._landmarks,
             )
         return self._regression
 
-    def keep_labels(self, terms: "list[Term]") -> None:
-        """Take over what labels taught before: live links are single pairs."""
+    def keep(self, terms: "list[Term]") -> None:
+        """Take over what labels taught before, and the landmarks among pairs."""
         for term in terms:
             if isinstance(term, LabelTerm):
                 self._labels = term
+            if isinstance(term, PairsTerm):
+                self._landmarks = term.landmarks
 
     def labels(self) -> "LabelTerm":
         """Return the term of the labels."""
@@ -309,7 +183,7 @@ class Fitting:
 
 def fit_term(setting: Setting, fitting: Fitting) -> Term:
     """Fit one term to what is known."""
-    kind, evidence = setting.kind, fitting.evidence
+    kind, evidence, maps = setting.kind, fitting.evidence, fitting.sides.maps
     if kind == "prior" or (kind == "displacement" and np.isinf(setting.ridge)):
         return PriorTerm()
     if kind == "labels":
@@ -320,42 +194,42 @@ def fit_term(setting: Setting, fitting: Fitting) -> Term:
             return PriorTerm()
         kind = "pairs"
     if kind == "pairs":
-        return _fit_pairs_term(setting, fitting)
-    left, right = fitting.sides.maps
-    columns = left.columns(setting.mixture), right.columns(setting.mixture)
-    both = fitting.decomposed(setting.mixture)
-    if kind == "grid":
-        return GridTerm(both, setting.ridge, columns)
+        return PairsTerm.of(fitting.regression(), setting.ridge, rough=fitting.rough)
+    columns = maps[0].columns(setting.mixture), maps[1].columns(setting.mixture)
+    A, B = (fitting.linked(side, columns[side]) for side in (0, 1))
     if kind in MAPS_INTO:
         into = MAPS_INTO[kind]
-        return MapTerm(into, both[1 - into], setting.ridge, columns[1 - into],
-                       *_linear_columns(fitting, into))  # fmt: skip
-    assert fitting.sides.prior is not None
-    i, j, _ = evidence.must
-    difference = _dense(fitting.sides.prior[1][j] - fitting.sides.prior[0][i])
-    return DisplacementTerm(both, setting.ridge, columns, difference)
+        linear, A = maps[into].columns("linear"), (B, A)[into]
+        Y = fitting.linked(into, linear).astype(np.float64)
+        mean = Y.mean(axis=0)
+        known = fitting.known(1 - into, setting).taught(A, Y - mean, mean)
+        return MapTerm(into, known, columns[1 - into], linear)
+    left, right = fitting.known(0, setting), fitting.known(1, setting)
+    if kind == "grid":
+        return GridTerm((left.taught(A, right.centred(B), right.mean), right), columns)
+    D = _apart(fitting.sides, *evidence.must[:2])
+    mean = D.mean(axis=0)
+    both = left.taught(A, D, mean), right.taught(B, D, mean)
+    return DisplacementTerm(both, columns)
 
 
-def _linear_columns(fitting: Fitting, side: int) -> tuple[slice, Array, Array]:
-    """Return where a view's linear columns are, and those of its linked items."""
-    own = fitting.sides.maps[side]
-    columns = own.columns("linear")
-    known = own.values[fitting.evidence.must[side], columns].astype(np.float64)
-    mean = known.mean(axis=0)
-    return columns, known - mean, mean
+def fits(term: Term, setting: Setting) -> bool:
+    """Tell whether a term is what was chosen: with few links others stand in for it."""
+    is_plain = setting.kind in ("prior", "labels", "pairs") or np.isinf(setting.ridge)
+    return is_plain or not isinstance(term, PriorTerm | PairsTerm)
 
 
-def _fit_pairs_term(setting: Setting, fitting: Fitting) -> "PairsTerm":
-    """Fit judged pairs by every kernel that both views have, each with its core."""
-    maps, evidence = fitting.sides.maps, fitting.evidence
-    names = [name for name in BLOCKS if all(own.has(name) for own in maps)]
-    columns = [tuple(own.columns(name) for own in maps) for name in names]
-    if not evidence.n_pairs:
-        cores = [np.zeros([own.stop - own.start for own in both]) for both in columns]
-        return PairsTerm(cores, columns, np.zeros(0), (np.zeros(0, np.intp),) * 2, maps)
-    cores, c = fitting.regression(columns).solve(setting.ridge, tol=fitting.tol)
-    i, j, _, _ = evidence.targets()
-    return PairsTerm(cores, columns, c, (i, j), maps)
+def pair_columns(sides: Sides) -> list[tuple[slice, slice]]:
+    """Return the columns of every kernel that both views have."""
+    left, right = sides.maps
+    names = [name for name in BLOCKS if left.has(name) and right.has(name)]
+    return [(left.columns(name), right.columns(name)) for name in names]
+
+
+def _apart(sides: Sides, i: Any, j: Any) -> Array:
+    """Return how far items of both views are apart in a shared space."""
+    assert sides.prior is not None
+    return _dense(sides.prior[1][j] - sides.prior[0][i]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +241,7 @@ class PriorTerm(Term):
         return [Piece("prior", rows.prior)]
 
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         """Return what each part adds to one score."""
         score = score_pieces(self.pieces(side, query), target, None)
@@ -378,72 +252,135 @@ class PriorTerm(Term):
 class PairsTerm(Term):
     """Ridge regression of judged pairs on products of features, kernel by kernel."""
 
-    cores: list[Array]
-    columns: list[Any]  # of each kernel in both views
+    rows: PairRows  # that coefficients are of: all pairs, or landmarks
     coefficients: Array
-    judged: tuple[Array, Array]  # positions of both items of every pair
-    maps: tuple[ViewMap, ViewMap]
+    ridge: float
+    factor: Array | None = None  # of the landmarks
+    live: LivePairs | None = None
+    version: int = 0
+
+    @classmethod
+    def of(cls, own: PairRegression, ridge: float, *, rough: bool) -> "PairsTerm":
+        """Return the term of a regression; judgements change it if it is not rough."""
+        if rough or (own.factor is None and len(own.pairs[0]) <= FEW):
+            return cls(own.rows, own.solve(ridge), ridge, own.factor)
+        return cls._of_live(LivePairs(own, ridge))
+
+    @classmethod
+    def _of_live(cls, live: LivePairs) -> "PairsTerm":
+        c, rows = live.coefficients(), live.rows
+        return cls(rows, c, live.ridge, live.factor, live, live.version)
+
+    @property
+    def landmarks(self) -> PairRows | None:
+        """The pairs that others are described by, which stay."""
+        return None if self.factor is None else self.rows
+
+    @cached_property
+    def cores(self) -> list[Array]:
+        """The matrix of each kernel."""
+        return self.rows.cores(self.coefficients)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries."""
-        found = []
-        for core, both in zip(self.cores, self.columns, strict=True):
-            turned = core if side == 0 else core.T
-            own = rows.values[:, both[side]] @ turned
-            found.append(Piece("values", own, columns=both[1 - side]))
-        return found
+        """Return the pieces of queries; few of them go by the pairs, without cores."""
+        columns = self.rows.columns
+        if len(rows.values) > FEW_QUERIES:
+            turned = [core if side == 0 else core.T for core in self.cores]
+            parts = [
+                rows.values[:, both[side]] @ core
+                for core, both in zip(turned, columns, strict=True)
+            ]
+        else:
+            own, other = (self.rows.left, self.rows.right)[:: 1 - 2 * side]
+            c = self.coefficients / len(columns)
+            parts = [
+                (c * (rows.values[:, both[side]] @ own[:, both[side]].T))
+                @ other[:, both[1 - side]]
+                for both in columns
+            ]
+        return [
+            Piece("values", part, columns=both[1 - side])
+            for part, both in zip(parts, columns, strict=True)
+        ]
+
+    def changed(self, sides: Sides, change: Change) -> "Term | None":
+        """Return the term after one judgement, or None where it must be fitted."""
+        live = self.live
+        if live is None or live.version != self.version:
+            return None
+        values = sides.maps[0].values, sides.maps[1].values
+        return PairsTerm._of_live(live) if live.change(values, *change) else None
+
+    def weights(self, fitting: Fitting) -> Array:
+        """Return the coefficients of all judged pairs, ``c = w (z - s) / ridge``."""
+        i, j, z, w = fitting.evidence.targets()
+        values = [own.values for own in fitting.sides.maps]
+        fitted = scores_at(self.cores, self.rows.columns, values, i, j)
+        return w * (z - fitted) / self.ridge
 
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         """Return what each part adds to one score."""
-        asked = (query, target) if side == 0 else (target, query)
-        total = np.zeros(len(self.coefficients))
-        for both in self.columns:
-            near = [
-                own.values[known, cols].astype(np.float64) @ rows.values[0, cols]
-                for own, known, cols, rows in zip(
-                    self.maps, self.judged, both, asked, strict=True
-                )
-            ]
-            total += near[0] * near[1] / len(self.columns)
-        return self.coefficients * total, 0.0
+        if not fitting.evidence.n_pairs:
+            return np.zeros(0), 0.0
+        i, j, _, _ = fitting.evidence.targets()
+        values = [own.values for own in fitting.sides.maps]
+        asked = [rows.values for rows in (query, target)[:: 1 - 2 * side]]
+        first = np.zeros(1, dtype=np.intp)
+        if self.factor is None:
+            alone = PairRows.of(asked, self.rows.columns, first, first)
+            alike = alone.kernel(values, i, j)[:, 0]
+        else:
+            near = self.rows.kernel(asked, first, first)[0]
+            cores = self.rows.cores(cho_solve((self.factor, True), near))
+            alike = scores_at(cores, self.rows.columns, values, i, j)
+        return self.weights(fitting) * alike, 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class GridTerm(Term):
     """The cosine of descriptions by the known pairs."""
 
-    both: tuple[Decomposition, Decomposition]
-    ridge: float
+    both: tuple[KnownItems, KnownItems]  # the first was taught the second
     columns: tuple[slice, slice]
-
-    def describe(self, side: int, rows: Rows) -> Array:
-        """Return the descriptions of items in the basis of their side."""
-        values = rows.values[:, self.columns[side]]
-        return self.both[side].describe(values, self.ridge)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries."""
-        own, other = self.both[side], self.both[1 - side]
-        described = _product(unit_rows(self.describe(side, rows)), own.U.T, other.U)
-        coefficients = other.undescribe(described, self.ridge)
+        other, columns = self.both[1 - side], self.columns[1 - side]
+        solved, lengths = self.both[side].describe(rows.values[:, self.columns[side]])
+        products: Any = self.both[0].products
+        turned = (solved / lengths[:, None]) @ (products if side == 0 else products.T)
+        coefficients = other.whole(other.solve(turned))
         constant = -coefficients @ other.mean
-        columns = self.columns[1 - side]
         return [Piece("values", coefficients, constant, columns, scaled=True)]
 
     def scale(self, side: int, rows: Rows) -> Array | None:
         """Return what scores of targets are multiplied by."""
-        lengths = np.linalg.norm(self.describe(side, rows), axis=1)
-        return 1 / np.maximum(lengths, 1e-12)
+        return 1 / self.both[side].describe(rows.values[:, self.columns[side]])[1]
+
+    def changed(self, sides: Sides, change: Change) -> "Term | None":
+        """Return the term after one judgement, or None where it must be fitted."""
+        sign = change.n_musts
+        if not sign:
+            return self
+        x, y = _features(sides, change, self.columns)
+        left, right = self.both[0].changed(sign, x, y), self.both[1].changed(sign, y)
+        if left is None or right is None:
+            return None
+        return GridTerm((left, right), self.columns)
 
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         """Return what each part adds to one score."""
-        own = unit_rows(self.describe(side, query)) @ self.both[side].U.T
-        other = self.describe(1 - side, target) @ self.both[1 - side].U.T
-        return scale * own[0] * other[0], 0.0
+        asked = query.values[:, self.columns[side]]
+        total = scale / self.both[side].describe(asked)[1]
+        for own, rows in ((side, query), (1 - side, target)):
+            columns = self.columns[own]
+            linked, asked = fitting.linked(own, columns), rows.values[:, columns]
+            total = total * self.both[own].shares(linked, asked)
+        return total, 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,28 +392,25 @@ class MapTerm(Term):
     """
 
     into: int
-    known: Decomposition  # of the features that predict
-    ridge: float
+    known: KnownItems  # of the features that predict
     features: slice
     columns: slice  # that are predicted
-    partners: Array  # of the linked items, centred
-    mean: Array
 
     def _place(self, side: int, rows: Rows) -> Array:
         """Return where items are in the space of the predicted columns."""
         if side == self.into:
-            return rows.values[:, self.columns] - self.mean
-        own = self.known.describe(rows.values[:, self.features], self.ridge)
-        return _product(own, self.known.U.T, self.partners)
+            return rows.values[:, self.columns] - self.known.mean_taught
+        away = self.known.centred(rows.values[:, self.features])
+        return self.known.solve(away) @ self.known.products
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries."""
-        coefficients, mean, columns = (
-            unit_rows(self._place(side, rows)), self.mean, self.columns
-        )  # fmt: skip
-        if side == self.into:
-            turned = _product(coefficients, self.partners.T, self.known.U)
-            coefficients = self.known.undescribe(turned, self.ridge)
+        coefficients = unit_rows(self._place(side, rows))
+        mean: Any = self.known.mean_taught
+        columns, products = self.columns, self.known.products
+        if side == self.into and products is not None:
+            turned = self.known.solve(coefficients @ products.T)
+            coefficients = self.known.whole(turned)
             mean, columns = self.known.mean, self.features
         constant = -coefficients @ mean
         return [Piece("values", coefficients, constant, columns, scaled=True)]
@@ -486,14 +420,25 @@ class MapTerm(Term):
         lengths = np.linalg.norm(self._place(side, rows), axis=1)
         return 1 / np.maximum(lengths, 1e-12)
 
+    def changed(self, sides: Sides, change: Change) -> "Term | None":
+        """Return the term after one judgement, or None where it must be fitted."""
+        if not change.n_musts:
+            return self
+        turn = 2 * self.into - 1
+        columns = (self.features, self.columns)[::turn]
+        x, y = _features(sides, change, columns)[::turn]
+        known = self.known.changed(change.n_musts, x, y)
+        return None if known is None else replace(self, known=known)
+
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         """Return what each part adds to one score."""
         predicting, placed = (target, query) if side == self.into else (query, target)
-        own = self.known.describe(predicting.values[:, self.features], self.ridge)
-        shares = (own @ self.known.U.T)[0]
-        there = self.partners @ self._place(self.into, placed)[0]
+        linked = fitting.linked(1 - self.into, self.features)
+        shares = self.known.shares(linked, predicting.values[:, self.features])
+        partners = fitting.linked(self.into, self.columns) - self.known.mean_taught
+        there = partners @ self._place(self.into, placed)[0]
         size = max(float(np.linalg.norm(self._place(side, query)[0])), 1e-12)
         return scale * shares * there / size, 0.0
 
@@ -502,25 +447,23 @@ class MapTerm(Term):
 class DisplacementTerm(Term):
     """The cosine after items are moved by what is expected of them."""
 
-    both: tuple[Decomposition, Decomposition]
-    ridge: float
+    both: tuple[KnownItems, KnownItems]  # taught how far partners are apart
     columns: tuple[slice, slice]
-    difference: Array  # of the partners, in the shared space
 
     def _expected(self, side: int, rows: Rows) -> Array:
         """Return how far items are expected from their partners."""
-        values = rows.values[:, self.columns[side]]
-        own = self.both[side].describe(values, self.ridge)
-        moved = _product(own, self.both[side].U.T, self.difference)
-        return (1 - 2 * side) * (moved + self.difference.mean(axis=0))
+        own = self.both[side]
+        away = own.centred(rows.values[:, self.columns[side]])
+        return (1 - 2 * side) * (own.solve(away) @ own.products + own.mean_taught)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries."""
         moved = unit_rows(_dense(rows.prior) + self._expected(side, rows))
         other, sign = self.both[1 - side], 2 * side - 1
-        turned = _product(rows.prior, self.difference.T, other.U)
-        coefficients = sign * other.undescribe(np.asarray(turned), self.ridge)
-        constant = sign * np.asarray(rows.prior @ self.difference.mean(axis=0))
+        products: Any = other.products
+        turned = np.asarray(rows.prior @ products.T)
+        coefficients = sign * other.whole(other.solve(turned))
+        constant = sign * np.asarray(rows.prior @ other.mean_taught)
         constant = constant - coefficients @ other.mean
         columns = self.columns[1 - side]
         return [
@@ -534,23 +477,44 @@ class DisplacementTerm(Term):
         moved = _dense(rows.prior) + self._expected(side, rows)
         return 1 / np.maximum(np.linalg.norm(moved, axis=1), 1e-12)
 
+    def changed(self, sides: Sides, change: Change) -> "Term | None":
+        """Return the term after one judgement, or None where it must be fitted."""
+        if not change.n_musts:
+            return self
+        x, y = _features(sides, change, self.columns)
+        apart = _apart(sides, [change.i], [change.j])[0]
+        left = self.both[0].changed(change.n_musts, x, apart)
+        right = self.both[1].changed(change.n_musts, y, apart)
+        if left is None or right is None:
+            return None
+        return DisplacementTerm((left, right), self.columns)
+
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         """Return what each part adds to one score."""
         x, y = _dense(query.prior)[0], _dense(target.prior)[0]
         moved = float(np.linalg.norm(x + self._expected(side, query)[0]))
-        total, prior = np.zeros(len(self.difference)), 0.0
+        apart = _apart(fitting.sides, *fitting.evidence.must[:2])
+        total, prior = np.zeros(len(apart)), 0.0
         for own, rows, there, size in (
             (side, query, y, 1 / max(moved, 1e-12)),
             (1 - side, target, x, scale),
         ):
-            values = rows.values[:, self.columns[own]]
-            shares = self.both[own].describe(values, self.ridge) @ self.both[own].U.T
-            shares = shares[0] + 1 / len(self.difference)
-            total += (0.5 - own) * size * shares * (self.difference @ there)
+            columns = self.columns[own]
+            linked, asked = fitting.linked(own, columns), rows.values[:, columns]
+            shares = self.both[own].shares(linked, asked) + 1 / len(apart)
+            total += (0.5 - own) * size * shares * (apart @ there)
             prior += 0.5 * size * float(x @ y)
         return total, prior
+
+
+def _features(sides: Sides, change: Change, columns: Any) -> list[Array]:
+    """Return the features of both items of a pair."""
+    return [
+        own.values[k, cols].astype(np.float64)
+        for own, k, cols in zip(sides.maps, change[:2], columns, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -572,17 +536,11 @@ class LabelTerm(Term):
         return [Piece("classes", own, np.full(len(own), -chance))]
 
     def contributions(
-        self, side: int, query: Rows, target: Rows, scale: float
+        self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         """Return what each part adds to one score."""
         own, other = self.classes(side, query)[0], self.classes(1 - side, target)[0]
         return own * other, -float(self.models[0].shares @ self.models[1].shares)
-
-
-def _product(A: Any, B: Array, C: Array) -> Any:
-    """Return ``A B C``, in the order that is cheaper: A may be one query or a view."""
-    (n, p), (q, r) = A.shape, C.shape
-    return (A @ B) @ C if n * q * (p + r) <= p * r * (n + q) else A @ (B @ C)
 
 
 def _dense(X: Any) -> Array:

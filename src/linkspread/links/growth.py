@@ -6,11 +6,45 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.links.changes import join_pairs
 from linkspread.links.collection import Links
+from linkspread.links.conflicts import find_conflicts, warn_of_conflicts
 from linkspread.links.items import Items
 from linkspread.links.tables import PairTable
 
-__all__ = ["grow_links", "keep_items"]
+__all__ = ["add_pairs", "grow_links", "keep_items"]
+
+
+def add_pairs(links: Links, more: Links) -> Links:
+    """Return links with more pairs of the same items, and warn where these conflict.
+
+    As ``links + more``, but what was in conflict before is not looked for again.
+
+    Parameters
+    ----------
+    links, more : Links
+        Resolved.
+
+    Returns
+    -------
+    links : Links
+    """
+    joined = Links(
+        labels=links._labels,
+        pairs=join_pairs(links.pair_tables, more.pair_tables),
+        items=links._items,
+    )
+    touched = []
+    for between, table in joined.pair_tables:
+        is_new = np.zeros(len(table), dtype=bool)
+        for known, own in more.pair_tables:
+            if set(known) == set(between):
+                ends = np.concatenate(own.known_positions(known))
+                left, right = table.known_positions(between)
+                is_new |= np.isin(left, ends) & np.isin(right, ends)
+        touched.append((between, table.take(is_new)))
+    warn_of_conflicts(find_conflicts([own for own in touched if len(own[1])]))
+    return joined
 
 
 def grow_links(links: Links, items: Mapping[str, Items]) -> Links:

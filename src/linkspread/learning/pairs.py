@@ -1,0 +1,318 @@
+"""Judged pairs: ridge regression on products of features, changed pair by pair.
+
+``M = argmin sum_p w_p (z_p - phi(x_p)' M phi(y_p))^2 + ridge |M|^2``, where pairs are
+alike by the mean over kernels of how alike their items are in both views. Targets z are
+1 and 0 less the share of must-links; see `Evidence.targets`.
+
+- Up to `MOST` pairs it is exact: ``(K + ridge / w) c = z``, K how alike all pairs are.
+- More are described by how alike they are to `MOST` landmarks among them, ``f_p = R^-1
+  k_p`` with ``R R' = K_LL``, and ``(F W F' + ridge I) g = F W z``. With all pairs as
+  landmarks both are the same.
+
+`LivePairs` keeps the inverse of either matrix: a judgement changes it by rank one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    get_blas_funcs,
+    solve_triangular,
+)
+from scipy.linalg.blas import dsymv, dsyr, dtrsv
+from scipy.linalg.lapack import dpotri
+
+from linkspread.learning.cores import FEW, LEAST_PIVOT
+
+__all__ = ["LivePairs", "PairRegression", "PairRows", "scores_at"]
+
+Array = np.ndarray
+
+# Pairs that are compared with all others; for fits that are only compared, fewer.
+MOST, MOST_COMPARED = 2000, 1000
+# Pairs whose features are computed at once.
+TILE = 1024
+# Rank-one changes after which the inverse is computed again.
+MOST_CHANGES = 10_000
+SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Features of both items of some pairs, and their columns in each kernel."""
+
+    columns: Sequence[tuple[slice, slice]]
+    left: Array
+    right: Array
+
+    @classmethod
+    def of(
+        cls, values: Any, columns: Any, i: Array, j: Array, dtype: Any = np.float64
+    ) -> "PairRows":
+        """Return the features of pairs of items."""
+        return cls(columns, values[0][i].astype(dtype), values[1][j].astype(dtype))
+
+    def kernel(self, values: Any, i: Array, j: Array) -> Array:
+        """Return how alike pairs of items are to these, of shape (n_asked, n_rows)."""
+        (rows, at), (cols, to) = (np.unique(k, return_inverse=True) for k in (i, j))
+        own = PairRows.of(values, self.columns, rows, cols, self.left.dtype)
+        share = self.left.dtype.type(1 / len(self.columns))
+        total = np.zeros((len(i), len(self.left)), self.left.dtype)
+        for a, b in self.columns:
+            near = (share * own.left[:, a] @ self.left[:, a].T)[at]
+            near *= (own.right[:, b] @ self.right[:, b].T)[to]
+            total += near
+        return total
+
+    def factor(self) -> Array:
+        """Return the Cholesky factor of how alike these are to each other."""
+        every = np.arange(len(self.left))
+        K = self.kernel((self.left, self.right), every, every)
+        # Pairs that are alike would make it singular.
+        jitter = np.finfo(K.dtype).eps ** 0.6
+        K[np.diag_indices_from(K)] += jitter * np.trace(K) / max(len(K), 1)
+        return np.asfortranarray(cholesky(K, lower=True))
+
+    def cores(self, c: Array) -> list[Array]:
+        """Return the matrix of each kernel for coefficients of these pairs."""
+        c = c / len(self.columns)
+        return [
+            self.left[:, a].T @ (c[:, None] * self.right[:, b]) for a, b in self.columns
+        ]
+
+
+def scores_at(cores: Sequence[Array], columns: Any, values: Any, i: Any, j: Any) -> Any:
+    """Return ``sum_q phi_q(x)' M_q phi_q(y)`` for pairs of items."""
+    (rows, at), (cols, to) = (np.unique(k, return_inverse=True) for k in (i, j))
+    left, right = values[0][rows], values[1][cols]
+    found = np.zeros(len(i))
+    for core, (a, b) in zip(cores, columns, strict=True):
+        turned = left[:, a] @ core
+        for tile in _tiles(len(i)):
+            there = right[to[tile], b]
+            found[tile] += np.einsum("nd,nd->n", turned[at[tile]], there)
+    return found
+
+
+class PairRegression:
+    """Ridge regression of judged pairs on products of features, for any ridge.
+
+    Pairs are positions of items and weights, below 0 for cannot. Landmarks that are
+    given are taken whatever the number of pairs.
+    """
+
+    def __init__(
+        self,
+        values: tuple[Array, Array],
+        columns: Sequence[tuple[slice, slice]],
+        pairs: tuple[Array, Array, Array],
+        *,
+        most: int = MOST,
+        dtype: Any = np.float64,
+        landmarks: PairRows | None = None,
+    ) -> None:
+        self.pairs = i, j, signed = pairs
+        self.factor: Array | None = None
+        self.tally = _tally(signed)
+        if landmarks is None and len(i) <= most:
+            self.rows = PairRows.of(values, columns, i, j, dtype)
+            self.gram = self.rows.kernel(values, i, j)
+            return
+        if landmarks is None:
+            some = _landmarks(signed, most)
+            landmarks = PairRows.of(values, columns, i[some], j[some], dtype)
+        self.rows, self.factor = landmarks, landmarks.factor()
+        n_rows = len(landmarks.left)
+        # The lower triangle of F W F', in the order of Fortran; and two F W z.
+        self.gram = np.zeros((n_rows, n_rows), dtype, order="F")
+        self.sums = np.zeros((2, n_rows))
+        (syrk,) = get_blas_funcs(["syrk"], dtype=dtype)
+        weights = np.stack([np.maximum(signed, 0), np.abs(signed)])
+        for tile in _tiles(len(i)):
+            K = landmarks.kernel(values, i[tile], j[tile])
+            F = solve_triangular(
+                self.factor, K.T, lower=True, overwrite_b=True, check_finite=False
+            )
+            self.sums += weights[:, tile] @ F.T
+            F *= np.sqrt(weights[1, tile]).astype(dtype)
+            syrk(1.0, F, beta=1.0, c=self.gram, lower=1, overwrite_c=1)
+
+    def system(self, ridge: float) -> Array:
+        """Return the matrix that is to be inverted."""
+        H = self.gram.copy(order="F")
+        own = ridge if self.factor is not None else ridge / np.abs(self.pairs[2])
+        H[np.diag_indices_from(H)] += own
+        return H
+
+    def solve(self, ridge: float) -> Array:
+        """Return the coefficients of the pairs, or of the landmarks."""
+        if not len(self.gram):
+            return np.zeros(0)
+        shift = _shift(self.tally)
+        solved = cho_factor(self.system(ridge), lower=True, overwrite_a=True)
+        if self.factor is None:
+            return cho_solve(solved, (self.pairs[2] > 0) - shift)
+        g = cho_solve(solved, self.sums[0] - shift * self.sums[1])
+        return solve_triangular(self.factor, g, lower=True, trans="T")
+
+
+def _tally(signed: Any) -> Array:
+    """Return the number of must- and cannot-links, and below it their weights."""
+    kinds = np.maximum(np.outer([1, -1], signed), 0)
+    return np.stack([np.count_nonzero(kinds, axis=1), kinds.sum(axis=1)])
+
+
+def _shift(tally: Array) -> float:
+    """Return what is taken from targets of 1 and 0; of one kind they are 1 or -1."""
+    if not tally[0].all():
+        return float(tally[0, 0] == 0)
+    return float(tally[1, 0] / tally[1].sum())
+
+
+class LivePairs:
+    """A regression with its inverse, which judgements change in place.
+
+    Who holds it remembers its `version`: whoever holds an older one, as a snapshot
+    does, must not change it. Of `rows` and coefficients nothing is overwritten.
+    """
+
+    def __init__(self, regression: PairRegression, ridge: float) -> None:
+        i, j, signed = regression.pairs
+        self.ridge, self.version, self.n_changes = ridge, 0, 0
+        self.tally, self.factor = regression.tally, regression.factor
+        solved = cho_factor(regression.system(ridge), lower=True, overwrite_a=True)[0]
+        # Lower triangles only, in the order of Fortran, as BLAS changes them.
+        self.inverse = np.asfortranarray(np.tril(dpotri(solved, lower=1)[0]))
+        self._rows, self.n_rows = regression.rows, len(regression.rows.left)
+        if self.factor is None:
+            self.i, self.j, self.signed = i.copy(), j.copy(), signed.astype(np.float64)
+        else:
+            # Right-hand sides of must-links and of all pairs, and their solutions.
+            self.sums = regression.sums
+            self.solved = np.stack(
+                [dsymv(1.0, self.inverse, own, lower=1) for own in self.sums]
+            )
+
+    @property
+    def rows(self) -> PairRows:
+        """The pairs that coefficients are of."""
+        own, n = self._rows, self.n_rows
+        return PairRows(own.columns, own.left[:n], own.right[:n])
+
+    def coefficients(self) -> Array:
+        """Return the coefficients of the rows."""
+        shift = _shift(self.tally)
+        if self.factor is None:
+            z = (self.signed > 0) - shift * (self.signed != 0)
+            return dsymv(1.0, self.inverse, z, lower=1)[: self.n_rows]
+        g = self.solved[0] - shift * self.solved[1]
+        return dtrsv(self.factor, g, lower=1, trans=1)
+
+    def change(self, values: Any, i: int, j: int, before: float, after: float) -> bool:
+        """Change the weight of one pair, 0 for none; tell whether that could be done.
+
+        Where it could not, what is here is of no use any more.
+        """
+        self.version += 1
+        self.n_changes += 1
+        self.tally = self.tally + _tally([after]) - _tally([before])
+        if self.n_changes > MOST_CHANGES:
+            return False
+        if self.factor is not None:
+            return self._change_weight(values, i, j, before, after)
+        if self.tally[0].sum() <= FEW:
+            return False
+        if before == 0:
+            return self._append(values, i, j, after)
+        return self._change_row(i, j, before, after)
+
+    def _change_weight(
+        self, values: Any, i: int, j: int, before: float, after: float
+    ) -> bool:
+        """Change the weight of a pair among many, which landmarks describe."""
+        k = self._rows.kernel(values, np.array([i]), np.array([j]))[0]
+        f = dtrsv(self.factor, k, lower=1)
+        u = dsymv(1.0, self.inverse, f, lower=1)
+        more = abs(after) - abs(before)
+        pivot = 1 + more * float(f @ u)
+        steps = np.array([[max(after, 0) - max(before, 0)], [more]])
+        self.sums = self.sums + steps * f
+        steps = steps - more / pivot * (self.sums @ u)[:, None]
+        self.solved = self.solved + steps * u
+        return self._add(-more, pivot, u)
+
+    def _append(self, values: Any, i: int, j: int, weight: float) -> bool:
+        """Take up one more pair where all are compared with all."""
+        n, most_rows = self.n_rows, MOST + MOST // 4  # Some were taken out again.
+        if self.tally[0].sum() > MOST or n >= most_rows:
+            return False
+        if n == len(self.inverse):
+            self._grow(min(most_rows, n + n // 4 + 16))
+        k = np.zeros(len(self.inverse))
+        asked = np.array([i]), np.array([j])
+        k[:n] = np.where(self.signed[:n], self.rows.kernel(values, *asked)[0], 0)
+        self._rows.left[n], self._rows.right[n] = values[0][i], values[1][j]
+        self.i[n], self.j[n], self.signed[n] = i, j, weight
+        self.n_rows = n + 1
+        own = self._rows.left[n : n + 1], self._rows.right[n : n + 1]
+        alone = PairRows(self._rows.columns, *own)
+        first = np.zeros(1, dtype=np.intp)
+        size = float(alone.kernel(own, first, first)[0, 0]) + self.ridge / abs(weight)
+        u = dsymv(1.0, self.inverse, k, lower=1)
+        left = size - float(k @ u)
+        u[n] = -1.0
+        return left > LEAST_PIVOT * size and self._add(1.0, left, u)
+
+    def _change_row(self, i: int, j: int, before: float, after: float) -> bool:
+        """Change the weight of a pair that has a row, or take it out."""
+        found = np.flatnonzero((self.i == i) & (self.j == j) & (self.signed == before))
+        if len(found) != 1:
+            return False
+        s = int(found[0])
+        u = np.concatenate([self.inverse[s, :s], self.inverse[s:, s]])
+        self.signed[s] = after
+        if after == 0:
+            done = self._add(-1.0, float(u[s]), u)
+            self.inverse[s, :s] = self.inverse[s:, s] = 0
+            return done
+        more = self.ridge / abs(after) - self.ridge / abs(before)
+        return self._add(-more, 1 + more * float(u[s]), u)
+
+    def _add(self, factor: float, pivot: float, u: Array) -> bool:
+        """Add ``factor / pivot u u'`` to the inverse in place."""
+        if not pivot > LEAST_PIVOT:
+            return False
+        if factor:
+            dsyr(factor / pivot, u, lower=1, a=self.inverse, overwrite_a=1)
+        return True
+
+    def _grow(self, size: int) -> None:
+        """Make room for more pairs."""
+        more = size - len(self.inverse)
+        self.inverse = np.asfortranarray(np.pad(self.inverse, (0, more)))
+        self.i, self.j, self.signed = (
+            np.pad(own, (0, more)) for own in (self.i, self.j, self.signed)
+        )
+        room = (0, size - len(self._rows.left)), (0, 0)
+        left, right = (np.pad(own, room) for own in (self._rows.left, self._rows.right))
+        self._rows = PairRows(self._rows.columns, left, right)
+
+
+def _landmarks(signed: Array, most: int) -> Array:
+    """Return landmarks among pairs: three quarters must-links where there are.
+
+    These are rarer and tell more: on glyphs better than as many of both kinds.
+    """
+    rng = np.random.default_rng(SEED)
+    kinds = [rng.permutation(np.flatnonzero(own)) for own in (signed > 0, signed < 0)]
+    n_must = min(len(kinds[0]), max(3 * most // 4, most - len(kinds[1])))
+    return np.sort(np.concatenate([kinds[0][:n_must], kinds[1][: most - n_must]]))
+
+
+def _tiles(n_rows: int) -> list[slice]:
+    return [slice(k, min(k + TILE, n_rows)) for k in range(0, n_rows, TILE)]

@@ -1,0 +1,120 @@
+"""What terms are made of: rows of items, what was chosen, and pieces of scores."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from linkspread.learning.maps import ViewMap
+
+__all__ = ["Piece", "Rows", "Setting", "Sides", "score_pieces"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Maps of two views, and their rows in a shared space if there is one.
+
+    Parameters
+    ----------
+    maps : tuple of two ViewMap
+    prior : tuple of two tables, default=None
+        Unit rows of both views, of one width.
+    """
+
+    maps: tuple[ViewMap, ViewMap]
+    prior: tuple[Any, Any] | None = None
+
+    def rows(self, side: int, items: Any) -> "Rows":
+        """Return what is known of some fitted items of one side.
+
+        Parameters
+        ----------
+        side : {0, 1}
+        items : slice or ndarray of int
+
+        Returns
+        -------
+        rows : Rows
+        """
+        prior = None if self.prior is None else self.prior[side][items]
+        return Rows(self.maps[side].values[items], prior)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Features of some items, and their rows in a shared space.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_items, d)
+    prior : table of shape (n_items, n_shared), default=None
+    classes : ndarray of shape (n_items, n_classes), default=None
+        Probabilities of the classes, where they were computed before.
+    """
+
+    values: Array
+    prior: Any = None
+    classes: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the features."""
+        return self.values.shape
+
+    def __getitem__(self, some: Any) -> "Rows":
+        return Rows(
+            self.values[some],
+            None if self.prior is None else self.prior[some],
+            None if self.classes is None else self.classes[some],
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One term with its kernels, its ridge and its weight.
+
+    Parameters
+    ----------
+    kind : {"prior", "displacement", "grid", "into left", "into right", "pairs", \
+"labels"}
+    mixture : str, default="linear"
+        Sum of kernels, one of `maps.MIXTURES`.
+    ridge : float, default=inf
+    weight : float, default=1.0
+    """
+
+    kind: str
+    mixture: str = "linear"
+    ridge: float = np.inf
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Coefficients of queries over columns of the targets."""
+
+    space: str  # "values", "prior" or "classes"
+    coefficients: Any
+    constant: Any = 0.0  # of each query
+    columns: slice = field(default_factory=lambda: slice(None))  # of the features
+    scaled: bool = False  # whether multiplied by the scale of the target
+
+
+def score_pieces(
+    pieces: list[Piece], targets: Rows, scale: Array | float | None
+) -> Array:
+    """Return the scores of queries with targets, of shape (n_queries, n_targets)."""
+    total: Any = 0.0
+    for piece in pieces:
+        T = getattr(targets, piece.space)
+        if piece.space == "values":
+            T = T[:, piece.columns]
+        S = piece.coefficients @ T.T
+        S = S.toarray() if sp.issparse(S) else S
+        if not np.isscalar(piece.constant):
+            S = S + np.asarray(piece.constant)[:, None]
+        total = total + (S * scale if piece.scaled and scale is not None else S)
+    return np.asarray(total)
