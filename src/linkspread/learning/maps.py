@@ -6,7 +6,8 @@ squared length 1, so that a ridge means the same in all of them:
 - "linear": the columns themselves, or their leading components where there are many;
 - "gaussian": Nystrom features of ``exp(-|x - l|^2 / m)`` at landmarks l, m the mean
   squared distance;
-- "graph": Nystrom features of the heat ``exp(-t (I - S))`` of the neighbour graph.
+- "graph": Nystrom features of the heat ``exp(-t (I - S))`` of the neighbour graph, a
+  short time and a long one together.
 
 Memory is O(N d), and nothing of N x N is made. The resolvent of the graph was measured
 beside its heat: labels never chose it, and pairs gained nothing by it.
@@ -49,8 +50,11 @@ MOST_COLUMNS = 8192
 # smooth: it needs no more than the third.
 N_LANDMARKS, MOST_WORK, MOST_OF_GRAPH = 400, 1.2e11, 800
 N_NEIGHBORS = 30
-# How far heat flows, and the degree at which its polynomial is exact to 1e-6.
-TIME, DEGREE = 6.0, 20
+# How long heat flows, and how much of it: near and far. Classes of few items want the
+# first, of many the second. The degree is that at which its polynomial is exact to 1e-6.
+FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 30
+# Heat is computed in single precision: smaller shares of the largest are rounding.
+HEAT_ROUNDING = 1e-5
 # Added to the kernel of the landmarks, which copies among them would make singular.
 JITTER = 1e-6
 # Rows whose features are computed at once.
@@ -411,7 +415,7 @@ class _Graph:
         graph.fit(X)
         make = _heat if device is None else partial(_heat_on_device, device)
         values = make(graph.affinity_, landmarks)
-        return cls(graph, X, values, np.zeros(len(landmarks)))
+        return cls(graph, X, values, np.zeros(values.shape[1]))
 
     def __call__(self, given: Any, prepared: Any) -> Array:
         weights = self.graph.extend(given)
@@ -437,7 +441,7 @@ def _heat(W: sp.csr_array, landmarks: Array) -> Array:
         units[some, np.arange(len(some))] = 1
         heat = filtered_sums(S, units, _heat_coefficients()[None])
         K[:, start : start + 64] = heat[:, 0]
-    return unit_rows(_whiten(K, _factor(K[landmarks].astype(np.float64))))
+    return unit_rows(K @ _inverse_root(K[landmarks]))
 
 
 def _heat_on_device(device: Any, W: sp.csr_array, landmarks: Array) -> Any:
@@ -446,8 +450,15 @@ def _heat_on_device(device: Any, W: sp.csr_array, landmarks: Array) -> Any:
 
     places = device.put(landmarks)
     K = features.heat_kernel(device, W, places, _heat_coefficients())
-    factor = _factor(K[places].double().cpu().numpy())
-    return features.unit_rows(features.whiten(K, device.put(factor)))
+    root = _inverse_root(K[places].cpu().numpy())
+    return features.unit_rows(K @ device.put(root))
+
+
+def _inverse_root(K: Array) -> Array:
+    """Return what whitens the heat of landmarks, in the directions above rounding."""
+    values, own = eigh(K.astype(np.float64))
+    kept = values > HEAT_ROUNDING * values[-1]
+    return (own[:, kept] / np.sqrt(values[kept])).astype(np.float32)
 
 
 def _gram(X: Any, metric: str, device: Any) -> Array:
@@ -462,10 +473,10 @@ def _gram(X: Any, metric: str, device: Any) -> Array:
 
 
 def _heat_coefficients() -> Array:
-    """Return the Chebyshev coefficients of ``exp(-TIME (1 - t))``."""
+    """Return the Chebyshev coefficients of ``sum_f c_f exp(-t_f (1 - s))``."""
     k = np.arange(DEGREE + 1)
     angles = np.pi * (k + 0.5) / (DEGREE + 1)
-    values = np.exp(-TIME * (1 - np.cos(angles)))
+    values = sum(c * np.exp(-t * (1 - np.cos(angles))) for t, c in FLOWS)
     coefficients = 2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ values
     coefficients[0] /= 2
     return coefficients
