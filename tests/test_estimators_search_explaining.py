@@ -48,12 +48,12 @@ def test_what_a_pair_adds_is_a_kernel_times_its_coefficient(way):
     # Few pairs are all rows of the term.
     for i, j, c in zip(*evidence.targets()[:2], term.coefficients, strict=True):
         near = 0.0
-        for left, right in term.rows.columns:
+        for left, right, share in term.rows.columns:
             x = maps[0].values[5, left] @ maps[0].values[i, left]
-            near += x * (maps[1].values[5, right] @ maps[1].values[j, right])
+            near += share * x * (maps[1].values[5, right] @ maps[1].values[j, right])
         # Within a view both orders of a pair are one.
         key = (i, j) if way == PAIR else tuple(sorted((i, j)))
-        amount = weight * c * float(near) / len(term.rows.columns)
+        amount = weight * c * float(near)
         expected[key] = expected.get(key, 0.0) + amount
     why = explained(search, *way, 5, 5)
     assert len(why.contributions) == len(expected)

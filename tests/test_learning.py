@@ -18,7 +18,7 @@ from linkspread.learning.choice import (
 )
 from linkspread.learning.cores import KnownItems, _ridge_fit, decompose, fit_labels
 from linkspread.learning.maps import unit_rows
-from linkspread.learning.pairs import LivePairs, PairRegression, PairRows
+from linkspread.learning.pairs import LivePairs, PairRegression, PairRows, Product
 from linkspread.learning.terms import (
     DisplacementTerm,
     Fitting,
@@ -95,7 +95,10 @@ def test_maps_are_ridge_regressions_of_one_view_on_the_other(rng, into, whole):
 def judged_pairs(rng, n, n_left=15, n_right=16):
     """Features of two kernels in two views, and judged pairs of their items."""
     values = rng.normal(size=(n_left, 5)), rng.normal(size=(n_right, 7))
-    columns = [(slice(0, 3), slice(0, 4)), (slice(3, 5), slice(4, 7))]
+    columns = [
+        Product(slice(0, 3), slice(0, 4), 0.3),
+        Product(slice(3, 5), slice(4, 7), 0.7),
+    ]
     cells = rng.permutation(n_left * n_right)[:n]
     signed = rng.uniform(0.5, 2, n) * np.where(rng.random(n) < 0.4, 1, -1)
     return values, columns, (cells // n_right, cells % n_right, signed)
@@ -108,14 +111,17 @@ def kronecker_ridge(values, columns, pairs, ridge):
     z -= weights @ z / weights.sum()
     products = np.hstack(
         [
-            (values[0][i, a][:, :, None] * values[1][j, b][:, None]).reshape(len(i), -1)
-            for a, b in columns
+            np.einsum(
+                "pa,pb->pab", np.sqrt(share) * values[0][i, a], values[1][j, b]
+            ).reshape(len(i), -1)
+            for a, b, share in columns
         ]
-    ) / np.sqrt(len(columns))
+    )
     normal = products.T @ (weights[:, None] * products)
     normal += ridge * np.eye(products.shape[1])
-    dense = np.linalg.solve(normal, products.T @ (weights * z)) / np.sqrt(2)
-    return dense[:12].reshape(3, 4), dense[12:].reshape(2, 3)
+    dense = np.linalg.solve(normal, products.T @ (weights * z))
+    parts = dense[:12].reshape(3, 4), dense[12:].reshape(2, 3)
+    return [np.sqrt(own.share) * M for own, M in zip(columns, parts, strict=True)]
 
 
 @pytest.mark.parametrize("n", [12, 40])
@@ -268,7 +274,8 @@ def test_a_graph_map_has_the_heat_of_the_graph(rng):
     features = make_map(X, blocks=("graph",)).values  # all 40 are landmarks
     S = normalize(knn_graph(X, n_neighbors=30)).toarray()
     values, vectors = np.linalg.eigh(S)
-    K = vectors * np.exp(-6 * (1 - values)) @ vectors.T
+    heat = np.exp(-6 * (1 - values)) + 3 * np.exp(-24 * (1 - values))
+    K = vectors * heat @ vectors.T
     lengths = np.sqrt(np.diag(K))
     K = K / np.outer(lengths, lengths)
     H = np.eye(40) - 1 / 40

@@ -51,7 +51,7 @@ MOST_COLUMNS = 8192
 N_LANDMARKS, MOST_WORK, MOST_OF_GRAPH = 400, 1.2e11, 800
 N_NEIGHBORS = 30
 # How long heat flows, and how much of it: near and far. Classes of few items want the
-# first, of many the second. The degree is that at which its polynomial is exact to 1e-6.
+# first, of many the second. The polynomial of this degree is exact to 1e-6.
 FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 30
 # Heat is computed in single precision: smaller shares of the largest are rounding.
 HEAT_ROUNDING = 1e-5

@@ -1,7 +1,7 @@
 """Judged pairs: ridge regression on products of features, changed pair by pair.
 
 ``M = argmin sum_p w_p (z_p - phi(x_p)' M phi(y_p))^2 + ridge |M|^2``, where pairs are
-alike by the mean over kernels of how alike their items are in both views. Targets z are
+alike by a mean over kernels of how alike their items are in both views. Targets z are
 1 and 0 less the share of must-links; see `Evidence.targets`.
 
 - Up to `MOST` pairs it is exact: ``(K + ridge / w) c = z``, K how alike all pairs are.
@@ -14,7 +14,7 @@ alike by the mean over kernels of how alike their items are in both views. Targe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import (
@@ -29,7 +29,7 @@ from scipy.linalg.lapack import dpotri
 
 from linkspread.learning.cores import FEW, LEAST_PIVOT
 
-__all__ = ["LivePairs", "PairRegression", "PairRows", "scores_at"]
+__all__ = ["LivePairs", "PairRegression", "PairRows", "Product", "scores_at"]
 
 Array = np.ndarray
 
@@ -42,11 +42,19 @@ MOST_CHANGES = 10_000
 SEED = 0
 
 
+class Product(NamedTuple):
+    """A kernel of both views: its columns, and how much it counts."""
+
+    left: slice
+    right: slice
+    share: float
+
+
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Features of both items of some pairs, and their columns in each kernel."""
+    """Features of both items of some pairs, and the kernels they are compared by."""
 
-    columns: Sequence[tuple[slice, slice]]
+    columns: Sequence[Product]
     left: Array
     right: Array
 
@@ -61,9 +69,9 @@ class PairRows:
         """Return how alike pairs of items are to these, of shape (n_asked, n_rows)."""
         (rows, at), (cols, to) = (np.unique(k, return_inverse=True) for k in (i, j))
         own = PairRows.of(values, self.columns, rows, cols, self.left.dtype)
-        share = self.left.dtype.type(1 / len(self.columns))
         total = np.zeros((len(i), len(self.left)), self.left.dtype)
-        for a, b in self.columns:
+        for a, b, share in self.columns:
+            share = self.left.dtype.type(share)
             near = (share * own.left[:, a] @ self.left[:, a].T)[at]
             near *= (own.right[:, b] @ self.right[:, b].T)[to]
             total += near
@@ -80,9 +88,9 @@ class PairRows:
 
     def cores(self, c: Array) -> list[Array]:
         """Return the matrix of each kernel for coefficients of these pairs."""
-        c = c / len(self.columns)
         return [
-            self.left[:, a].T @ (c[:, None] * self.right[:, b]) for a, b in self.columns
+            self.left[:, a].T @ ((share * c)[:, None] * self.right[:, b])
+            for a, b, share in self.columns
         ]
 
 
@@ -91,7 +99,7 @@ def scores_at(cores: Sequence[Array], columns: Any, values: Any, i: Any, j: Any)
     (rows, at), (cols, to) = (np.unique(k, return_inverse=True) for k in (i, j))
     left, right = values[0][rows], values[1][cols]
     found = np.zeros(len(i))
-    for core, (a, b) in zip(cores, columns, strict=True):
+    for core, (a, b, _) in zip(cores, columns, strict=True):
         turned = left[:, a] @ core
         for tile in _tiles(len(i)):
             there = right[to[tile], b]
@@ -109,7 +117,7 @@ class PairRegression:
     def __init__(
         self,
         values: tuple[Array, Array],
-        columns: Sequence[tuple[slice, slice]],
+        columns: Sequence[Product],
         pairs: tuple[Array, Array, Array],
         *,
         most: int = MOST,

@@ -36,13 +36,14 @@ from linkspread.learning.cores import (
     fit_labels,
 )
 from linkspread.learning.evidence import Change, Evidence
-from linkspread.learning.maps import BLOCKS, unit_rows
+from linkspread.learning.maps import BLOCKS, SHARES, unit_rows
 from linkspread.learning.pairs import (
     MOST,
     MOST_COMPARED,
     LivePairs,
     PairRegression,
     PairRows,
+    Product,
     scores_at,
 )
 from linkspread.learning.rows import Piece, Rows, Setting, Sides, score_pieces
@@ -219,11 +220,15 @@ def fits(term: Term, setting: Setting) -> bool:
     return is_plain or not isinstance(term, PriorTerm | PairsTerm)
 
 
-def pair_columns(sides: Sides) -> list[tuple[slice, slice]]:
-    """Return the columns of every kernel that both views have."""
+def pair_columns(sides: Sides) -> list[Product]:
+    """Return every kernel that both views have."""
     left, right = sides.maps
     names = [name for name in BLOCKS if left.has(name) and right.has(name)]
-    return [(left.columns(name), right.columns(name)) for name in names]
+    total = sum(SHARES[name] for name in names)
+    return [
+        Product(left.columns(name), right.columns(name), SHARES[name] / total)
+        for name in names
+    ]
 
 
 def _apart(sides: Sides, i: Any, j: Any) -> Array:
@@ -292,9 +297,9 @@ class PairsTerm(Term):
             ]
         else:
             own, other = (self.rows.left, self.rows.right)[:: 1 - 2 * side]
-            c = self.coefficients / len(columns)
+            c = self.coefficients
             parts = [
-                (c * (rows.values[:, both[side]] @ own[:, both[side]].T))
+                (both.share * c * (rows.values[:, both[side]] @ own[:, both[side]].T))
                 @ other[:, both[1 - side]]
                 for both in columns
             ]
