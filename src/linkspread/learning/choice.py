@@ -35,7 +35,7 @@ RIDGES, STEP = (0.1, 1.0, 10.0, 100.0), 10.0
 # Judged pairs are noisier; what is predicted column by column wants less; what tells
 # classes smooths, the other terms find the partner within.
 RIDGES_OF: dict[str, tuple[float, ...]] = {
-    "pairs": (1.0, 10.0, 100.0),
+    "pairs": (1.0, 3.0, 10.0, 30.0, 100.0),
     "classes of partners": (100.0,),
     **dict.fromkeys(MAPS_INTO, (0.001, 0.01, 0.1, 1.0, 10.0)),
 }

@@ -5,7 +5,7 @@ alike by a mean over kernels of how alike their items are in both views. Targets
 1 and 0 less the share of must-links; see `Evidence.targets`.
 
 - Up to `MOST` pairs it is exact: ``(K + ridge / w) c = z``, K how alike all pairs are.
-- More are described by how alike they are to `MOST` landmarks among them, ``f_p = R^-1
+- More are described by how alike they are to landmarks among them, ``f_p = R^-1
   k_p`` with ``R R' = K_LL``, and ``(F W F' + ridge I) g = F W z``. With all pairs as
   landmarks both are the same.
 
@@ -33,10 +33,11 @@ __all__ = ["LivePairs", "PairRegression", "PairRows", "Product", "scores_at"]
 
 Array = np.ndarray
 
-# Pairs that are compared with all others; for fits that are only compared, fewer.
-MOST, MOST_COMPARED = 2000, 1000
-# Pairs whose features are computed at once.
-TILE = 1024
+# Pairs that are compared with all others; for fits that are only compared, fewer. Of
+# very many pairs one in so many is, up to twice as many.
+MOST, MOST_COMPARED, SPARSE = 2000, 1000, 12
+# Pairs whose features are computed at once, and multiplied within the caches.
+TILE, CHUNK = 4096, 32
 # Rank-one changes after which the inverse is computed again.
 MOST_CHANGES = 10_000
 SEED = 0
@@ -71,10 +72,10 @@ class PairRows:
         own = PairRows.of(values, self.columns, rows, cols, self.left.dtype)
         total = np.zeros((len(i), len(self.left)), self.left.dtype)
         for a, b, share in self.columns:
-            share = self.left.dtype.type(share)
-            near = (share * own.left[:, a] @ self.left[:, a].T)[at]
-            near *= (own.right[:, b] @ self.right[:, b].T)[to]
-            total += near
+            near = self.left.dtype.type(share) * own.left[:, a] @ self.left[:, a].T
+            other = own.right[:, b] @ self.right[:, b].T
+            for some in _tiles(len(i), CHUNK):
+                total[some] += near[at[some]] * other[to[some]]
         return total
 
     def factor(self) -> Array:
@@ -132,23 +133,25 @@ class PairRegression:
             self.gram = self.rows.kernel(values, i, j)
             return
         if landmarks is None:
-            some = _landmarks(signed, most)
+            some = _landmarks(signed, max(most, min(len(i) // SPARSE, 2 * most)))
             landmarks = PairRows.of(values, columns, i[some], j[some], dtype)
         self.rows, self.factor = landmarks, landmarks.factor()
         n_rows = len(landmarks.left)
-        # The lower triangle of F W F', in the order of Fortran; and two F W z.
-        self.gram = np.zeros((n_rows, n_rows), dtype, order="F")
-        self.sums = np.zeros((2, n_rows))
+        # The lower triangle of K W K', in the order of Fortran; and two K W z.
+        gram = np.zeros((n_rows, n_rows), dtype, order="F")
+        sums = np.zeros((2, n_rows))
         (syrk,) = get_blas_funcs(["syrk"], dtype=dtype)
         weights = np.stack([np.maximum(signed, 0), np.abs(signed)])
         for tile in _tiles(len(i)):
             K = landmarks.kernel(values, i[tile], j[tile])
-            F = solve_triangular(
-                self.factor, K.T, lower=True, overwrite_b=True, check_finite=False
-            )
-            self.sums += weights[:, tile] @ F.T
-            F *= np.sqrt(weights[1, tile]).astype(dtype)
-            syrk(1.0, F, beta=1.0, c=self.gram, lower=1, overwrite_c=1)
+            sums += weights[:, tile] @ K
+            K *= np.sqrt(weights[1, tile, None]).astype(dtype)
+            syrk(1.0, K.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
+        # Whitened on both sides: F W F' and F W z.
+        gram += np.tril(gram, -1).T
+        half = solve_triangular(self.factor, gram, lower=True)
+        self.gram = solve_triangular(self.factor, half.T, lower=True)
+        self.sums = solve_triangular(self.factor, sums.T, lower=True).T
 
     def system(self, ridge: float) -> Array:
         """Return the matrix that is to be inverted."""
@@ -322,5 +325,5 @@ def _landmarks(signed: Array, most: int) -> Array:
     return np.sort(np.concatenate([kinds[0][:n_must], kinds[1][: most - n_must]]))
 
 
-def _tiles(n_rows: int) -> list[slice]:
-    return [slice(k, min(k + TILE, n_rows)) for k in range(0, n_rows, TILE)]
+def _tiles(n_rows: int, size: int = TILE) -> list[slice]:
+    return [slice(k, min(k + size, n_rows)) for k in range(0, n_rows, size)]
