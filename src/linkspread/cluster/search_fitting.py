@@ -68,7 +68,8 @@ def fit_search(
 
         def work_for(view: str, metric: str) -> BlockWork:
             table = whole.read[view].values
-            return BlockWork(session, opened.chunked[view], table, metric, method)
+            how = metric, method, model.backend
+            return BlockWork(session, opened.chunked[view], table, *how)
 
         with use_backend(model.backend), own_threads(model.n_jobs, n_items):
             model._learn(whole, links, work_for=work_for)
@@ -87,6 +88,8 @@ class BlockWork:
     metric : str
     method : str
         Of the search for neighbours.
+    backend : str, default="auto"
+        Of the workers that search.
     """
 
     session: Session
@@ -94,6 +97,7 @@ class BlockWork:
     X: Array
     metric: str
     method: str
+    backend: str = "auto"
 
     def gram(self) -> Array:
         """Return the products of all prepared columns, summed over blocks of rows."""
@@ -102,7 +106,10 @@ class BlockWork:
             for own in self._cut(self.view.shape[1], TILE)
         ]
         self.session.finish(parts, f"products of the columns of {self.view.name}")
-        return sum(self.session.each(parts))
+        total = np.zeros((self.view.shape[1],) * 2)
+        for part in self.session.each(parts):
+            total += part
+        return total.astype(np.float32)
 
     def heat(self, graph: NeighborGraph, landmarks: Array) -> Array:
         """Build a graph in blocks, and return the features of its heat.
@@ -118,9 +125,9 @@ class BlockWork:
         values : ndarray of float32 of shape (n_items, d)
             Of unit norm.
         """
-        names = ("n_neighbors", "metric", "bandwidth", "weights", "backend")
+        names = ("n_neighbors", "metric", "bandwidth", "weights")
         chosen = {name: getattr(graph, name) for name in names}
-        chosen["method"] = self.method
+        chosen |= {"method": self.method, "backend": self.backend}
         near = find_neighborhoods(
             self.session, self.view, self._cut(self.view.shape[1]), chosen
         )

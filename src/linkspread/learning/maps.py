@@ -304,7 +304,7 @@ class _OwnWork:
 
     def gram(self) -> Array:
         if self.device is None:
-            return products_of_columns(self.X, self.metric)
+            return products_of_columns(self.X, self.metric).astype(np.float32)
         from linkspread.kernels.gpu import features
 
         return features.gram(self.device.put(self.X), self.metric)
@@ -405,7 +405,7 @@ class _Linear:
             )
             components = Vt.T
         else:
-            gram = work.gram().astype(np.float32)
+            gram = work.gram()
             last = width - N_COMPONENTS, width - 1
             _, components = eigh(gram, subset_by_index=last)
         return cls(np.ascontiguousarray(components), np.zeros(N_COMPONENTS))
