@@ -348,7 +348,12 @@ default="auto"
         if self.prior is None:
             return {}
         if isinstance(self.prior, str) and self.prior == "auto":
-            return {view: unit_rows(X) for view, X in tables.items()}
+            widths = [X.shape[1] for X in tables.values()]
+            return {
+                view: unit_rows(X)
+                for view, X in tables.items()
+                if widths.count(X.shape[1]) > 1
+            }
         if not isinstance(self.prior, Mapping):
             raise ViewError(
                 "`prior` must be 'auto', None or tables by view, got "
