@@ -16,6 +16,7 @@ from linkspread.report import BudgetCell, BudgetStudy
 from linkspread.report.budgets import budget_text
 from linkspread.reproduction.measures import ask, choose, chosen_parameters
 from linkspread.reproduction.methods import (
+    LEARNER,
     Method,
     label_methods,
     link_methods,
@@ -101,7 +102,7 @@ def run_budgets(
         introduction=introduction,
         command=command,
         collection=name,
-        ours="LinkSpreading",
+        ours=LEARNER,
         cells=(),
         environment=dict(environment),
     )
