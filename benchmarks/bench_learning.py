@@ -2,8 +2,10 @@
 
 make_views in float32: 40 judged pairs at several sizes, beside the neighbour graphs of
 both views, made in the same run; many pairs of 600 items; labels of glyphs beside
-scikit-learn's LabelSpreading on each view; single links, each with a search.
-``python benchmarks/bench_learning.py --n 4000`` prints one size as JSON.
+scikit-learn's LabelSpreading on each view; single links, each with a search, after few
+pairs and after ten thousand.
+``python benchmarks/bench_learning.py --n 4000`` prints one size as JSON, and
+``--live`` only its single links.
 """
 
 import argparse
@@ -20,8 +22,9 @@ from linkspread.exceptions import ConflictWarning
 
 BETWEEN = ("text", "image")
 ASK = {"source": "text", "target": "image"}
-SIZES = (1_000, 4_000, 16_000, 64_000)
-N_LIVE = 60
+SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)
+# Judged pairs that are known before single links are added.
+KNOWN, N_MANY_ITEMS, N_LIVE = (40, 10_000), 100_000, 100
 N_LABELS = 5
 
 
@@ -56,19 +59,48 @@ def measure(n_items):
     )
     links = judged(data, 40)
     seconds, model = timed(lambda: ls.CrossViewSearch().fit(tables, links))
-    live = []
-    for seed in range(N_LIVE):
-        one = judged(data, 1, seed=seed + 1)
-        spent, _ = timed(lambda one=one: model.add_links(one).search(0, **ASK))
-        live.append(spent)
-    # A choice made anew is rare: the number of links must have doubled.
-    median, slow = np.percentile(live, [50, 99])
     return {
         "n_items": n_items,
         "graph_seconds": graphs,
         "fit_seconds": seconds,
-        "link_seconds": [float(median), float(slow)],
+        "link_seconds": live_seconds(model, data, 50),
     }
+
+
+def live_seconds(model, data, n_links):
+    """Return median, 99th percentile and first of single links, each with a search."""
+    live = []
+    for seed in range(n_links):
+        one = judged(data, 1, seed=seed + 1)
+        spent, _ = timed(
+            lambda one=one, seed=seed: model.add_links(one).search(seed, **ASK)
+        )
+        live.append(spent)
+    return [*map(float, np.percentile(live, [50, 99])), live[0]]
+
+
+def measure_live(n_items, known=KNOWN):
+    """Return the times of single links after few judged pairs, and after many."""
+    data, tables = views_of(n_items)
+    found = []
+    for n_pairs in known:
+        seconds, model = timed(
+            lambda n_pairs=n_pairs: ls.CrossViewSearch().fit(
+                tables, judged(data, n_pairs)
+            )
+        )
+        # The first search makes what bounds its scores.
+        model.search(0, **ASK)
+        times = live_seconds(model, data, N_LIVE if n_pairs > N_LIVE else N_LIVE // 3)
+        found.append(
+            {
+                "n_items": n_items,
+                "n_pairs": n_pairs,
+                "fit_seconds": seconds,
+                "link_seconds": times,
+            }
+        )
+    return found
 
 
 def measure_pairs(n_pairs):
@@ -106,6 +138,17 @@ def main(sizes=SIZES):
         "models": [measure(n) for n in sizes],
         "many": [measure_pairs(n) for n in (3_000, 30_000)],
         "labels": measure_labels(),
+        "live": measure_live(N_MANY_ITEMS),
+    }
+
+
+def link_times(measured):
+    """Return the columns of single links."""
+    median, slow, first = (1e3 * own for own in measured["link_seconds"])
+    return {
+        "link and search, p50 ms": f"{median:.0f}",
+        "p99 ms": f"{slow:.0f}",
+        "first ms": f"{first:.0f}",
     }
 
 
@@ -117,11 +160,18 @@ def rows(result):
             "fit s": f"{m['fit_seconds']:.1f}",
             "beside": f"graphs of both views {m['graph_seconds']:.2f} s",
             "ratio": f"{m['fit_seconds'] / m['graph_seconds']:.1f}",
-            "link and search, p50 ms": f"{1e3 * m['link_seconds'][0]:.0f}",
-            "p99 ms": f"{1e3 * m['link_seconds'][1]:.0f}",
+            **link_times(m),
         }
         for m in result["models"]
     ]
+    for m in result["live"]:
+        found.append(
+            {
+                "what": f"2 x {m['n_items']:,} items, {m['n_pairs']:,} judged pairs",
+                "fit s": f"{m['fit_seconds']:.1f}",
+                **link_times(m),
+            }
+        )
     for m in result["many"]:
         found.append(
             {
@@ -145,5 +195,7 @@ def rows(result):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--n", type=int, default=4_000)
+    parser.add_argument("--live", action="store_true")
     options = parser.parse_args()
-    print(json.dumps({"machine": harness.environment(), **measure(options.n)}))
+    found = measure_live(options.n) if options.live else measure(options.n)
+    print(json.dumps({"machine": harness.environment(), "result": found}))

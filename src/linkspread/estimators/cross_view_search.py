@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.cores import hold_blas
 from linkspread.estimators.link_choice import check_views_known
 from linkspread.estimators.search_explaining import SearchExplaining
 from linkspread.estimators.search_items import SearchItems
@@ -322,12 +323,10 @@ default="auto"
             if not changes:
                 continue
             if before is not None:
-                now = change_factors(
-                    before,
-                    choices[pair],
-                    changes,
-                    partial(read_evidence, links, *pair, labels=False),
-                )
+                known = partial(read_evidence, links, *pair, labels=False)
+                # Short products: threads would wait for each other longer.
+                with hold_blas(1):
+                    now = change_factors(before, choices[pair], changes, known)
                 if now.n_pairs == 0:
                     has_prior = now.sides.prior is not None
                     check_left(read_evidence(links, *pair), pair, has_prior=has_prior)

@@ -2,12 +2,14 @@
 
 import threading
 from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.cores import hold_blas
 from linkspread.estimators.filters import bar_pairs, choose_open
 from linkspread.estimators.queries import (
     Queries,
@@ -307,7 +309,9 @@ class VectorSearch(BaseEstimator, ABC):
         if 0 < shape[0] <= getattr(exact, "few_queries", 0):
             return rank_bounded(ask, shape, exact.dtype, **limits)
         step = exact.rows_at_a_time
-        return rank_rows(score, shape, exact.dtype, step=step, **limits)
+        # One query has short products: threads would wait for each other longer.
+        with hold_blas(1) if shape[0] == 1 else nullcontext():
+            return rank_rows(score, shape, exact.dtype, step=step, **limits)
 
     def _own_positions(self, wanted: Queries, source: str) -> Array | None:
         """Return the positions of queries that are fitted items; None for new ones."""
