@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks_in_small import small_collection
-from linkspread import Links, LinkSpreading
+from linkspread import CrossViewSearch, Links, LinkSpreading
 from linkspread.exceptions import LinkspreadError
 from linkspread.metrics import mean_average_precision
 from linkspread.reproduction import Split, resplit, run_budgets, run_table
@@ -169,6 +169,24 @@ def test_permuted_test_labels_change_no_choice_of_the_budgets(
     for honest, blind in zip(*(study.cells for study in studies), strict=True):
         assert honest.parameters == blind.parameters
         assert honest.scores != blind.scores
+
+
+@pytest.mark.parametrize("kind", ["labels", "links", "matched"])
+def test_permuted_test_labels_change_nothing_that_the_learner_chooses(
+    collection, split, kind
+):
+    views = list(collection.views)
+    make = {
+        "labels": lambda y: label_links(y, split.train, views),
+        "links": lambda y: random_links(y, split.train, views, 200, seed=0),
+        "matched": lambda y: matched_links(split.train, views),
+    }[kind]
+    honest, blind = (
+        CrossViewSearch().fit(data.views, make(data.labels))
+        for data in (collection, permuted(collection, split))
+    )
+    assert honest.choices_ == blind.choices_
+    assert np.array_equal(honest.scores(*views), blind.scores(*views))
 
 
 def test_a_method_that_learns_nothing_from_so_few_scores_as_chance_does(
