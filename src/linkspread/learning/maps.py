@@ -97,24 +97,12 @@ class _Block(Protocol):
 
 @dataclass(eq=False)
 class ViewMap:
-    """The fixed features of one view.
+    """The fixed features of one view."""
 
-    Parameters
-    ----------
-    metric : str
-        Of the rows, as for `make_map`.
-    blocks : dict from str to block
-        What makes the features of new rows.
-    values : ndarray of float32 of shape (n_items, d)
-        Features of the fitted items, one block beside the other.
-    n_features : int
-        Columns of the table.
-    """
-
-    metric: str
-    blocks: dict[str, Any]
-    values: Array
-    n_features: int
+    metric: str  # of the rows, as for `make_map`
+    blocks: dict[str, Any]  # what makes the features of new rows
+    values: Array  # of the fitted items, one block beside the other, in float32
+    n_features: int  # columns of the table
 
     @property
     def n_items(self) -> int:
@@ -122,17 +110,7 @@ class ViewMap:
         return len(self.values)
 
     def columns(self, mixture: str) -> slice:
-        """Return the columns of a sum of kernels.
-
-        Parameters
-        ----------
-        mixture : str
-            One of `MIXTURES`.
-
-        Returns
-        -------
-        columns : slice
-        """
+        """Return the columns of a sum of kernels, one of `MIXTURES`."""
         start, found = 0, []
         for name, block in self.blocks.items():
             stop = start + len(block.mean)
@@ -142,44 +120,16 @@ class ViewMap:
         return slice(min(found), max(found))
 
     def has(self, mixture: str) -> bool:
-        """Tell whether all blocks of a sum of kernels were made.
-
-        Parameters
-        ----------
-        mixture : str
-            One of `MIXTURES`.
-
-        Returns
-        -------
-        has : bool
-        """
+        """Tell whether all blocks of a sum of kernels were made."""
         return all(name in self.blocks for name in MIXTURES[mixture])
 
     def transform(self, rows: Any) -> Array:
-        """Return the features of new items.
-
-        Parameters
-        ----------
-        rows : table of shape (n_rows, n_features)
-
-        Returns
-        -------
-        values : ndarray of float32 of shape (n_rows, d)
-        """
+        """Return the features of new rows, in float32."""
         return np.hstack([_features(block, rows, self.metric)
                           for block in self.blocks.values()])  # fmt: skip
 
     def append(self, rows: Any) -> "ViewMap":
-        """Return the map with more items, whose features are those of new rows.
-
-        Parameters
-        ----------
-        rows : table of shape (n_rows, n_features)
-
-        Returns
-        -------
-        map : ViewMap
-        """
+        """Return the map with more items, whose features are those of new rows."""
         values = np.vstack([self.values, self.transform(rows)])
         return ViewMap(self.metric, self.blocks, values, self.n_features)
 
@@ -194,37 +144,10 @@ def make_map(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> ViewMap:
-    """Make the map of one view.
+    """Make the map of one view from its table of shape (n_items, n_features).
 
-    Parameters
-    ----------
-    X : array or csr_array of shape (n_items, n_features)
-    metric : {"euclidean", "cosine", "hellinger", "chi2"}, default="euclidean"
-        The distance that suits the columns.
-    blocks : sequence of str, default=("linear", "gaussian", "graph")
-        Kernels to make features of.
-    judged : sequence of int, default=()
-        Items with judgements: landmarks are taken among them first, so that few
-        judgements are mapped exactly.
-    n_labelled : int, default=0
-        How many of these have labels.
-    random_state : int, default=0
-        Of the other landmarks.
-    n_jobs : int, default=None
-        Threads of the graph.
-
-    Returns
-    -------
-    map : ViewMap
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkspread.learning import make_map
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> made = make_map(X)
-    >>> made.values[:, made.columns("linear")].shape
-    (50, 3)
+    Landmarks are taken among the judged items first, so that few judgements are mapped
+    exactly; so many of these have labels.
     """
     n_items = X.shape[0]
     rng = np.random.default_rng(random_state)
