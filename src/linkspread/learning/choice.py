@@ -90,6 +90,11 @@ class _Scores:
     back: Array
     all: Array | None = None  # between all candidates, where they were asked for
 
+    @classmethod
+    def of(cls, S: Array, n_held: int) -> "_Scores":
+        """Return those of the first, of the scores between all candidates."""
+        return cls(S[:n_held], S[:, :n_held].T, S)
+
 
 def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
     """Choose the terms, their weights and the hub correction by held-out pairs."""
@@ -126,16 +131,19 @@ def _choose(
     standard errors before anything else is taken, because what else there is was
     chosen on the same partners.
     """
-    start = _start(kinds, has_prior, folds)
-    found = [_best_setting(kind, folds) for kind in kinds]
-    first = start[0].kind if start else None
-    aim = np.array([float(t.setting.kind == first or not start) for t in found])
-    if "displacement" in kinds:
-        aim = np.eye(len(kinds))[0]
-    weights = _stack([own.scores for own in found], aim / aim.sum())
+    found = {kind: _best_setting(kind, folds) for kind in kinds}
+    first: str | None = None
+    start: tuple[Setting, ...] = ()
+    if has_prior:
+        first, start = "displacement", (_PRIOR,)
+    elif "pairs" in found and "labels" not in found:
+        first, start = "pairs", (found["pairs"].setting,)
+    # Weights are drawn to what there is to start from, or else to all alike.
+    aim = np.array([float(first in (None, kind)) for kind in found])
+    weights = _stack([own.scores for own in found.values()], aim / aim.sum())
     terms = tuple(
         replace(own.setting, weight=float(weight * own.setting.weight))
-        for own, weight in zip(found, weights, strict=True)
+        for own, weight in zip(found.values(), weights, strict=True)
         if weight > 0
     )
     if start and not (terms and _is_better(terms, start, folds)):
@@ -153,21 +161,8 @@ def _choose(
     return Choice(terms, hubs, n_held, quality)
 
 
-def _start(
-    kinds: Sequence[str], has_prior: bool, folds: Sequence[_Fold]
-) -> tuple[Setting, ...]:
-    """Return what stands until something is clearly better."""
-    if has_prior:
-        return (_PRIOR,)
-    if "labels" in kinds or "pairs" not in kinds:
-        return ()
-    return (_best_setting("pairs", folds).setting,)
-
-
 def _is_better(
-    terms: Sequence[Setting],
-    others: Sequence[Setting] | None,
-    folds: Sequence[_Fold],
+    terms: Sequence[Setting], others: Sequence[Setting] | None, folds: Sequence[_Fold]
 ) -> bool:
     """Tell whether some terms make partners clearly likelier than others, or chance."""
     scores = _combined(terms, folds)
@@ -254,11 +249,11 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
 def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
     """Return random pairs of labelled items of one class, each item at most once."""
     left, right = [], []
-    sides = [[own[:, [c]].nonzero()[0] for c in range(own.shape[1])] for own in labels]
-    for one, other in zip(*sides, strict=True):
+    for c in range(labels[0].shape[1]):
+        one, other = (rng.permutation(own[:, [c]].nonzero()[0]) for own in labels)
         n = min(len(one), len(other))
-        left.append(rng.permutation(one)[:n])
-        right.append(rng.permutation(other)[:n])
+        left.append(one[:n])
+        right.append(other[:n])
     i, first = np.unique(np.concatenate(left), return_index=True)
     return i, np.concatenate(right)[first]
 
@@ -344,8 +339,7 @@ def _setting_scores(
     for fold in folds:
         term, n = fold.fit(setting), fold.n_held
         if whole:
-            S = term_scores(term, 0, fold.left, fold.right)
-            found.append(_Scores(S[:n], S[:, :n].T, S))
+            found.append(_Scores.of(term_scores(term, 0, fold.left, fold.right), n))
         else:
             there = term_scores(term, 0, fold.left[:n], fold.right)
             back = term_scores(term, 1, fold.right[:n], fold.left)
@@ -443,10 +437,9 @@ def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]
     """Return the weighted sum of all terms in every fold, between all candidates."""
     parts = [_setting_scores(term, folds, whole=True) for term in terms]
     together = []
-    for own in zip(*parts, strict=True):
+    for fold, *own in zip(folds, *parts, strict=True):
         S = sum(t.weight * p.all for t, p in zip(terms, own, strict=True))
-        n = len(own[0].there)
-        together.append(_Scores(S[:n], S[:, :n].T, S))
+        together.append(_Scores.of(S, fold.n_held))
     return together
 
 

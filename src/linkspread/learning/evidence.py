@@ -95,13 +95,17 @@ class Evidence:
 
         Items are given as masks. Pairs with one item among them are in neither.
         """
+        within, apart = self._between(left, right), self._between(~left, ~right)
+        if self.labels is not None:
+            labels = _scaled(self.labels[0], ~left), _scaled(self.labels[1], ~right)
+            apart = replace(apart, labels=labels)
+        return within, apart
+
+    def _between(self, left: Array, right: Array) -> "Evidence":
+        """Return the pairs within some items of both views, without labels."""
         both = self.must, self.cannot
-        within = [_taken(own, left[own[0]] & right[own[1]]) for own in both]
-        apart = [_taken(own, ~left[own[0]] & ~right[own[1]]) for own in both]
-        labels = self.labels
-        if labels is not None:
-            labels = _scaled(labels[0], ~left), _scaled(labels[1], ~right)
-        return Evidence(*within), Evidence(*apart, labels)
+        must, cannot = (_taken(own, left[own[0]] & right[own[1]]) for own in both)
+        return Evidence(must, cannot)
 
 
 def _taken(judged: Judged, some: Array) -> Judged:

@@ -104,44 +104,43 @@ class ScoreFactors:
         Those of one side that search, of the other that are found, both in the
         directions that any query has, to rounding; and what turns `query_vectors` so.
         """
-        n_queries = self.sides.maps[side].n_items
+        sizes = [own.n_items for own in self.sides.maps]
         gram: Any = 0.0
-        for some in tiles(n_queries, TILE):
+        for some in tiles(sizes[side], TILE):
             A = self.query_vectors(side, self.fitted(side, some)).astype(np.float64)
             gram = gram + A.T @ A
         values, Q = eigh(gram)
         Q = Q[:, values > ROUNDING * values[-1]].astype(np.float32)
         searching = [
             self.query_vectors(side, self.fitted(side, some)) @ Q
-            for some in tiles(n_queries, TILE)
+            for some in tiles(sizes[side], TILE)
         ]
         found = [
             self._found_vectors(1 - side, some) @ Q
-            for some in tiles(self.sides.maps[1 - side].n_items, TILE)
+            for some in tiles(sizes[1 - side], TILE)
         ]
         return np.vstack(searching), np.vstack(found), Q
 
     def query_vectors(self, side: int, rows: Rows) -> Array:
         """Return all coefficients of queries, and a 1 for the bias."""
-        n = rows.values.shape[0]
-        parts = []
+        n = len(rows.values)
+        columns = []
         for _, _, coefficients, constant in self._parts(side, rows):
-            parts.append(dense(coefficients))
-            none = np.zeros(n, dtype=np.float32)
-            parts.append((none if constant is None else constant)[:, None])
-        return np.hstack([*parts, np.ones((n, 1), dtype=np.float32)])
+            own = np.zeros(n, dtype=np.float32) if constant is None else constant
+            columns += [dense(coefficients), own[:, None]]
+        return np.hstack([*columns, np.ones((n, 1), dtype=np.float32)])
 
     def _found_vectors(self, side: int, some: slice) -> Array:
         """Return the columns of targets beside those of `query_vectors`."""
         targets = self.fitted(side, some)
-        n = targets.values.shape[0]
-        parts = []
+        ones = np.ones((len(targets.values), 1))
+        columns = []
         asked = self.fitted(1 - side, slice(0, 1))
         for space, scale, _, _ in self._parts(1 - side, asked):
-            own = np.hstack([dense(getattr(targets, space)), np.ones((n, 1))])
-            parts.append(own if scale is None else own * scale[some][:, None])
+            own = np.hstack([dense(getattr(targets, space)), ones])
+            columns.append(own if scale is None else own * scale[some][:, None])
         own_bias = self.bias[side][some][:, None]
-        return np.hstack([*parts, own_bias]).astype(np.float32)
+        return np.hstack([*columns, own_bias]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -264,14 +264,15 @@ class PairsTerm(Term):
         """Return the pieces of queries; few of them go by the pairs, without cores."""
         own, other = (self.rows.left, self.rows.right)[:: 1 - 2 * side]
         pieces = []
-        for k, both in enumerate(self.rows.columns):
-            columns, asked = both[1 - side], rows.values[:, both[side]]
+        for k, (left, right, share) in enumerate(self.rows.columns):
+            here, there = (left, right)[:: 1 - 2 * side]
+            asked = rows.values[:, here]
             if len(asked) > FEW_QUERIES:
                 part = asked @ (self.cores[k].T if side else self.cores[k])
             else:
-                near = asked @ own[:, both[side]].T
-                part = (both.share * self.coefficients * near) @ other[:, columns]
-            pieces.append(Piece("values", part, columns=columns))
+                near = asked @ own[:, here].T
+                part = (share * self.coefficients * near) @ other[:, there]
+            pieces.append(Piece("values", part, columns=there))
         return pieces
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
