@@ -43,6 +43,7 @@ def public_objects(module_names):
 def offered_by_rooms():
     """Return the names of public objects and methods that a room offers."""
     rooms = [name for name in MODULES if name.count(".") <= 1]
+    rooms = [name for name in rooms if not name.startswith(INTERNAL)]
     return set(dict(public_objects(rooms)))
 
 
@@ -104,7 +105,7 @@ def same_default(text, default):
 
 def needs_parameters(name, value):
     """Tell whether the parameters of an object are for its callers to read."""
-    if name.startswith(INTERNAL) or name not in offered_by_rooms():
+    if name not in offered_by_rooms():
         return False
     if inspect.isclass(value):
         is_plain = issubclass(value, BaseException) and "__init__" not in vars(value)

@@ -15,9 +15,9 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from linkspread.cores import hold_blas
-from linkspread.learning.evidence import Evidence
 from linkspread.learning.rows import Rows, Setting, Sides, score_pieces
 from linkspread.learning.terms import MAPS_INTO, Fitting, Term, fit_term
+from linkspread.links.evidence import Evidence
 
 __all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
-from linkspread.learning.evidence import Change, Evidence
 from linkspread.learning.rows import Rows, Sides, dense, tiles
 from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
+from linkspread.links.evidence import Change, Evidence
 
 __all__ = ["Asked", "ScoreFactors", "change_factors", "fit_factors", "renew_factors"]
 

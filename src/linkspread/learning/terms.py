@@ -34,7 +34,6 @@ from linkspread.learning.cores import (
     decompose,
     fit_labels,
 )
-from linkspread.learning.evidence import Change, Evidence
 from linkspread.learning.maps import BLOCKS, SHARES, unit_rows
 from linkspread.learning.pairs import (
     MOST,
@@ -46,6 +45,7 @@ from linkspread.learning.pairs import (
     scores_at,
 )
 from linkspread.learning.rows import Piece, Rows, Setting, Sides, dense, score_pieces
+from linkspread.links.evidence import Change, Evidence
 
 __all__ = [
     "Contributions",

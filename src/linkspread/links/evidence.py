@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.links import Links
+from linkspread.links.collection import Links
 
 __all__ = ["Change", "Evidence", "read_changes", "read_evidence"]
 
