@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from linkspread.cores import hold_blas
-from linkspread.learning.rows import Rows, Setting, Sides, score_pieces
-from linkspread.learning.terms import MAPS_INTO, Fitting, Term, fit_term
+from linkspread.learning.rows import Rows, Setting, Sides, dense
+from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
 from linkspread.links.evidence import Evidence
 
 __all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
@@ -89,11 +89,6 @@ class _Scores:
     there: Array
     back: Array
     all: Array | None = None  # between all candidates, where they were asked for
-
-    @classmethod
-    def of(cls, S: Array, n_held: int) -> "_Scores":
-        """Return those of the first, of the scores between all candidates."""
-        return cls(S[:n_held], S[:, :n_held].T, S)
 
 
 def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
@@ -230,20 +225,15 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
             continue
         chosen = rng.permutation(len(i))[: max(1, MOST_HELD_OUT // n_folds)]
         i, j = i[chosen], j[chosen]
-        strangers = [
-            rng.permutation(_unjudged(size, own))[:N_STRANGERS]
-            for size, own in zip(sizes, known.judged_items(), strict=True)
-        ]
-        # Pairs that were judged apart are the strangers that look most alike.
-        hard = held.cannot
-        left = np.concatenate([i, np.setdiff1d([*strangers[0], *hard[0]], i)])
-        right = np.concatenate([j, np.setdiff1d([*strangers[1], *hard[1]], j)])
-        yield _Fold(
-            Fitting(sides, known.sample(n_most, rng), rough=True),
-            sides.rows(0, left.astype(np.intp)),
-            sides.rows(1, right.astype(np.intp)),
-            len(i),
-        )
+        asked, judged = [], known.judged_items()
+        for side, own in enumerate((i, j)):
+            strangers = rng.permutation(_unjudged(sizes[side], judged[side]))
+            # Pairs that were judged apart are the strangers that look most alike.
+            others = [*strangers[:N_STRANGERS], *held.cannot[side]]
+            places = np.concatenate([own, np.setdiff1d(others, own)]).astype(np.intp)
+            asked.append(sides.rows(side, places))
+        fitting = Fitting(sides, known.sample(n_most, rng), rough=True)
+        yield _Fold(fitting, asked[0], asked[1], len(i))
 
 
 def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
@@ -331,30 +321,44 @@ def _settings(kind: str) -> list[Setting]:
     return settings
 
 
-def _setting_scores(
-    setting: Setting, folds: Sequence[_Fold], *, whole: bool = False
-) -> list[_Scores]:
+def _setting_scores(setting: Setting, folds: Sequence[_Fold]) -> list[_Scores]:
     """Return the scores of a setting in every fold, fitted without what is held out."""
     found = []
     for fold in folds:
         term, n = fold.fit(setting), fold.n_held
-        if whole:
-            found.append(_Scores.of(term_scores(term, 0, fold.left, fold.right), n))
-        else:
-            there = term_scores(term, 0, fold.left[:n], fold.right)
-            back = term_scores(term, 1, fold.right[:n], fold.left)
-            found.append(_Scores(there, back))
+        there = term_scores(term, 0, fold.left[:n], fold.right)
+        found.append(_Scores(there, term_scores(term, 1, fold.right[:n], fold.left)))
+    return found
+
+
+def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]:
+    """Return the weighted sum of all terms in every fold, between all candidates."""
+    found = []
+    for fold in folds:
+        S: Any = 0.0
+        for own in terms:
+            part = term_scores(fold.fit(own), 0, fold.left, fold.right)
+            S = S + own.weight * part
+        found.append(_Scores(S[: fold.n_held], S[:, : fold.n_held].T, S))
     return found
 
 
 def term_scores(term: Term, side: int, queries: Rows, targets: Rows) -> Array:
     """Return the scores of queries of one side with targets of the other."""
-    classes = getattr(term, "classes", None)
-    if classes is not None:
-        targets = replace(targets, classes=classes(1 - side, targets))
-    return score_pieces(
-        term.pieces(side, queries), targets, term.scale(1 - side, targets)
-    )
+    other = 1 - side
+    if isinstance(term, LabelTerm):
+        targets = replace(targets, classes=term.classes(other, targets))
+    scale = term.scale(other, targets)
+    total: Any = 0.0
+    for piece in term.pieces(side, queries):
+        T = getattr(targets, piece.space)
+        if piece.space == "values":
+            T = T[:, piece.columns]
+        S = dense(piece.coefficients @ T.T)
+        if not np.isscalar(piece.constant):
+            S = S + np.asarray(piece.constant)[:, None]
+        total = total + (S * scale if piece.scaled and scale is not None else S)
+    return np.asarray(total)
 
 
 def _log_likelihoods(scores: Sequence[_Scores], scale: float) -> Array:
@@ -433,16 +437,6 @@ def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
     return np.where(found.x > 1e-3, found.x, 0.0)
 
 
-def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]:
-    """Return the weighted sum of all terms in every fold, between all candidates."""
-    parts = [_setting_scores(term, folds, whole=True) for term in terms]
-    together = []
-    for fold, *own in zip(folds, *parts, strict=True):
-        S = sum(t.weight * p.all for t, p in zip(terms, own, strict=True))
-        together.append(_Scores.of(S, fold.n_held))
-    return together
-
-
 def hub_strengths(scores: Array, n_items: int) -> Array:
     """Return the mean of the largest scores of each column, a sample of rows given."""
     n_rows = scores.shape[0]
@@ -463,10 +457,10 @@ def _without_hubs(scores: _Scores, strength: float) -> _Scores:
 
 def _choose_hubs(scores: Sequence[_Scores], usual: float) -> float:
     """Return the usual strength of the hub correction, or a clearly better one."""
-    likelihoods = {}
-    for strength in HUB_STRENGTHS:
-        corrected = [_without_hubs(own, strength) for own in scores]
-        likelihoods[strength] = _best_likelihoods(corrected)
+    likelihoods = {
+        strength: _best_likelihoods([_without_hubs(own, strength) for own in scores])
+        for strength in HUB_STRENGTHS
+    }
     best = max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength].sum())
     is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=1.0)
     return best if is_better else usual

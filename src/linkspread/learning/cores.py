@@ -7,7 +7,6 @@
   kernels chosen by labels that are left out one at a time.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,10 +129,6 @@ class KnownItems:
         squared = np.einsum("ij,ij->i", away, solved)
         squared -= self.ridge * np.einsum("ij,ij->i", solved, solved)
         return solved, np.sqrt(np.maximum(squared, 1e-24))
-
-    def shares(self, A: Array, values: Array) -> Array:
-        """Return the description of one item by the known ones."""
-        return self.centred(A) @ self.solve(self.centred(values))[0]
 
     def changed(self, sign: int, x: Array, y: Any = 0.0) -> "KnownItems | None":
         """Return it with one item more or less, or None where that is not safe."""
@@ -315,9 +310,7 @@ def _surprise(values: Array, Y: Array) -> float:
         value = np.log(total).sum() - told
         return value / len(Y), np.array([(expected.sum() - told) / len(Y)])
 
-    start = np.log(5.0)
-    found = minimize(loss, [start], jac=True, method="L-BFGS-B", bounds=[(-2, 6)])
-    return float(found.fun)
+    return float(minimize(loss, [np.log(5.0)], jac=True, bounds=[(-2, 6)]).fun)
 
 
 def _likeliest_weights(held_out: Array, Y: Array, shares: Array) -> Array:
@@ -341,5 +334,4 @@ def _likeliest_weights(held_out: Array, Y: Array, shares: Array) -> Array:
         slope = np.tensordot(held_out, missed, ((1, 2), (0, 1))) + away / usual
         return float(value), slope
 
-    bounds: Sequence[tuple[float, None]] = [(0, None)] * len(shares)
-    return minimize(loss, usual, jac=True, bounds=bounds, method="L-BFGS-B").x
+    return minimize(loss, usual, jac=True, bounds=[(0, None)] * len(shares)).x

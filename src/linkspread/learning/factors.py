@@ -51,16 +51,10 @@ class ScoreFactors:
         """Whether both sides are one view."""
         return self.sides.maps[0] is self.sides.maps[1]
 
-    @property
-    def dtype(self) -> Any:
-        """Of the scores."""
-        return np.dtype(np.float32)
-
     def fitted(self, side: int, items: Any) -> Rows:
         """Return what is known of fitted items."""
-        own = self.classes[side]
-        classes = None if own is None else own[items]
-        return replace(self.sides.rows(side, items), classes=classes)
+        rows, own = self.sides.rows(side, items), self.classes[side]
+        return rows if own is None else replace(rows, classes=own[items])
 
     def scores(self, side: int, rows: Rows, targets: Any = slice(None)) -> Array:
         """Return the scores of queries of one side with items of the other."""
@@ -190,9 +184,8 @@ def fit_factors(
     `before` has the same maps and choice, of fewer or more judgements: what its items
     are as targets is kept, so that nothing of the size of a view is computed.
     """
-    fitting = Fitting(sides, evidence)
-    if before is not None:
-        fitting.keep([term for term, _ in before.terms])
+    kept = [] if before is None else [term for term, _ in before.terms]
+    fitting = Fitting(sides, evidence, kept)
     terms = [fit_term(setting, fitting) for setting in choice.terms]
     weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
     if before is not None:
@@ -201,7 +194,7 @@ def fit_factors(
         sides,
         weighted,
         (_scales(terms, sides, 0), _scales(terms, sides, 1)),
-        (_zeros(sides, 0), _zeros(sides, 1)),
+        _no_bias(sides),
         (_classes(terms, sides, 0), _classes(terms, sides, 1)),
         evidence.n_pairs,
     )
@@ -231,8 +224,8 @@ def change_factors(
                 own = change and own.changed(factors.sides, change)
         if own is None:
             if fitting is None:
-                fitting = Fitting(factors.sides, read())
-                fitting.keep([term for term, _ in factors.terms])
+                kept = [term for term, _ in factors.terms]
+                fitting = Fitting(factors.sides, read(), kept)
             own = fit_term(setting, fitting)
         terms.append((own, weight))
     born = sum((c.after != 0) - (c.before != 0) for c in changes)
@@ -253,13 +246,10 @@ def renew_factors(
     `places` are of each item in the factors before, -1 for those that are new. Terms
     are fitted again if there is evidence, by the positions of now.
     """
-    kept = [term for term, _ in factors.terms]
-    terms, n_pairs = kept, factors.n_pairs
+    terms, n_pairs = [term for term, _ in factors.terms], factors.n_pairs
     if evidence is not None:
-        fitting, n_pairs = Fitting(sides, evidence), evidence.n_pairs
-        fitting.keep(
-            [own for own in kept if keep_labels or not isinstance(own, LabelTerm)]
-        )
+        kept = [t for t in terms if keep_labels or not isinstance(t, LabelTerm)]
+        fitting, n_pairs = Fitting(sides, evidence, kept), evidence.n_pairs
         terms = [fit_term(setting, fitting) for setting in choice.terms]
     scales, classes, bias = [], [], []
     for side, own in enumerate(places):
@@ -276,17 +266,15 @@ def renew_factors(
             classes.append(_classes(terms, sides, side))
         else:
             classes.append(_renewed(known, own, _classes(terms, sides, side, some)))
-        bias.append(_renewed(factors.bias[side], own, 0.0))
     weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
-    both = (scales[0], scales[1]), (bias[0], bias[1]), (classes[0], classes[1])
-    renewed = ScoreFactors(sides, weighted, *both, n_pairs)
-    if choice.hubs:
-        bare = replace(renewed, bias=(_zeros(sides, 0), _zeros(sides, 1)))
-        for side, own in enumerate(places):
-            some = np.flatnonzero(own < 0)
-            if len(some):
-                bias[side][some] = _hubs(bare, side, choice, some)
-    return renewed
+    both = (scales[0], scales[1]), _no_bias(sides), (classes[0], classes[1])
+    bare = ScoreFactors(sides, weighted, *both, n_pairs)
+    for side, own in enumerate(places):
+        some = np.flatnonzero(own < 0)
+        bias.append(_renewed(factors.bias[side], own, 0.0))
+        if choice.hubs and len(some):
+            bias[side][some] = _hubs(bare, side, choice, some)
+    return replace(bare, bias=(bias[0], bias[1]))
 
 
 def _renewed(own: Array, places: Array, new: Any) -> Array:
@@ -319,8 +307,9 @@ def _classes(
     return None
 
 
-def _zeros(sides: Sides, side: int) -> Array:
-    return np.zeros(sides.maps[side].n_items, dtype=np.float32)
+def _no_bias(sides: Sides) -> tuple[Array, Array]:
+    left, right = (np.zeros(own.n_items, dtype=np.float32) for own in sides.maps)
+    return left, right
 
 
 def _hubs(

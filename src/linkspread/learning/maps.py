@@ -28,15 +28,8 @@ from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.kernels.backends import choose_device
 from linkspread.propagation.chebyshev import filtered_sums
 
-__all__ = [
-    "BLOCKS",
-    "MIXTURES",
-    "SHARES",
-    "ViewMap",
-    "landmark_count",
-    "make_map",
-    "unit_rows",
-]
+__all__ = ["BLOCKS", "MIXTURES", "SHARES", "ViewMap", "landmark_count", "make_map",
+           "unit_rows"]  # fmt: skip
 
 Array = np.ndarray
 

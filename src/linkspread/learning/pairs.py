@@ -189,7 +189,7 @@ class LivePairs:
 
     def __init__(self, regression: PairRegression, ridge: float) -> None:
         i, j, signed = regression.pairs
-        self.ridge, self.version, self.n_changes = ridge, 0, 0
+        self.ridge, self.version = ridge, 0
         self.tally, self.factor = regression.tally, regression.factor
         solved = cho_factor(regression.system(ridge), lower=True, overwrite_a=True)[0]
         # Lower triangles only, in the order of Fortran, as BLAS changes them.
@@ -225,9 +225,8 @@ class LivePairs:
         Where it could not, what is here is of no use any more.
         """
         self.version += 1
-        self.n_changes += 1
         self.tally = self.tally + _tally([after]) - _tally([before])
-        if self.n_changes > MOST_CHANGES:
+        if self.version > MOST_CHANGES:
             return False
         if self.factor is not None:
             return self._change_weight(values, i, j, before, after)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from linkspread.learning.maps import ViewMap
 
-__all__ = ["Piece", "Rows", "Setting", "Sides", "dense", "score_pieces", "tiles"]
+__all__ = ["Piece", "Rows", "Setting", "Sides", "dense", "tiles"]
 
 Array = np.ndarray
 
@@ -40,11 +40,10 @@ class Rows:
         return self.values.shape
 
     def __getitem__(self, some: Any) -> "Rows":
-        return Rows(
-            self.values[some],
-            None if self.prior is None else self.prior[some],
-            None if self.classes is None else self.classes[some],
-        )
+        def taken(own: Any) -> Any:
+            return None if own is None else own[some]
+
+        return Rows(taken(self.values), taken(self.prior), taken(self.classes))
 
 
 @dataclass(frozen=True)
@@ -66,22 +65,6 @@ class Piece:
     constant: Any = 0.0  # of each query
     columns: slice = field(default_factory=lambda: slice(None))  # of the features
     scaled: bool = False  # whether multiplied by the scale of the target
-
-
-def score_pieces(
-    pieces: list[Piece], targets: Rows, scale: Array | float | None
-) -> Array:
-    """Return the scores of queries with targets, of shape (n_queries, n_targets)."""
-    total: Any = 0.0
-    for piece in pieces:
-        T = getattr(targets, piece.space)
-        if piece.space == "values":
-            T = T[:, piece.columns]
-        S = dense(piece.coefficients @ T.T)
-        if not np.isscalar(piece.constant):
-            S = S + np.asarray(piece.constant)[:, None]
-        total = total + (S * scale if piece.scaled and scale is not None else S)
-    return np.asarray(total)
 
 
 def dense(X: Any) -> Array:

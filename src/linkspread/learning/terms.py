@@ -19,6 +19,7 @@ judgement costs nothing of the size of a view.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -44,11 +45,10 @@ from linkspread.learning.pairs import (
     Product,
     scores_at,
 )
-from linkspread.learning.rows import Piece, Rows, Setting, Sides, dense, score_pieces
+from linkspread.learning.rows import Piece, Rows, Setting, Sides, dense
 from linkspread.links.evidence import Change, Evidence
 
 __all__ = [
-    "Contributions",
     "DisplacementTerm",
     "Fitting",
     "GridTerm",
@@ -108,22 +108,19 @@ class Fitting:
 
     sides: Sides
     evidence: Evidence
+    # Fitted before: what labels taught stays, and the landmarks among pairs.
+    kept: Sequence[Term] = ()
     rough: bool = False
     _decomposed: dict[tuple[int, str], Decomposition] = field(default_factory=dict)
-    _labels: "LabelTerm | None" = None
-    _landmarks: PairRows | None = None
-
-    def keep(self, terms: "list[Term]") -> None:
-        """Take over what labels taught before, and the landmarks among pairs."""
-        for term in terms:
-            if isinstance(term, LabelTerm):
-                self._labels = term
-            if isinstance(term, PairsTerm):
-                self._landmarks = term.landmarks
 
     def linked(self, side: int, columns: slice) -> Array:
         """Return the features of the items of every must-link."""
         return self.sides.maps[side].values[self.evidence.must[side], columns]
+
+    def shares(self, known: KnownItems, side: int, columns: slice, rows: Rows) -> Array:
+        """Return how one item is described by those of every must-link."""
+        solved = known.solve(known.centred(rows.values[:, columns]))
+        return known.centred(self.linked(side, columns)) @ solved[0]
 
     def known(self, side: int, setting: Setting) -> KnownItems:
         """Return what regresses on the items of every must-link."""
@@ -139,23 +136,26 @@ class Fitting:
     def regression(self) -> PairRegression:
         """The regression of the judged pairs, for every ridge."""
         left, right = self.sides.maps
+        own = [term for term in self.kept if isinstance(term, PairsTerm)]
         return PairRegression(
             (left.values, right.values),
             pair_columns(self.sides),
             self.evidence.signed(),
             most=MOST_COMPARED if self.rough else MOST,
             dtype=np.float32 if self.rough else np.float64,
-            landmarks=self._landmarks,
+            landmarks=own[-1].landmarks if own else None,
         )
 
+    @cached_property
     def labels(self) -> "LabelTerm":
-        """Return the term of the labels."""
-        if self._labels is None:
-            assert self.evidence.labels is not None
-            parts = zip(self.sides.maps, self.evidence.labels, strict=True)
-            left, right = (fit_labels(own, known) for own, known in parts)
-            self._labels = LabelTerm((left, right))
-        return self._labels
+        """The term of the labels."""
+        for term in self.kept:
+            if isinstance(term, LabelTerm):
+                return term
+        assert self.evidence.labels is not None
+        parts = zip(self.sides.maps, self.evidence.labels, strict=True)
+        left, right = (fit_labels(own, known) for own, known in parts)
+        return LabelTerm((left, right))
 
 
 def fit_term(setting: Setting, fitting: Fitting) -> Term:
@@ -164,7 +164,7 @@ def fit_term(setting: Setting, fitting: Fitting) -> Term:
     if kind == "prior" or (kind == "displacement" and np.isinf(setting.ridge)):
         return PriorTerm()
     if kind == "labels":
-        return fitting.labels()
+        return fitting.labels
     if kind != "pairs" and len(evidence.must[0]) < 2:
         # Too few are left to describe anything by: live links can be taken back.
         if fitting.sides.prior is not None:
@@ -223,8 +223,7 @@ class PriorTerm(Term):
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        score = score_pieces(self.pieces(side, query), target, scale)
-        return np.zeros(0), float(score[0, 0])
+        return np.zeros(0), float(dense(query.prior @ target.prior.T)[0, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,8 +331,7 @@ class GridTerm(Term):
         total = scale * self.scale(side, query)
         for own, rows in ((side, query), (1 - side, target)):
             columns = self.columns[own]
-            linked, asked = fitting.linked(own, columns), rows.values[:, columns]
-            total = total * self.both[own].shares(linked, asked)
+            total = total * fitting.shares(self.both[own], own, columns, rows)
         return total, 0.0
 
 
@@ -384,11 +382,11 @@ class MapTerm(Term):
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         predicting, placed = (target, query) if side == self.into else (query, target)
-        linked = fitting.linked(1 - self.into, self.features)
-        shares = self.known.shares(linked, predicting.values[:, self.features])
+        there = 1 - self.into
+        shares = fitting.shares(self.known, there, self.features, predicting)
         partners = fitting.linked(self.into, self.columns) - self.known.mean_taught
-        there = partners @ self._place(self.into, placed)[0]
-        return scale * self.scale(side, query) * shares * there, 0.0
+        alike = partners @ self._place(self.into, placed)[0]
+        return scale * self.scale(side, query) * shares * alike, 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,9 +436,8 @@ class DisplacementTerm(Term):
             (side, query, y, self.scale(side, query)[0]),
             (1 - side, target, x, scale),
         ):
-            columns = self.columns[own]
-            linked, asked = fitting.linked(own, columns), rows.values[:, columns]
-            shares = self.both[own].shares(linked, asked) + 1 / len(apart)
+            shares = fitting.shares(self.both[own], own, self.columns[own], rows)
+            shares += 1 / len(apart)
             total += (0.5 - own) * size * shares * (apart @ there)
             prior += 0.5 * size * float(x @ y)
         return total, prior
