@@ -76,6 +76,28 @@ def test_a_killed_worker_changes_nothing(client, monkeypatch, graph, stage):
     )
 
 
+STAGES_OF_MAPS = [
+    "neighbours of text",
+    "spreading over text",
+    "heat of text",
+    "features of image",
+]
+
+
+@pytest.mark.parametrize("stage", STAGES_OF_MAPS)
+def test_a_killed_worker_changes_nothing_in_the_learner(client, monkeypatch, stage):
+    client.wait_for_workers(3, timeout=120)
+    murder = Murder(client, stage)
+    for name in ("finish", "wait"):
+        monkeypatch.setattr(Session, name, murder(getattr(Session, name)))
+    views, labels = problem()
+    links = ls.Links.from_labels(labels)
+    one = ls.CrossViewSearch().fit(views, links)
+    other = cluster.fit(ls.CrossViewSearch(), views, links, client=client)
+    assert len(murder.killed) == 1
+    assert largest_difference(one, other) < 1e-5
+
+
 @pytest.mark.parametrize("stage", ["spreading over image", "vectors of text"])
 def test_a_killed_worker_changes_nothing_in_shards(
     client, monkeypatch, tmp_path, stage

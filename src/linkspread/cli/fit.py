@@ -152,11 +152,7 @@ def run_fit(
     options = gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
     measured = "no_quality" if quality is False else "quality"
-    of_spreading = {
-        "scheduler": scheduler,
-        "shards": shards or None,
-        measured: quality,
-    }
+    of_spreading = {"shards": shards or None, measured: quality}
     check_options(options | {k: v for k, v in of_spreading.items() if v is not None})
     check = check_shards_output if shards else check_output
     folder = check(options.get("output"), overwrite=overwrite or dry_run)
@@ -234,13 +230,13 @@ def _fit(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> Any
         warnings.simplefilter("always", UserWarning)
         # The notes have these already, with the option to type.
         warnings.simplefilter("ignore", ColumnWarning)
+        given = inputs.tables, _links_for(model, inputs)
         if scheduler is None:
-            model.fit(inputs.tables, _links_for(model, inputs))
+            model.fit(*given)
         else:
-            given = model, inputs.tables, inputs.some_links
             with cluster.connect(scheduler) as client:
                 shared = shared_folder(folder)
-                cluster.fit(*given, client=client, folder=shared)
+                cluster.fit(model, *given, client=client, folder=shared)
     inputs.notes.extend(dict.fromkeys(str(own.message) for own in caught))
     return model
 

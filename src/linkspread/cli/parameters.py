@@ -35,7 +35,7 @@ SEARCH, SPREADING = MODELS = ("search", "spreading")
 # What only LinkSpreading has, and what only it is fitted or measured by.
 OF_SPREADING = (
     *("graph", "n_neighbors", "alpha", "beta", "balance", "rank", "tol"),
-    *("scheduler", "shards", "quality", "no_quality"),
+    *("shards", "quality", "no_quality"),
 )
 
 

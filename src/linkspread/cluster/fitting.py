@@ -10,9 +10,10 @@ from linkspread.cluster.graph_builder import GraphBuilder, open_fit
 from linkspread.cluster.model_parts import fit_spread, model_graph
 from linkspread.cluster.planning import ClusterPlan
 from linkspread.cluster.products import BlockGraph
+from linkspread.cluster.search_fitting import fit_search
 from linkspread.cluster.session import Session, Usage
 from linkspread.cores import count_threads
-from linkspread.estimators import LinkSpreading
+from linkspread.estimators import CrossViewSearch, LinkSpreading
 from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
 from linkspread.estimators.link_choice import linked_pairs
 from linkspread.estimators.parameters import check_alphas, check_parameters
@@ -31,39 +32,44 @@ class ClusterReport:
 
     Attributes
     ----------
-    plan : ClusterPlan
+    plan : ClusterPlan or None
+        None of `CrossViewSearch`, which is not planned.
     usage : Usage
     """
 
-    plan: ClusterPlan
+    plan: ClusterPlan | None
     usage: Usage
 
     def __str__(self) -> str:
+        if self.plan is None:
+            return f"measured: {self.usage}"
         return f"expected: {self.plan}\nmeasured: {self.usage}"
 
 
 def fit(
-    model: LinkSpreading,
+    model: CrossViewSearch | LinkSpreading,
     views: Any,
-    links: Any,
+    links: Any = None,
     *,
     client: Any,
     ids: Mapping[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
     method: str = "auto",
-) -> LinkSpreading:
+) -> CrossViewSearch | LinkSpreading:
     """Fit a model by the workers of a Dask cluster.
 
     The scores are those of ``model.fit``. Tables are read by the workers, a block of
-    rows at a time; graphs stay with them in blocks; thin matrices travel.
+    rows at a time; graphs stay with them in blocks; thin matrices travel. Of
+    `CrossViewSearch` they make the maps, and the client chooses and fits the cores.
 
     Parameters
     ----------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
     views : mapping from str to path, ChunkedView or table
         Paths as for `open_view`, on a disk that all workers share. Dense tables in
         memory are written to `folder` first.
-    links : Links, or mapping from str to labels
+    links : Links, or mapping from str to labels, default=None
+        As ``model.fit`` takes them.
     client : distributed.Client
     ids : mapping from str to array-like of shape (n_items,), default=None
     folder : str or Path, default=None
@@ -76,13 +82,18 @@ def fit(
 
     Returns
     -------
-    model : LinkSpreading
+    model : CrossViewSearch or LinkSpreading
         The same, fitted: an ordinary model that needs no cluster any more. Its
         `cluster_report_` tells what was moved and held, beside what was expected.
     """
+    given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
+    if isinstance(model, CrossViewSearch):
+        session = Session(client)
+        fit_search(model, session, views, links, **given)
+        model.cluster_report_ = ClusterReport(None, session.usage())
+        return model
     check_parameters(model)
     session = Session(client, verbose=model.verbose)
-    given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
     opening = open_fit(model, session, views, links, **given)
     with few_cores(count_threads(model.n_jobs)), opening as opened:
         _ClusterFit(opened.builder, opened.told).run(opened.items)

@@ -88,7 +88,7 @@ def symmetrize_blocks(
 
 
 def normalize_blocks(
-    session: Session, graph: list[Any], blocks: RowBlocks
+    session: Session, graph: list[Any], blocks: RowBlocks, *, rescale: bool = True
 ) -> list[Any]:
     """Normalise a symmetric graph, as `graphs.normalize` does.
 
@@ -99,13 +99,17 @@ def normalize_blocks(
     session : Session
     graph : list of futures of csr_array of shape (n_rows, n_items)
     blocks : RowBlocks
+    rescale : bool, default=True
+        Divide weights by the largest first, so that no sum of them overflows.
 
     Returns
     -------
     normalized : list of futures of csr_array of shape (n_rows, n_items)
     """
     each = len(graph)
-    largest = max(session.fetch(session.submit_each(blocks, _largest, graph)))
+    largest = 1.0
+    if rescale:
+        largest = max(session.fetch(session.submit_each(blocks, _largest, graph)))
     sums = session.submit_each(blocks, _scaled_sums, graph, [largest] * each)
     degrees = session.hold(np.concatenate(session.fetch(sums)))
     shared = [largest] * each, [degrees] * each

@@ -13,10 +13,12 @@ from linkspread.cluster.cells import choose_search
 from linkspread.cluster.products import SLAB_BYTES
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.views import ChunkedView, open_view
+from linkspread.estimators import LinkSpreading
 from linkspread.estimators.graph_choice import choose_graphs
 from linkspread.estimators.link_choice import choose_links, linked_pairs
 from linkspread.estimators.parameters import check_alphas, check_parameters
 from linkspread.estimators.plan import EDGES_PER_NEIGHBOR, working_width
+from linkspread.exceptions import LinkspreadError
 from linkspread.links import Items, Links, as_link_matrix
 from linkspread.parameter_checks import check_count
 from linkspread.progress import format_bytes
@@ -27,7 +29,7 @@ from linkspread.propagation.lowrank import widest_basis
 from linkspread.tables import is_frame
 from linkspread.validation import as_mapping, check_views
 
-__all__ = ["ClusterPlan", "plan", "plan_of"]
+__all__ = ["ClusterPlan", "check_spreading", "plan", "plan_of"]
 
 INDEX_BYTES = 4
 # Ids and distances of neighbours, as a search returns them.
@@ -104,6 +106,7 @@ def plan(
     >>> cluster.plan(model, data.views(), data.labels, n_workers=2).n_rounds > 10
     True
     """
+    check_spreading(model)
     check_parameters(model)
     n_workers = check_count(n_workers, name="n_workers", remedy="One is enough.")
     tables = {view: _shaped(own, view) for view, own in as_mapping(views).items()}
@@ -113,6 +116,20 @@ def plan(
         known = getattr(own, "ids", None) if known is None else known
         items[view] = Items(own.shape[0] if known is None else known, view=view)
     return plan_of(model, tables, choose_links(links, tables).resolve(items), n_workers)
+
+
+def check_spreading(model: Any) -> None:
+    """Refuse a model that is not planned, nor written in shards.
+
+    Parameters
+    ----------
+    model : object
+    """
+    if not isinstance(model, LinkSpreading):
+        raise LinkspreadError(
+            "`model` must be a LinkSpreading to be planned or written in shards, got "
+            f"{type(model).__name__}. `cluster.fit` fits both models."
+        )
 
 
 def plan_of(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["RowBlocks", "cut_rows"]
+__all__ = ["MULTIPLE", "RowBlocks", "cut_rows"]
 
 # Codes are solved so many at a time: blocks of multiples of it give the same numbers
 # as one machine does.
@@ -54,7 +54,9 @@ class RowBlocks:
         return iter(zip(self.boundaries[:-1], self.boundaries[1:], strict=True))
 
 
-def cut_rows(n_items: int, row_bytes: int, *, n_workers: int) -> RowBlocks:
+def cut_rows(
+    n_items: int, row_bytes: int, *, n_workers: int, multiple: int = MULTIPLE
+) -> RowBlocks:
     """Cut a table into blocks, a few for each worker and none too large.
 
     Parameters
@@ -63,6 +65,8 @@ def cut_rows(n_items: int, row_bytes: int, *, n_workers: int) -> RowBlocks:
     row_bytes : int
         Bytes of a row.
     n_workers : int
+    multiple : int, default=64
+        Of which the rows of all blocks but the last are.
 
     Returns
     -------
@@ -76,5 +80,5 @@ def cut_rows(n_items: int, row_bytes: int, *, n_workers: int) -> RowBlocks:
     """
     n_blocks = BLOCKS_PER_WORKER * n_workers
     step = min(-(-n_items // n_blocks), max(BLOCK_BYTES // row_bytes, 1))
-    step = -(-step // MULTIPLE) * MULTIPLE
+    step = -(-step // multiple) * multiple
     return RowBlocks((*range(0, n_items, step), n_items))

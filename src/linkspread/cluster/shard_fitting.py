@@ -11,6 +11,7 @@ from scipy import sparse
 
 from linkspread.cluster.fitting import ClusterReport
 from linkspread.cluster.graph_builder import GraphBuilder, open_fit
+from linkspread.cluster.planning import check_spreading
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.shard_folder import (
@@ -79,6 +80,7 @@ def fit_shards(
         Its workers search; `open_shards` opens it again. Its `cluster_report_` tells
         what was moved and held.
     """
+    check_spreading(model)
     check_parameters(model)
     target = check_output(output)
     session = Session(client, verbose=model.verbose)

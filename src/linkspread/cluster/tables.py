@@ -77,6 +77,14 @@ class OpenViews:
             whole[start : own.boundaries[k + 1]] = own.read(k)
         return whole
 
+    def whole(self) -> Views:
+        """Return all views as one machine reads them, mapped where they can be."""
+        read = dict(self.read.read)
+        for view in self.chunked.keys() - read.keys():
+            ids = None if isinstance(self.ids[view], int) else self.ids[view]
+            read[view] = Table(np.asarray(self.table(view)), ids=ids)
+        return Views({view: read[view] for view in self.chunked})
+
 
 @contextmanager
 def open_views(

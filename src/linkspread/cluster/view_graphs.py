@@ -80,10 +80,12 @@ class BuiltGraph:
     told: list[Any] = field(default_factory=list)
     base: "BuiltGraph | None" = None
 
-    def normalized(self) -> BlockGraph:
-        """Return the graph, normalised."""
+    def normalized(self, *, rescale: bool = True) -> BlockGraph:
+        """Return the graph, normalised; weights up to 1 need not be rescaled."""
         near = self.near
-        parts = normalize_blocks(near.session, self.affinity, near.blocks)
+        parts = normalize_blocks(
+            near.session, self.affinity, near.blocks, rescale=rescale
+        )
         near.session.finish(parts, f"normalising the graph of {near.view.name}")
         return BlockGraph(
             near.session, near.view.name, near.blocks, parts, near.view.dtype

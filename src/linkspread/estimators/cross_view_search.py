@@ -1,7 +1,7 @@
 """Search between views from what they share, better with every judgement."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -37,11 +37,12 @@ from linkspread.learning import (
     make_map,
     read_evidence,
 )
-from linkspread.learning.maps import unit_rows
+from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
 from linkspread.links.evidence import read_changes
 from linkspread.links.growth import add_pairs
 from linkspread.parameter_checks import check_name
+from linkspread.tables import Views
 from linkspread.validation import (
     check_columns,
     check_table,
@@ -155,6 +156,17 @@ default="auto"
         """
         read = check_views(views, ids, columns)
         read.tell()
+        return self._learn(read, links, unknown=unknown)
+
+    def _learn(
+        self,
+        read: Views,
+        links: Links | None,
+        *,
+        unknown: str = "raise",
+        work_for: Callable[[str, str], MapWork] | None = None,
+    ) -> Self:
+        """Fit views that were read; maps by others where work is for their views."""
         tables = read.tables
         if len(tables) < 2:
             raise ViewError(
@@ -176,7 +188,7 @@ default="auto"
                 f"with {widths} columns. Judge a few pairs (`Links.from_pairs`), or "
                 "give `prior`, tables of one width."
             )
-        maps = self._make_maps(tables, metrics, resolved)
+        maps = self._make_maps(tables, metrics, resolved, work_for)
         evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
         seed = self.random_state
         fits = {
@@ -336,7 +348,12 @@ default="auto"
         if self.prior is None:
             return {}
         if isinstance(self.prior, str) and self.prior == "auto":
-            return {view: unit_rows(X) for view, X in tables.items()}
+            widths = [X.shape[1] for X in tables.values()]
+            return {
+                view: unit_rows(X)
+                for view, X in tables.items()
+                if widths.count(X.shape[1]) > 1
+            }
         if not isinstance(self.prior, Mapping):
             raise ViewError(
                 "`prior` must be 'auto', None or tables by view, got "
@@ -367,7 +384,11 @@ default="auto"
         return chosen
 
     def _make_maps(
-        self, tables: Mapping[str, Any], metrics: Mapping[str, str], links: Links
+        self,
+        tables: Mapping[str, Any],
+        metrics: Mapping[str, str],
+        links: Links,
+        work_for: Callable[[str, str], MapWork] | None,
     ) -> dict[str, ViewMap]:
         """Return the map of each view, judged items as landmarks first."""
         maps = {}
@@ -383,6 +404,7 @@ default="auto"
                 n_labelled=n_labelled,
                 random_state=self.random_state,
                 n_jobs=self.n_jobs,
+                work=work_for(view, metrics[view]) if work_for else None,
             )
         return maps
 

@@ -146,7 +146,7 @@ def _choose(
     together = _combined(terms, folds)
     # Partners are searched among hubs; members of a class are not alone.
     are_partners = has_prior or terms[0].kind == "grid"
-    hubs = _choose_hubs(together, DEFAULT_HUBS if are_partners else 0.0)
+    hubs = _choose_hubs(together, are_partners)
     quality = {
         "model": _reciprocal_rank([_without_hubs(s, hubs) for s in together]),
         "chance": _chance(together),
@@ -455,14 +455,19 @@ def _without_hubs(scores: _Scores, strength: float) -> _Scores:
     return _Scores(S[:n] - cols, S[:, :n].T - rows, S)
 
 
-def _choose_hubs(scores: Sequence[_Scores], usual: float) -> float:
-    """Return the usual strength of the hub correction, or a clearly better one."""
+def _choose_hubs(scores: Sequence[_Scores], are_partners: bool) -> float:
+    """Return the usual strength of the hub correction, or a better one.
+
+    Members of a class are near to each other, which a correction undoes: a few
+    held-out pairs that are likelier with it must be much likelier.
+    """
+    usual, errors = (DEFAULT_HUBS, 1.0) if are_partners else (0.0, 3.0)
     likelihoods = {
         strength: _best_likelihoods([_without_hubs(own, strength) for own in scores])
         for strength in HUB_STRENGTHS
     }
     best = max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength].sum())
-    is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=1.0)
+    is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=errors)
     return best if is_better else usual
 
 

@@ -15,7 +15,6 @@ beside its heat: labels never chose it, and pairs gained nothing by it.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,7 +27,9 @@ from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.kernels.backends import choose_device
 from linkspread.propagation.chebyshev import filtered_sums
 
-__all__ = ["BLOCKS", "MIXTURES", "SHARES", "ViewMap", "landmark_count", "make_map",
+__all__ = ["BLOCKS", "MIXTURES", "MapWork", "SHARES", "TILE", "ViewMap",
+           "heat_coefficients", "inverse_root", "landmark_count", "make_map",
+           "products_of_columns", "raw_features", "standardize",
            "unit_rows"]  # fmt: skip
 
 Array = np.ndarray
@@ -50,7 +51,8 @@ FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 30
 HEAT_ROUNDING = 1e-5
 # Added to the kernel of the landmarks, which copies among them would make singular.
 JITTER = 1e-6
-# Rows whose features are computed at once.
+# Rows whose features are computed at once, also by the workers of a cluster: products
+# of as many rows are the same numbers.
 TILE = 4096
 # Multiplications from which a GPU pays: sixteen cores do them in about a second.
 LEAST_WORK = 1e10
@@ -127,6 +129,19 @@ class ViewMap:
         return ViewMap(self.metric, self.blocks, values, self.n_features)
 
 
+class MapWork(Protocol):
+    """What a map needs of all rows of a table: computed here, or by a cluster."""
+
+    def gram(self) -> Array:
+        """Return the products of all prepared columns."""
+
+    def heat(self, graph: NeighborGraph, landmarks: Array) -> Array:
+        """Fit a graph, and return the features of its heat, of unit norm."""
+
+    def fill(self, view: ViewMap) -> None:
+        """Write the features of all items, centred and scaled."""
+
+
 def make_map(
     X: Any,
     *,
@@ -136,11 +151,13 @@ def make_map(
     n_labelled: int = 0,
     random_state: int = 0,
     n_jobs: int | None = None,
+    work: MapWork | None = None,
 ) -> ViewMap:
     """Make the map of one view from its table of shape (n_items, n_features).
 
     Landmarks are taken among the judged items first, so that few judgements are mapped
-    exactly; so many of these have labels.
+    exactly; so many of these have labels. What needs all rows is computed by `work`,
+    None for this machine.
     """
     n_items = X.shape[0]
     rng = np.random.default_rng(random_state)
@@ -151,22 +168,18 @@ def make_map(
         rng.permutation(np.flatnonzero(own)) for own in (~is_other, is_other)
     )
     landmarks = np.concatenate([first, others])[:n_landmarks]
-    device = _device_for(X, len(landmarks))
+    work = work or _OwnWork(X, metric, _device_for(X, len(landmarks)))
+    heated = landmarks[:MOST_OF_GRAPH]
     makers: dict[str, Any] = {
-        "linear": lambda: _Linear.of(X, metric, random_state, device),
+        "linear": lambda: _Linear.of(X, metric, random_state, work),
         "gaussian": lambda: _Gaussian.of(X, metric, landmarks),
-        "graph": lambda: _Graph.of(
-            X, metric, landmarks[:MOST_OF_GRAPH], n_jobs, device
-        ),
+        "graph": lambda: _Graph.of(X, metric, heated, n_jobs, work),
     }
     made = {name: makers[name]() for name in BLOCKS if name in blocks}
     width = sum(len(block.mean) for block in made.values())
     values = np.empty((n_items, width), dtype=np.float32)
     view = ViewMap(metric, made, values, X.shape[1])
-    if device is None:
-        _fill(view, X)
-    else:
-        _fill_on_device(view, X, device)
+    work.fill(view)
     if "graph" in made:
         made["graph"].values = values[:, view.columns("graph")]
     return view
@@ -191,8 +204,36 @@ def _device_for(X: Any, n_landmarks: int) -> Any:
     return device if n_items * row_bytes < device.free_bytes() else None
 
 
+@dataclass(frozen=True)
+class _OwnWork:
+    """What a map needs of all rows, computed on this machine or its device."""
+
+    X: Any
+    metric: str
+    device: Any
+
+    def gram(self) -> Array:
+        if self.device is None:
+            return products_of_columns(self.X, self.metric).astype(np.float32)
+        from linkspread.kernels.gpu import features
+
+        return features.gram(self.device.put(self.X), self.metric)
+
+    def heat(self, graph: NeighborGraph, landmarks: Array) -> Any:
+        W = graph.fit(self.X).affinity_
+        if self.device is None:
+            return _heat(W, landmarks)
+        return _heat_on_device(self.device, W, landmarks)
+
+    def fill(self, view: ViewMap) -> None:
+        if self.device is None:
+            _fill(view, self.X)
+        else:
+            _fill_on_device(view, self.X, self.device)
+
+
 def _fill(view: ViewMap, X: Any) -> None:
-    """Write the features of all items, and keep how they were centred and scaled."""
+    """Write the features of all items, one block after the other."""
     for name, block in view.blocks.items():
         own = view.values[:, view.columns(name)]
         for rows in _tiles(view.n_items):
@@ -201,6 +242,13 @@ def _fill(view: ViewMap, X: Any) -> None:
                 if name == "graph"
                 else block(X[rows], _prepare(X[rows], view.metric))
             )
+    standardize(view)
+
+
+def standardize(view: ViewMap) -> None:
+    """Centre and scale the features of all items, and keep how that was done."""
+    for name, block in view.blocks.items():
+        own = view.values[:, view.columns(name)]
         block.mean = own.mean(axis=0, dtype=np.float64).astype(np.float32)
         own -= block.mean
         block.size = float(np.sqrt(np.mean(np.einsum("ij,ij->i", own, own)))) or 1.0
@@ -220,10 +268,14 @@ def _fill_on_device(view: ViewMap, X: Any, device: Any) -> None:
 
 
 def _features(block: _Block, X: Any, metric: str) -> Array:
-    """Return the features of new rows, centred and scaled, some rows at a time."""
+    """Return the features of new rows, centred and scaled."""
+    return (raw_features(block, X, metric) - block.mean) / np.float32(block.size)
+
+
+def raw_features(block: _Block, X: Any, metric: str) -> Array:
+    """Return the features of rows as the kernel gives them, some rows at a time."""
     parts = [block(X[s], _prepare(X[s], metric)) for s in _tiles(X.shape[0])]
-    raw = np.vstack(parts).astype(np.float32, copy=False)
-    return (raw - block.mean) / np.float32(block.size)
+    return np.vstack(parts).astype(np.float32, copy=False)
 
 
 def _tiles(n_rows: int) -> Iterator[slice]:
@@ -252,7 +304,7 @@ class _Linear:
     size: float = 1.0
 
     @classmethod
-    def of(cls, X: Any, metric: str, random_state: int, device: Any) -> "_Linear":
+    def of(cls, X: Any, metric: str, random_state: int, work: MapWork) -> "_Linear":
         width = X.shape[1]
         if width <= N_COMPONENTS or min(X.shape) <= N_COMPONENTS:
             return cls(None, np.zeros(width))
@@ -263,7 +315,7 @@ class _Linear:
             )
             components = Vt.T
         else:
-            gram = _gram(X, metric, device)
+            gram = work.gram()
             last = width - N_COMPONENTS, width - 1
             _, components = eigh(gram, subset_by_index=last)
         return cls(np.ascontiguousarray(components), np.zeros(N_COMPONENTS))
@@ -324,13 +376,11 @@ class _Graph:
 
     @classmethod
     def of(
-        cls, X: Any, metric: str, landmarks: Array, n_jobs: int | None, device: Any
+        cls, X: Any, metric: str, landmarks: Array, n_jobs: int | None, work: MapWork
     ) -> "_Graph":
         n_neighbors = min(N_NEIGHBORS, X.shape[0] - 1)
         graph = NeighborGraph(n_neighbors=n_neighbors, metric=metric, n_jobs=n_jobs)
-        graph.fit(X)
-        make = _heat if device is None else partial(_heat_on_device, device)
-        values = make(graph.affinity_, landmarks)
+        values = work.heat(graph, landmarks)
         return cls(graph, X, values, np.zeros(values.shape[1]))
 
     def __call__(self, given: Any, prepared: Any) -> Array:
@@ -355,9 +405,9 @@ def _heat(W: sp.csr_array, landmarks: Array) -> Array:
         some = landmarks[start : start + 64]
         units = np.zeros((W.shape[0], len(some)), dtype=np.float32)
         units[some, np.arange(len(some))] = 1
-        heat = filtered_sums(S, units, _heat_coefficients()[None])
+        heat = filtered_sums(S, units, heat_coefficients()[None])
         K[:, start : start + 64] = heat[:, 0]
-    return unit_rows(K @ _inverse_root(K[landmarks]))
+    return unit_rows(K @ inverse_root(K[landmarks]))
 
 
 def _heat_on_device(device: Any, W: sp.csr_array, landmarks: Array) -> Any:
@@ -365,30 +415,29 @@ def _heat_on_device(device: Any, W: sp.csr_array, landmarks: Array) -> Any:
     from linkspread.kernels.gpu import features
 
     places = device.put(landmarks)
-    K = features.heat_kernel(device, W, places, _heat_coefficients())
-    root = _inverse_root(K[places].cpu().numpy())
+    K = features.heat_kernel(device, W, places, heat_coefficients())
+    root = inverse_root(K[places].cpu().numpy())
     return features.unit_rows(K @ device.put(root))
 
 
-def _inverse_root(K: Array) -> Array:
+def inverse_root(K: Array) -> Array:
     """Return what whitens the heat of landmarks, in the directions above rounding."""
     values, own = eigh(K.astype(np.float64))
     kept = values > HEAT_ROUNDING * values[-1]
     return (own[:, kept] / np.sqrt(values[kept])).astype(np.float32)
 
 
-def _gram(X: Any, metric: str, device: Any) -> Array:
-    """Return the products of all prepared columns."""
-    if device is not None:
-        from linkspread.kernels.gpu import features
+def products_of_columns(X: Any, metric: str) -> Array:
+    """Return the products of all prepared columns, summed over tiles of rows."""
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for rows in _tiles(X.shape[0]):
+        R = _prepare(X[rows], metric).astype(np.float32)
+        gram = R.T @ R
+        total += gram.toarray() if sp.issparse(gram) else gram
+    return total
 
-        return features.gram(device.put(X), metric)
-    R = _prepare(X, metric).astype(np.float32)
-    gram = R.T @ R
-    return gram.toarray() if sp.issparse(gram) else gram
 
-
-def _heat_coefficients() -> Array:
+def heat_coefficients() -> Array:
     """Return the Chebyshev coefficients of ``sum_f c_f exp(-t_f (1 - s))``."""
     k = np.arange(DEGREE + 1)
     angles = np.pi * (k + 0.5) / (DEGREE + 1)
