@@ -1,7 +1,8 @@
 """Docstrings: parameters and defaults are those of the signature.
 
 Names that a room offers (`linkspread.room.name`) are for users and need every
-parameter documented. Names shared between the modules of one room need a sentence.
+parameter documented. Names shared between the modules of one room need a sentence, and
+so do those of the rooms that only other rooms import.
 """
 
 import ast
@@ -16,8 +17,9 @@ from numpydoc.docscrape import NumpyDocString
 from test_public_names import MODULES, load
 
 MAX_SUMMARY = 79
-# A kernel states its array equation in one sentence; its arrays are its callers'.
-KERNELS = "linkspread.kernels"
+# A kernel states its array equation in one sentence; its arrays are its callers'. What
+# learning is made of is for the models alone.
+INTERNAL = ("linkspread.kernels", "linkspread.learning")
 
 
 def public_objects(module_names):
@@ -41,6 +43,7 @@ def public_objects(module_names):
 def offered_by_rooms():
     """Return the names of public objects and methods that a room offers."""
     rooms = [name for name in MODULES if name.count(".") <= 1]
+    rooms = [name for name in rooms if not name.startswith(INTERNAL)]
     return set(dict(public_objects(rooms)))
 
 
@@ -102,7 +105,7 @@ def same_default(text, default):
 
 def needs_parameters(name, value):
     """Tell whether the parameters of an object are for its callers to read."""
-    if name.startswith(KERNELS) or name not in offered_by_rooms():
+    if name not in offered_by_rooms():
         return False
     if inspect.isclass(value):
         is_plain = issubclass(value, BaseException) and "__init__" not in vars(value)

@@ -19,13 +19,12 @@ from linkspread.learning.choice import (
 from linkspread.learning.cores import KnownItems, _ridge_fit, decompose, fit_labels
 from linkspread.learning.maps import unit_rows
 from linkspread.learning.pairs import LivePairs, PairRegression, PairRows, Product
+from linkspread.learning.rows import Rows, Setting
 from linkspread.learning.terms import (
     DisplacementTerm,
     Fitting,
     GridTerm,
     MapTerm,
-    Rows,
-    Setting,
     fit_term,
 )
 

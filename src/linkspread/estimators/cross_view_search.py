@@ -38,9 +38,9 @@ from linkspread.learning import (
     make_map,
     read_evidence,
 )
-from linkspread.learning.evidence import read_changes
 from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
+from linkspread.links.evidence import read_changes
 from linkspread.links.growth import add_pairs
 from linkspread.parameter_checks import check_name
 from linkspread.tables import Views

@@ -66,7 +66,7 @@ class Direction:
     @property
     def dtype(self) -> Any:
         """Of the scores."""
-        return self.factors.dtype
+        return np.dtype(np.float32)
 
     @property
     def rows_at_a_time(self) -> int:

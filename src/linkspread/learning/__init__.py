@@ -1,7 +1,6 @@
 """Learning from judgements: one map per view, small cores, held-out choices."""
 
 from linkspread.learning.choice import Choice, choose
-from linkspread.learning.evidence import Evidence, read_evidence
 from linkspread.learning.factors import (
     ScoreFactors,
     change_factors,
@@ -10,6 +9,7 @@ from linkspread.learning.factors import (
 )
 from linkspread.learning.maps import ViewMap, make_map
 from linkspread.learning.rows import Rows, Setting, Sides
+from linkspread.links.evidence import Evidence, read_evidence
 
 __all__ = [
     "Choice",

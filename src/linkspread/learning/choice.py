@@ -12,75 +12,55 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.special import softmax
 
 from linkspread.cores import hold_blas
-from linkspread.learning.evidence import Evidence
-from linkspread.learning.terms import (
-    MAPS_INTO,
-    Fitting,
-    Rows,
-    Setting,
-    Sides,
-    Term,
-    fit_term,
-    score_pieces,
-)
+from linkspread.learning.rows import Rows, Setting, Sides, dense
+from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
+from linkspread.links.evidence import Evidence
 
 __all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
 
 Array = np.ndarray
 
-# Ridges to choose from, in units of the mean squared length of the features.
-RIDGES, STEP = (0.1, 1.0, 10.0, 100.0), 10.0
-# Judged pairs are noisier; what is predicted column by column wants less; what tells
-# classes smooths, the other terms find the partner within.
-RIDGES_OF: dict[str, tuple[float, ...]] = {
-    "pairs": (1.0, 3.0, 10.0, 30.0, 100.0),
-    "classes of partners": (100.0,),
-    **dict.fromkeys(MAPS_INTO, (0.001, 0.01, 0.1, 1.0, 10.0)),
-}
-# Kernels of each kind of term; judged pairs are fitted by all kernels together.
-SUITED = {
-    "displacement": ("linear", "linear + gaussian"),
-    "grid": ("linear", "linear + gaussian", "gaussian"),
-    "into left": ("linear", "linear + gaussian"),
-    "into right": ("linear", "linear + gaussian"),
-    "classes of partners": ("graph",),
-    "pairs": ("linear",),
+# Sums of kernels of each kind of term, and ridges to choose from, in units of the mean
+# squared length of the features. Judged pairs, fitted by all kernels together, are
+# noisier; what is predicted column by column wants less; what tells classes smooths,
+# the other terms find the partner within.
+CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
+    "displacement": (("linear", "linear + gaussian"), (0.1, 1.0, 10.0, 100.0)),
+    "grid": (("linear", "linear + gaussian", "gaussian"), (0.1, 1.0, 10.0, 100.0)),
+    "classes of partners": (("graph",), (100.0,)),
+    "pairs": (("linear",), (1.0, 3.0, 10.0, 30.0, 100.0)),
+    **dict.fromkeys(
+        MAPS_INTO, (("linear", "linear + gaussian"), (0.001, 0.01, 0.1, 1.0, 10.0))
+    ),
 }
 # Used where too little is known to choose: few judgements want a large ridge.
 DEFAULT_RIDGE, DEFAULT_HUBS = 10.0, 0.5
+# Each fold leaves four fifths of the judgements to learn from.
 N_FOLDS = 5
 # Fewer held-out pairs than this say nothing about what to choose.
 LEAST_PAIRS = 4
 # Held-out pairs and strangers of each view that are looked at: enough for a likelihood.
-MOST_HELD_OUT, N_STRANGERS, FEW_STRANGERS = 200, 500, 100
-# Judged pairs, and must-links alone, that choosing learns from; the fit has all.
-MOST_PAIRS, MOST_MUSTS = 3000, 600
+MOST_HELD_OUT, N_STRANGERS = 200, 500
+# Judged pairs, or must-links alone, that choosing learns from; the fit has all.
+MOST_KNOWN = {"pairs": 3000, "must-links": 600}
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
 N_HUB_NEIGHBORS = 10
 HUB_STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
+_PRIOR = Setting("prior")
+
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for two views, and how good it is on held-out judgements.
-
-    Parameters
-    ----------
-    terms : tuple of Setting
-    hubs : float
-        Strength of the hub correction.
-    n_held_out : int
-        Held-out judgements it was chosen by; 0 where too few were known.
-    quality : dict from str to float
-        Mean reciprocal rank of held-out partners: "model", "chance" and, where there
-        is one, "prior".
-    """
+    """What was chosen for two views, and how good it is on held-out judgements."""
 
     terms: tuple[Setting, ...]
-    hubs: float
-    n_held_out: int
+    hubs: float  # strength of the hub correction
+    n_held_out: int  # judgements it was chosen by; 0 where too few were known
+    # Mean reciprocal rank of held-out partners: "model", "chance", "prior" if any.
     quality: Mapping[str, float]
 
 
@@ -104,30 +84,15 @@ class _Fold:
 
 @dataclass
 class _Scores:
-    """Scores of the held-out items of one fold with its candidates, both ways.
-
-    `all` has those between all candidates, where they were asked for.
-    """
+    """Scores of the held-out items of one fold with its candidates, both ways."""
 
     there: Array
     back: Array
-    all: Array | None = None
+    all: Array | None = None  # between all candidates, where they were asked for
 
 
 def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
-    """Choose the terms, their weights and the hub correction by held-out pairs.
-
-    Parameters
-    ----------
-    sides : Sides
-    evidence : Evidence
-    seed : int, default=0
-        Of the folds.
-
-    Returns
-    -------
-    choice : Choice
-    """
+    """Choose the terms, their weights and the hub correction by held-out pairs."""
     kinds = _kinds(sides, evidence)
     if kinds == ["labels"]:
         return Choice((Setting("labels"),), 0.0, 0, {})
@@ -141,21 +106,14 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
             return _choose(kinds, False, folds, n_held)
         # Columns of one number may share nothing: then known partners are no likelier
         # by the cosine than by chance, and likelier by what is learnt without it.
-        if not _tells((_PRIOR,), folds) and len(kinds) > 1:
+        if len(kinds) > 1 and not _is_better((_PRIOR,), None, folds):
             without = [kind for kind in kinds if kind != "displacement"]
             choice = _choose(without, False, folds, n_held)
-            if _tells(choice.terms, folds):
+            if _is_better(choice.terms, None, folds):
                 return choice
         # A displacement is a map already.
         kinds = [kind for kind in kinds if kind not in MAPS_INTO]
         return _choose(kinds, True, folds, n_held)
-
-
-def _tells(terms: Sequence[Setting], folds: Sequence[_Fold]) -> bool:
-    """Tell whether held-out partners are clearly likelier than by chance."""
-    scores = _combined(terms, folds)
-    chance = _log_likelihoods(scores, 0.0)
-    return _exceeds(_log_likelihoods(scores, _best_scale(scores)), chance, errors=2.0)
 
 
 def _choose(
@@ -168,16 +126,19 @@ def _choose(
     standard errors before anything else is taken, because what else there is was
     chosen on the same partners.
     """
-    start = _start(kinds, has_prior, folds)
-    found = [_best_setting(kind, folds) for kind in kinds]
-    first = start[0].kind if start else None
-    aim = np.array([float(t.kind == first or not start) for t, _ in found])
-    if "displacement" in kinds:
-        aim = np.eye(len(kinds))[0]
-    weights = _stack([scores for _, scores in found], aim / aim.sum())
+    found = {kind: _best_setting(kind, folds) for kind in kinds}
+    first: str | None = None
+    start: tuple[Setting, ...] = ()
+    if has_prior:
+        first, start = "displacement", (_PRIOR,)
+    elif "pairs" in found and "labels" not in found:
+        first, start = "pairs", (found["pairs"].setting,)
+    # Weights are drawn to what there is to start from, or else to all alike.
+    aim = np.array([float(first in (None, kind)) for kind in found])
+    weights = _stack([own.scores for own in found.values()], aim / aim.sum())
     terms = tuple(
-        replace(term, weight=float(weight * term.weight))
-        for (term, _), weight in zip(found, weights, strict=True)
+        replace(own.setting, weight=float(weight * own.setting.weight))
+        for own, weight in zip(found.values(), weights, strict=True)
         if weight > 0
     )
     if start and not (terms and _is_better(terms, start, folds)):
@@ -195,27 +156,16 @@ def _choose(
     return Choice(terms, hubs, n_held, quality)
 
 
-_PRIOR = Setting("prior")
-
-
-def _start(
-    kinds: Sequence[str], has_prior: bool, folds: Sequence[_Fold]
-) -> tuple[Setting, ...]:
-    """Return what stands until something is clearly better."""
-    if has_prior:
-        return (_PRIOR,)
-    if "labels" in kinds or "pairs" not in kinds:
-        return ()
-    return (_best_setting("pairs", folds)[0],)
-
-
 def _is_better(
-    terms: Sequence[Setting], others: Sequence[Setting], folds: Sequence[_Fold]
+    terms: Sequence[Setting], others: Sequence[Setting] | None, folds: Sequence[_Fold]
 ) -> bool:
-    """Tell whether held-out partners are clearly likelier by some terms."""
-    parts = [_combined(own, folds) for own in (terms, others)]
-    ours, theirs = (_log_likelihoods(own, _best_scale(own)) for own in parts)
-    return _exceeds(ours, theirs, errors=2.0)
+    """Tell whether some terms make partners clearly likelier than others, or chance."""
+    scores = _combined(terms, folds)
+    if others is None:
+        theirs = _log_likelihoods(scores, 0.0)
+    else:
+        theirs = _best_likelihoods(_combined(others, folds))
+    return _exceeds(_best_likelihoods(scores), theirs, errors=2.0)
 
 
 def _exceeds(ours: Array, theirs: Array, *, errors: float) -> bool:
@@ -224,23 +174,6 @@ def _exceeds(ours: Array, theirs: Array, *, errors: float) -> bool:
     # Few pairs do not tell their own spread: as for Student's distribution.
     spread = gain.std(ddof=1) * (1 + 2 / len(gain))
     return bool(gain.sum() > errors * spread * np.sqrt(len(gain)))
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """A setting, its scores in every fold, and how likely it makes the partners."""
-
-    setting: Setting
-    scores: list[_Scores]
-    scale: float
-    likelihoods: Array
-
-
-def _tried(setting: Setting, folds: Sequence[_Fold]) -> _Tried:
-    """Return how a setting does on what is held out."""
-    scores = _setting_scores(setting, folds)
-    scale = _best_scale(scores)
-    return _Tried(setting, scores, scale, _log_likelihoods(scores, scale))
 
 
 def _kinds(sides: Sides, evidence: Evidence) -> list[str]:
@@ -264,9 +197,8 @@ def _default(sides: Sides, evidence: Evidence) -> Choice:
         return Choice((_PRIOR,), DEFAULT_HUBS, 0, {})
     terms = [Setting("labels")] if evidence.labels is not None else []
     if evidence.n_pairs:
-        kind = (
-            "pairs" if len(evidence.cannot[0]) or len(evidence.must[0]) < 2 else "grid"
-        )
+        is_grid = len(evidence.must[0]) > 1 and not len(evidence.cannot[0])
+        kind = "grid" if is_grid else "pairs"
         terms.append(Setting(kind, "linear + gaussian", DEFAULT_RIDGE))
     hubs = DEFAULT_HUBS if terms[-1].kind == "grid" else 0.0
     return Choice(tuple(terms), hubs, 0, {})
@@ -283,7 +215,7 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
     if n_folds < 2:
         return
     fold_of = _fold_items(partners, sizes, n_folds, rng)
-    n_most = MOST_PAIRS if len(evidence.cannot[0]) else MOST_MUSTS
+    n_most = MOST_KNOWN["pairs" if len(evidence.cannot[0]) else "must-links"]
     for k in range(n_folds):
         held, known = evidence.split(*(own == k for own in fold_of))
         i, j = partners
@@ -293,30 +225,25 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
             continue
         chosen = rng.permutation(len(i))[: max(1, MOST_HELD_OUT // n_folds)]
         i, j = i[chosen], j[chosen]
-        strangers = [
-            rng.permutation(_unjudged(size, own))[:N_STRANGERS]
-            for size, own in zip(sizes, known.judged_items(), strict=True)
-        ]
-        # Pairs that were judged apart are the strangers that look most alike.
-        hard = held.cannot
-        left = np.concatenate([i, np.setdiff1d([*strangers[0], *hard[0]], i)])
-        right = np.concatenate([j, np.setdiff1d([*strangers[1], *hard[1]], j)])
-        yield _Fold(
-            Fitting(sides, known.sample(n_most, rng), rough=True),
-            sides.rows(0, left.astype(np.intp)),
-            sides.rows(1, right.astype(np.intp)),
-            len(i),
-        )
+        asked, judged = [], known.judged_items()
+        for side, own in enumerate((i, j)):
+            strangers = rng.permutation(_unjudged(sizes[side], judged[side]))
+            # Pairs that were judged apart are the strangers that look most alike.
+            others = [*strangers[:N_STRANGERS], *held.cannot[side]]
+            places = np.concatenate([own, np.setdiff1d(others, own)]).astype(np.intp)
+            asked.append(sides.rows(side, places))
+        fitting = Fitting(sides, known.sample(n_most, rng), rough=True)
+        yield _Fold(fitting, asked[0], asked[1], len(i))
 
 
 def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
     """Return random pairs of labelled items of one class, each item at most once."""
     left, right = [], []
-    sides = [[own[:, [c]].nonzero()[0] for c in range(own.shape[1])] for own in labels]
-    for one, other in zip(*sides, strict=True):
+    for c in range(labels[0].shape[1]):
+        one, other = (rng.permutation(own[:, [c]].nonzero()[0]) for own in labels)
         n = min(len(one), len(other))
-        left.append(rng.permutation(one)[:n])
-        right.append(rng.permutation(other)[:n])
+        left.append(one[:n])
+        right.append(other[:n])
     i, first = np.unique(np.concatenate(left), return_index=True)
     return i, np.concatenate(right)[first]
 
@@ -324,7 +251,7 @@ def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
 def _unjudged(n_items: int, judged: Array) -> Array:
     """Return the items that nobody judged, or all where these are few."""
     unjudged = np.setdiff1d(np.arange(n_items), judged)
-    return unjudged if len(unjudged) >= FEW_STRANGERS else np.arange(n_items)
+    return unjudged if len(unjudged) >= N_STRANGERS // 5 else np.arange(n_items)
 
 
 def _fold_items(
@@ -342,28 +269,44 @@ def _fold_items(
     return left, right
 
 
-def _best_setting(kind: str, folds: Sequence[_Fold]) -> tuple[Setting, list[_Scores]]:
+@dataclass(frozen=True)
+class _Tried:
+    """A setting, its scores in every fold, and how likely it makes the partners."""
+
+    setting: Setting
+    scores: list[_Scores]
+    likelihoods: Array
+
+    @classmethod
+    def of(cls, setting: Setting, folds: Sequence[_Fold]) -> "_Tried":
+        scores = _setting_scores(setting, folds)
+        scale = _best_scale(scores)
+        own = replace(setting, weight=scale)
+        return cls(own, scores, _log_likelihoods(scores, scale))
+
+
+def _best_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
     """Return the setting of a kind whose held-out likelihood is largest.
 
     Towards the prior the strongest ridge within one standard error is taken.
     """
-    tried = [_tried(setting, folds) for setting in _settings(kind)]
+    tried = [_Tried.of(setting, folds) for setting in _settings(kind)]
     best = max(tried, key=lambda entry: entry.likelihoods.sum())
-    if np.isfinite(best.setting.ridge) and kind in ("grid", "displacement"):
+    ridge = best.setting.ridge
+    if np.isfinite(ridge) and kind in ("grid", "displacement"):
         # A finer look around the best.
-        finer = [best.setting.ridge * step for step in (STEP**-0.5, STEP**0.5)]
-        tried += [_tried(replace(best.setting, ridge=own), folds) for own in finer]
+        for own in (ridge * 10**-0.5, ridge * 10**0.5):
+            tried.append(_Tried.of(replace(best.setting, ridge=own), folds))
         best = max(tried, key=lambda entry: entry.likelihoods.sum())
+    usual = []
     if kind == "pairs":
-        usual = _tried(Setting("pairs", ridge=DEFAULT_RIDGE), folds)
-        if not _exceeds(best.likelihoods, usual.likelihoods, errors=1.0):
-            best = usual
+        usual = [_Tried.of(Setting(kind, ridge=DEFAULT_RIDGE), folds)]
     if kind == "displacement":
-        for entry in sorted(tried, key=lambda entry: -entry.setting.ridge):
-            if not _exceeds(best.likelihoods, entry.likelihoods, errors=1.0):
-                best = entry
-                break
-    return replace(best.setting, weight=best.scale), best.scores
+        usual = sorted(tried, key=lambda entry: -entry.setting.ridge)
+    for entry in usual:
+        if not _exceeds(best.likelihoods, entry.likelihoods, errors=1.0):
+            return entry
+    return best
 
 
 def _settings(kind: str) -> list[Setting]:
@@ -371,50 +314,51 @@ def _settings(kind: str) -> list[Setting]:
     if kind == "labels":
         return [Setting(kind)]
     own = "grid" if kind == "classes of partners" else kind
-    ridges = RIDGES_OF.get(kind, RIDGES)
-    settings = [Setting(own, m, r) for m in SUITED[kind] for r in ridges]
+    mixtures, ridges = CANDIDATES[kind]
+    settings = [Setting(own, m, r) for m in mixtures for r in ridges]
     if kind == "displacement":
         settings.append(Setting(kind))
     return settings
 
 
-def _setting_scores(
-    setting: Setting, folds: Sequence[_Fold], *, whole: bool = False
-) -> list[_Scores]:
+def _setting_scores(setting: Setting, folds: Sequence[_Fold]) -> list[_Scores]:
     """Return the scores of a setting in every fold, fitted without what is held out."""
     found = []
     for fold in folds:
         term, n = fold.fit(setting), fold.n_held
-        if whole:
-            S = term_scores(term, 0, fold.left, fold.right)
-            found.append(_Scores(S[:n], S[:, :n].T, S))
-        else:
-            there = term_scores(term, 0, fold.left[:n], fold.right)
-            back = term_scores(term, 1, fold.right[:n], fold.left)
-            found.append(_Scores(there, back))
+        there = term_scores(term, 0, fold.left[:n], fold.right)
+        found.append(_Scores(there, term_scores(term, 1, fold.right[:n], fold.left)))
+    return found
+
+
+def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]:
+    """Return the weighted sum of all terms in every fold, between all candidates."""
+    found = []
+    for fold in folds:
+        S: Any = 0.0
+        for own in terms:
+            part = term_scores(fold.fit(own), 0, fold.left, fold.right)
+            S = S + own.weight * part
+        found.append(_Scores(S[: fold.n_held], S[:, : fold.n_held].T, S))
     return found
 
 
 def term_scores(term: Term, side: int, queries: Rows, targets: Rows) -> Array:
-    """Return the scores of queries of one side with targets of the other.
-
-    Parameters
-    ----------
-    term : Term
-    side : {0, 1}
-        Of the queries.
-    queries, targets : Rows
-
-    Returns
-    -------
-    scores : ndarray of shape (n_queries, n_targets)
-    """
-    classes = getattr(term, "classes", None)
-    if classes is not None:
-        targets = replace(targets, classes=classes(1 - side, targets))
-    return score_pieces(
-        term.pieces(side, queries), targets, term.scale(1 - side, targets)
-    )
+    """Return the scores of queries of one side with targets of the other."""
+    other = 1 - side
+    if isinstance(term, LabelTerm):
+        targets = replace(targets, classes=term.classes(other, targets))
+    scale = term.scale(other, targets)
+    total: Any = 0.0
+    for piece in term.pieces(side, queries):
+        T = getattr(targets, piece.space)
+        if piece.space == "values":
+            T = T[:, piece.columns]
+        S = dense(piece.coefficients @ T.T)
+        if not np.isscalar(piece.constant):
+            S = S + np.asarray(piece.constant)[:, None]
+        total = total + (S * scale if piece.scaled and scale is not None else S)
+    return np.asarray(total)
 
 
 def _log_likelihoods(scores: Sequence[_Scores], scale: float) -> Array:
@@ -431,19 +375,27 @@ def _log_likelihoods(scores: Sequence[_Scores], scale: float) -> Array:
     return np.concatenate(found)
 
 
+def _best_likelihoods(scores: Sequence[_Scores]) -> Array:
+    """Return the log-likelihoods by scores whose scale is the best."""
+    return _log_likelihoods(scores, _best_scale(scores))
+
+
+def _both_ways(scores: Sequence[_Scores]) -> list[Array]:
+    """Return the scores of all folds, there and back."""
+    return [S for fold in scores for S in (fold.there, fold.back)]
+
+
 def _best_scale(scores: Sequence[_Scores]) -> float:
     """Return the scale of the scores with the largest likelihood, by Newton steps."""
     spread = float(np.mean([fold.there.std() for fold in scores])) or 1.0
     scale = 1 / spread
     for _ in range(12):
         slope = curvature = 0.0
-        for fold in scores:
-            for S in (fold.there, fold.back):
-                p = np.exp(scale * S - (scale * S).max(axis=1, keepdims=True))
-                p /= p.sum(axis=1, keepdims=True)
-                mean = np.sum(p * S, axis=1)
-                slope += float(np.sum(np.diagonal(S) - mean))
-                curvature += float(np.sum(p * S**2) - np.sum(mean**2))
+        for S in _both_ways(scores):
+            p = softmax(scale * S, axis=1)
+            mean = np.sum(p * S, axis=1)
+            slope += float(np.sum(np.diagonal(S) - mean))
+            curvature += float(np.sum(p * S**2) - np.sum(mean**2))
         step = slope / max(curvature, 1e-12 / scale**2)
         before = scale
         scale = float(np.clip(scale + step, scale / 3, scale * 3))
@@ -458,16 +410,12 @@ def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
 
     Drawn to an aim with the strength of one held-out judgement.
     """
-    scales = np.array([_best_scale(scores) for scores in terms])
-    n = len(terms)
-    if n == 1:
+    if len(terms) == 1:
         return aim
+    scales = np.array([_best_scale(own) for own in terms])
     parts = [
-        np.stack(
-            [s * getattr(own[k], way) for s, own in zip(scales, terms, strict=True)]
-        )
-        for k in range(len(terms[0]))
-        for way in ("there", "back")
+        np.stack([scale * S for scale, S in zip(scales, own, strict=True)])
+        for own in zip(*map(_both_ways, terms), strict=True)
     ]
 
     def loss(weights: Array) -> tuple[float, Array]:
@@ -484,20 +432,9 @@ def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
             slope -= np.einsum("qnn->q", part[:, :, : part.shape[1]])
         return value, slope
 
-    found = minimize(loss, aim, jac=True, method="L-BFGS-B", bounds=[(0, None)] * n,
-                     options={"maxiter": 50})  # fmt: skip
+    bounds = [(0, None)] * len(terms)
+    found = minimize(loss, aim, jac=True, bounds=bounds, options={"maxiter": 50})
     return np.where(found.x > 1e-3, found.x, 0.0)
-
-
-def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]:
-    """Return the weighted sum of all terms in every fold, between all candidates."""
-    parts = [_setting_scores(term, folds, whole=True) for term in terms]
-    together = []
-    for own in zip(*parts, strict=True):
-        S = sum(t.weight * p.all for t, p in zip(terms, own, strict=True))
-        n = len(own[0].there)
-        together.append(_Scores(S[:n], S[:, :n].T, S))
-    return together
 
 
 def hub_strengths(scores: Array, n_items: int) -> Array:
@@ -525,10 +462,10 @@ def _choose_hubs(scores: Sequence[_Scores], are_partners: bool) -> float:
     held-out pairs that are likelier with it must be much likelier.
     """
     usual, errors = (DEFAULT_HUBS, 1.0) if are_partners else (0.0, 3.0)
-    likelihoods = {}
-    for strength in HUB_STRENGTHS:
-        corrected = [_without_hubs(own, strength) for own in scores]
-        likelihoods[strength] = _log_likelihoods(corrected, _best_scale(corrected))
+    likelihoods = {
+        strength: _best_likelihoods([_without_hubs(own, strength) for own in scores])
+        for strength in HUB_STRENGTHS
+    }
     best = max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength].sum())
     is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=errors)
     return best if is_better else usual
@@ -536,16 +473,15 @@ def _choose_hubs(scores: Sequence[_Scores], are_partners: bool) -> float:
 
 def _chance(scores: Sequence[_Scores]) -> float:
     """Return the mean reciprocal rank of a random order of the candidates."""
-    sizes = [S.shape[1] for fold in scores for S in (fold.there, fold.back)]
+    sizes = [S.shape[1] for S in _both_ways(scores)]
     return float(np.mean([np.mean(1 / np.arange(1, size + 1)) for size in sizes]))
 
 
 def _reciprocal_rank(scores: Sequence[_Scores]) -> float:
     """Return the mean reciprocal rank of held-out partners, both directions."""
     values = []
-    for fold in scores:
-        for S in (fold.there, fold.back):
-            own = np.diagonal(S)[:, None]
-            before = (S > own).sum(axis=1) + ((S == own).sum(axis=1) - 1) / 2
-            values.append(1 / (1 + before))
+    for S in _both_ways(scores):
+        own = np.diagonal(S)[:, None]
+        before = (S > own).sum(axis=1) + ((S == own).sum(axis=1) - 1) / 2
+        values.append(1 / (1 + before))
     return float(np.mean(np.concatenate(values)))

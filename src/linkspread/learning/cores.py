@@ -7,7 +7,6 @@
   kernels chosen by labels that are left out one at a time.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,15 +18,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from linkspread.kernels.backends import choose_device
-from linkspread.learning.maps import SHARES, ViewMap
+from linkspread.learning.maps import BLOCKS, SHARES, ViewMap
+from linkspread.learning.rows import tiles
 
-__all__ = [
-    "Decomposition",
-    "KnownItems",
-    "LabelModel",
-    "decompose",
-    "fit_labels",
-]
+__all__ = ["Decomposition", "KnownItems", "LabelModel", "decompose", "fit_labels"]
 
 Array = np.ndarray
 
@@ -138,10 +132,6 @@ class KnownItems:
         squared -= self.ridge * np.einsum("ij,ij->i", solved, solved)
         return solved, np.sqrt(np.maximum(squared, 1e-24))
 
-    def shares(self, A: Array, values: Array) -> Array:
-        """Return the description of one item by the known ones."""
-        return self.centred(A) @ self.solve(self.centred(values))[0]
-
     def changed(self, sign: int, x: Array, y: Any = 0.0) -> "KnownItems | None":
         """Return it with one item more or less, or None where that is not safe."""
         n_items = self.n_items + sign
@@ -151,18 +141,19 @@ class KnownItems:
         step = sign * self.n_items / n_items
         u = self.inverse @ away
         pivot = 1 + step * float(away @ u)
+        if not pivot > LEAST_PIVOT:
+            return None
         products = self.products
         if products is not None:
             products = _plus_outer(products, step, away, missed)
-        return None if not pivot > LEAST_PIVOT else KnownItems(
-            n_items,
-            self.mean + sign * away / n_items,
-            self.ridge,
-            _plus_outer(self.inverse, -step / pivot, u, u),
-            None,
-            products,
-            self.mean_taught + sign * missed / n_items,
-        )  # fmt: skip
+        return replace(
+            self,
+            n_items=n_items,
+            mean=self.mean + sign * away / n_items,
+            inverse=_plus_outer(self.inverse, -step / pivot, u, u),
+            products=products,
+            mean_taught=self.mean_taught + sign * missed / n_items,
+        )
 
 
 def _plus_outer(M: Array, factor: float, x: Array, y: Array) -> Array:
@@ -172,75 +163,43 @@ def _plus_outer(M: Array, factor: float, x: Array, y: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LabelModel:
-    """Probabilities of the classes, ``softmax(values W + b)``.
+    """Probabilities of the classes, ``softmax(values W + b)``."""
 
-    Parameters
-    ----------
-    W : ndarray of shape (d, n_classes)
-    b : ndarray of shape (n_classes,)
-    shares : ndarray of shape (n_classes,)
-        How frequent classes are among the labels.
-    weights : dict from str to float
-        Of each kernel.
-    quality : float
-        Mean probability of labels that were left out; NaN where none could be.
-    """
-
-    W: Array
+    W: Array  # (d, n_classes)
     b: Array
-    shares: Array
-    weights: dict[str, float]
-    quality: float
+    shares: Array  # how frequent classes are among the labels
+    weights: dict[str, float]  # of each kernel
+    quality: float  # mean probability of labels left out; NaN where none could be
 
     def probabilities(self, values: Array) -> Array:
-        """Return the probabilities of the classes for features of items.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_items, d)
-
-        Returns
-        -------
-        probabilities : ndarray of float32 of shape (n_items, n_classes)
-        """
+        """Return the probabilities of the classes for features of items."""
         W, b = self.W.astype(np.float32), self.b.astype(np.float32)
         found = np.empty((len(values), len(b)), dtype=np.float32)
-        for start in range(0, len(values), TILE):
-            some = slice(start, start + TILE)
+        for some in tiles(len(values), TILE):
             found[some] = softmax(values[some] @ W + b, axis=1)
         return found
 
 
 def fit_labels(map_: ViewMap, labels: Any) -> LabelModel:
-    """Fit the labels of a view by each kernel, and add the fits.
+    """Fit labels, (n_items, n_classes), by each kernel, and add the fits.
 
     Every label is predicted without it, in closed form; ridges and weights are those
     that make the labels likeliest.
-
-    Parameters
-    ----------
-    map_ : ViewMap
-    labels : csr_array of shape (n_items, n_classes)
-        Rows sum to 1, or to 0 for unknown.
-
-    Returns
-    -------
-    model : LabelModel
     """
     known = np.flatnonzero(np.diff(labels.indptr))
     Y = labels[known].toarray()
     counts = (Y > 0).sum(axis=0)
     # What is left out must have others of its class to be found by.
     asked = (Y > 0) @ (counts > 1) > 0
-    names = [name for name in ("linear", "gaussian", "graph") if map_.has(name)]
+    names = [name for name in BLOCKS if map_.has(name)]
     # Some of many labels tell about where the ridge lies.
     some = np.random.default_rng(0).permutation(len(known))[:SMALL]
     fits = []
     for name in names:
         A = map_.values[known, map_.columns(name)]
         ridge = _best_ridge(A[some], Y[some], asked[some])
-        few = len(some) == len(known)
-        fits.append(_ridge_fit(A, Y, ridge) if few else _climb(A, Y, ridge, asked))
+        is_all = len(some) == len(known)
+        fits.append(_ridge_fit(A, Y, ridge) if is_all else _climb(A, Y, ridge, asked))
     shares = np.array([SHARES[name] for name in names])
     shares /= shares.sum()
     weights = shares * len(fits)
@@ -295,16 +254,15 @@ def _climb(A: Array, Y: Array, ridge: float, asked: Array) -> _RidgeFit:
         fit = _ridge_fit(A, Y, ridge)
         return _surprise(fit.held_out[asked], Y[asked]), fit
 
-    best = tried(ridge)
+    start, best = ridge, tried(ridge)
     # More labels want less of it: upwards only where downwards does not help.
     for step in (1 / 3, 3.0):
-        moved = False
         while LABEL_RIDGES[0] / 10 < ridge * step < LABEL_RIDGES[-1] * 10:
             other = tried(ridge * step)
             if other[0] >= best[0]:
                 break
-            best, ridge, moved = other, ridge * step, True
-        if moved:
+            best, ridge = other, ridge * step
+        if ridge != start:
             break
     return best[1]
 
@@ -382,5 +340,4 @@ def _likeliest_weights(held_out: Array, Y: Array, shares: Array) -> Array:
         slope = np.tensordot(held_out, missed, ((1, 2), (0, 1))) + away / usual
         return float(value), slope
 
-    bounds: Sequence[tuple[float, None]] = [(0, None)] * len(shares)
-    return minimize(loss, usual, jac=True, bounds=bounds, method="L-BFGS-B").x
+    return minimize(loss, usual, jac=True, bounds=[(0, None)] * len(shares)).x

@@ -5,25 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
-from linkspread.learning.evidence import Change, Evidence
-from linkspread.learning.scan import Part, bound_scores
-from linkspread.learning.terms import (
-    Fitting,
-    LabelTerm,
-    Rows,
-    Sides,
-    Term,
-    fit_term,
-    fits,
-)
+from linkspread.learning.rows import Rows, Sides, dense, tiles
+from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
+from linkspread.links.evidence import Change, Evidence
 
-__all__ = ["ScoreFactors", "change_factors", "fit_factors", "renew_factors"]
+__all__ = ["Asked", "ScoreFactors", "change_factors", "fit_factors", "renew_factors"]
 
 Array = np.ndarray
+# Of queries: (space, scale of targets, coefficients, constant).
+Part = tuple[str, Array | None, Any, Array | None]
 
 # Items of the other view by which the hub strength of an item is measured: all where
 # these are not more scores than the second, else at least the first.
@@ -43,84 +36,33 @@ class ScoreFactors:
 
     ``s(x, y) = sum_t w_t a_t(x) . c(y) r_t(y) + b(y)``: coefficients a of the query,
     columns c, scales r and a bias b of the target. Judgements change a only.
-
-    Parameters
-    ----------
-    sides : Sides
-    terms : tuple of (Term, float)
-        Each with its weight.
-    scales : tuple of two tuples of (ndarray of shape (n_items,) or None)
-        Of every term, for the items of either side as targets.
-    bias : tuple of two ndarrays of shape (n_items,)
-        Hub correction of the items of either side as targets.
-    classes : tuple of two (ndarray of shape (n_items, n_classes) or None)
-        Probabilities of the classes where there are labels.
-    n_pairs : int, default=0
-        Judged pairs that terms were fitted to.
     """
 
     sides: Sides
-    terms: tuple[tuple[Term, float], ...]
+    terms: tuple[tuple[Term, float], ...]  # each with its weight
+    # Of every term, for the items of either side as targets, None for 1.
     scales: tuple[tuple[Array | None, ...], tuple[Array | None, ...]]
-    bias: tuple[Array, Array]
-    classes: tuple[Array | None, Array | None]
-    n_pairs: int = 0
+    bias: tuple[Array, Array]  # hub correction of items as targets
+    classes: tuple[Array | None, Array | None]  # probabilities, where there are labels
+    n_pairs: int = 0  # that terms were fitted to
 
     @property
     def is_within(self) -> bool:
         """Whether both sides are one view."""
         return self.sides.maps[0] is self.sides.maps[1]
 
-    @property
-    def dtype(self) -> Any:
-        """Of the scores."""
-        return np.dtype(np.float32)
-
     def fitted(self, side: int, items: Any) -> Rows:
-        """Return what is known of fitted items.
-
-        Parameters
-        ----------
-        side : {0, 1}
-        items : slice or ndarray of int
-
-        Returns
-        -------
-        rows : Rows
-        """
-        own = self.classes[side]
-        classes = None if own is None else own[items]
-        return replace(self.sides.rows(side, items), classes=classes)
+        """Return what is known of fitted items."""
+        rows, own = self.sides.rows(side, items), self.classes[side]
+        return rows if own is None else replace(rows, classes=own[items])
 
     def scores(self, side: int, rows: Rows, targets: Any = slice(None)) -> Array:
-        """Return the scores of queries of one side with items of the other.
-
-        Parameters
-        ----------
-        side : {0, 1}
-            Of the queries.
-        rows : Rows
-        targets : slice or ndarray of int, default=slice(None, None, None)
-
-        Returns
-        -------
-        scores : ndarray of float32 of shape (n_queries, n_targets)
-        """
+        """Return the scores of queries of one side with items of the other."""
         return self.ask(side, rows).scores(targets)
 
     def ask(self, side: int, rows: Rows) -> "Asked":
-        """Return queries of one side, whose coefficients are computed now.
-
-        Parameters
-        ----------
-        side : {0, 1}
-        rows : Rows
-
-        Returns
-        -------
-        asked : Asked
-        """
-        return Asked(self, side, rows.values.shape[0], list(self._parts(side, rows)))
+        """Return queries of one side, whose coefficients are computed now."""
+        return Asked(self, side, len(rows.values), list(self._parts(side, rows)))
 
     def _parts(self, side: int, rows: Rows) -> Iterator[Part]:
         """Yield coefficients of queries over whole spaces, few of them.
@@ -128,90 +70,71 @@ class ScoreFactors:
         What has no scale of its own is added up first, so that the columns of the
         targets are read once.
         """
-        plain: dict[str, list[Any]] = {}
-        for (term, weight), scale in zip(
-            self.terms, self.scales[1 - side], strict=True
-        ):
-            own: dict[str, list[Any]] = {}
+        scales = self.scales[1 - side]
+        width = self.sides.maps[1 - side].values.shape[1]
+        parts: dict[tuple[str, int | None], list[Any]] = {}
+        for k, (term, weight) in enumerate(self.terms):
             for piece in term.pieces(side, rows):
-                place = own if piece.scaled and scale is not None else plain
-                coefficients = piece.coefficients * weight
+                coefficients: Any = piece.coefficients * weight
                 if piece.space == "values":
-                    width = self.sides.maps[1 - side].values.shape[1]
-                    whole = np.zeros((rows.values.shape[0], width), dtype=np.float32)
+                    whole = np.zeros((len(rows.values), width), dtype=np.float32)
                     whole[:, piece.columns] = coefficients
                     coefficients = whole
-                sums = place.setdefault(piece.space, [None, None])
+                own = k if piece.scaled and scales[k] is not None else None
+                sums = parts.setdefault((piece.space, own), [None, None])
                 sums[0] = coefficients if sums[0] is None else sums[0] + coefficients
                 if not np.isscalar(piece.constant):
                     constant = (piece.constant * weight).astype(np.float32)
                     sums[1] = constant if sums[1] is None else sums[1] + constant
-            yield from ((s, scale, _single(c), k) for s, (c, k) in own.items())
-        yield from ((s, None, _single(c), k) for s, (c, k) in plain.items())
+        for (space, own), (coefficients, constant) in sorted(
+            parts.items(), key=lambda part: part[0][1] is None
+        ):
+            scale = None if own is None else scales[own]
+            yield space, scale, coefficients.astype(np.float32), constant
 
     def vectors(self, side: int) -> tuple[Array, Array, Array]:
         """Return vectors of all items whose inner products are the scores.
 
-        Parameters
-        ----------
-        side : {0, 1}
-            Of the items that search.
-
-        Returns
-        -------
-        searching, found : ndarray of float32 of shape (n_items, r)
-            In the directions that any query has, to rounding.
-        turn : ndarray of shape (n_coefficients, r)
-            What makes such vectors of `query_vectors`.
+        Those of one side that search, of the other that are found, both in the
+        directions that any query has, to rounding; and what turns `query_vectors` so.
         """
-        n_queries = self.sides.maps[side].n_items
+        sizes = [own.n_items for own in self.sides.maps]
         gram: Any = 0.0
-        for some in _tiles(n_queries):
+        for some in tiles(sizes[side], TILE):
             A = self.query_vectors(side, self.fitted(side, some)).astype(np.float64)
             gram = gram + A.T @ A
         values, Q = eigh(gram)
         Q = Q[:, values > ROUNDING * values[-1]].astype(np.float32)
         searching = [
             self.query_vectors(side, self.fitted(side, some)) @ Q
-            for some in _tiles(n_queries)
+            for some in tiles(sizes[side], TILE)
         ]
         found = [
             self._found_vectors(1 - side, some) @ Q
-            for some in _tiles(self.sides.maps[1 - side].n_items)
+            for some in tiles(sizes[1 - side], TILE)
         ]
         return np.vstack(searching), np.vstack(found), Q
 
     def query_vectors(self, side: int, rows: Rows) -> Array:
-        """Return all coefficients of queries, and a 1 for the bias.
-
-        Parameters
-        ----------
-        side : {0, 1}
-        rows : Rows
-
-        Returns
-        -------
-        vectors : ndarray of float32 of shape (n_queries, n_coefficients)
-        """
-        n = rows.values.shape[0]
-        parts = []
+        """Return all coefficients of queries, and a 1 for the bias."""
+        n = len(rows.values)
+        columns = []
         for _, _, coefficients, constant in self._parts(side, rows):
-            parts.append(_dense(coefficients))
-            none = np.zeros(n, dtype=np.float32)
-            parts.append((none if constant is None else constant)[:, None])
-        return np.hstack([*parts, np.ones((n, 1), dtype=np.float32)])
+            own = np.zeros(n, dtype=np.float32) if constant is None else constant
+            columns += [dense(coefficients), own[:, None]]
+        return np.hstack([*columns, np.ones((n, 1), dtype=np.float32)])
 
     def _found_vectors(self, side: int, some: slice) -> Array:
         """Return the columns of targets beside those of `query_vectors`."""
         targets = self.fitted(side, some)
-        n = targets.values.shape[0]
-        parts = []
+        ones = np.ones((len(targets.values), 1))
+        columns = []
         asked = self.fitted(1 - side, slice(0, 1))
         for space, scale, _, _ in self._parts(1 - side, asked):
-            own = np.hstack([_dense(getattr(targets, space)), np.ones((n, 1))])
-            parts.append(own if scale is None else own * scale[some][:, None])
+            own = np.hstack([dense(getattr(targets, space)), ones])
+            columns.append(own if scale is None else own * scale[some][:, None])
         own_bias = self.bias[side][some][:, None]
-        return np.hstack([*parts, own_bias]).astype(np.float32)
+        return np.hstack([*columns, own_bias]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,9 +152,7 @@ class Asked:
         found = factors.fitted(other, targets)
         total = np.tile(factors.bias[other][targets], (self.n_queries, 1))
         for space, scale, coefficients, constant in self.parts:
-            T = getattr(found, space)
-            S = coefficients @ T.T
-            S = S.toarray() if sp.issparse(S) else S
+            S = dense(coefficients @ getattr(found, space).T)
             if constant is not None:
                 S += constant[:, None]
             if scale is not None:
@@ -239,8 +160,8 @@ class Asked:
             total += S
         return total
 
-    def bounds(self) -> tuple[Array, Array]:
-        """Return what scores of a single query are at least, and at most."""
+    def summands(self) -> tuple[dict[str, Any], list[Part], Array]:
+        """Return what scores add up: tables of targets, parts of queries, bias."""
         factors, other = self.factors, 1 - self.side
         prior = factors.sides.prior
         tables = {
@@ -248,7 +169,7 @@ class Asked:
             "prior": None if prior is None else prior[other],
             "classes": factors.classes[other],
         }
-        return bound_scores(tables, self.parts, factors.bias[other])
+        return tables, self.parts, factors.bias[other]
 
 
 def fit_factors(
@@ -260,30 +181,20 @@ def fit_factors(
 ) -> ScoreFactors:
     """Fit the chosen terms to all that is known.
 
-    Parameters
-    ----------
-    sides : Sides
-    evidence : Evidence
-    choice : Choice
-    before : ScoreFactors, default=None
-        With the same maps and choice, of fewer or more judgements: what its items are
-        as targets is kept, so that nothing of the size of a view is computed.
-
-    Returns
-    -------
-    factors : ScoreFactors
+    `before` has the same maps and choice, of fewer or more judgements: what its items
+    are as targets is kept, so that nothing of the size of a view is computed.
     """
-    fitting = Fitting(sides, evidence)
+    kept = [] if before is None else [term for term, _ in before.terms]
+    fitting = Fitting(sides, evidence, kept)
+    terms = [fit_term(setting, fitting) for setting in choice.terms]
+    weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
     if before is not None:
-        fitting.keep([term for term, _ in before.terms])
-    terms = tuple((fit_term(s, fitting), s.weight) for s in choice.terms)
-    if before is not None:
-        return replace(before, terms=terms, n_pairs=evidence.n_pairs)
+        return replace(before, terms=weighted, n_pairs=evidence.n_pairs)
     bare = ScoreFactors(
         sides,
-        terms,
+        weighted,
         (_scales(terms, sides, 0), _scales(terms, sides, 1)),
-        (_zeros(sides, 0), _zeros(sides, 1)),
+        _no_bias(sides),
         (_classes(terms, sides, 0), _classes(terms, sides, 1)),
         evidence.n_pairs,
     )
@@ -300,19 +211,9 @@ def change_factors(
 ) -> ScoreFactors:
     """Apply single judgements to the terms, at a cost that does not grow.
 
-    Parameters
-    ----------
-    factors : ScoreFactors
-    choice : Choice
-    changes : sequence of Change
-    read : callable
-        Returns all that is known, labels apart, for terms that must be fitted again:
-        those of few pairs, of many changes at a time, or of a snapshot.
-
-    Returns
-    -------
-    factors : ScoreFactors
-        What `fit_factors` gives with the same maps, choice and targets, to rounding.
+    The same as `fit_factors` with the factors before, to rounding. Evidence, labels
+    apart, is read where terms must be fitted again: those of few pairs, of many changes
+    at a time, or of a snapshot.
     """
     fitting: Fitting | None = None
     terms = []
@@ -323,8 +224,8 @@ def change_factors(
                 own = change and own.changed(factors.sides, change)
         if own is None:
             if fitting is None:
-                fitting = Fitting(factors.sides, read())
-                fitting.keep([term for term, _ in factors.terms])
+                kept = [term for term, _ in factors.terms]
+                fitting = Fitting(factors.sides, read(), kept)
             own = fit_term(setting, fitting)
         terms.append((own, weight))
     born = sum((c.after != 0) - (c.before != 0) for c in changes)
@@ -342,60 +243,38 @@ def renew_factors(
 ) -> ScoreFactors:
     """Return factors for maps with more items, fewer or others; what stays is kept.
 
-    Parameters
-    ----------
-    factors : ScoreFactors
-    sides : Sides
-        With the items there are now.
-    choice : Choice
-    places : tuple of two ndarrays of int of shape (n_items,)
-        Where each item was in the factors, -1 for those that are new.
-    evidence : Evidence, default=None
-        What terms are fitted to again, by the positions of now; None keeps them.
-    keep_labels : bool, default=True
-        Whether what labels taught stays.
-
-    Returns
-    -------
-    factors : ScoreFactors
+    `places` are of each item in the factors before, -1 for those that are new. Terms
+    are fitted again if there is evidence, by the positions of now.
     """
-    kept = [term for term, _ in factors.terms]
-    terms, n_pairs = kept, factors.n_pairs
+    terms, n_pairs = [term for term, _ in factors.terms], factors.n_pairs
     if evidence is not None:
-        fitting, n_pairs = Fitting(sides, evidence), evidence.n_pairs
-        fitting.keep(
-            [own for own in kept if keep_labels or not isinstance(own, LabelTerm)]
-        )
+        kept = [t for t in terms if keep_labels or not isinstance(t, LabelTerm)]
+        fitting, n_pairs = Fitting(sides, evidence, kept), evidence.n_pairs
         terms = [fit_term(setting, fitting) for setting in choice.terms]
-    weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
-    scales, classes = [], []
+    scales, classes, bias = [], [], []
     for side, own in enumerate(places):
-        rows = sides.rows(side, np.flatnonzero(own < 0))
+        some = np.flatnonzero(own < 0)
+        new = sides.rows(side, some)
         scales.append(
             tuple(
-                None if scale is None else _renewed(scale, own, term.scale(side, rows))
+                None if scale is None else _renewed(scale, own, term.scale(side, new))
                 for scale, term in zip(factors.scales[side], terms, strict=True)
             )
         )
         known = factors.classes[side] if keep_labels else None
-        told = _classes(weighted, sides, side) if known is None else None
-        if known is not None:
-            term = next(term for term in terms if isinstance(term, LabelTerm))
-            told = _renewed(known, own, term.classes(side, rows))
-        classes.append(told)
-    bias = [
-        _renewed(own, place, 0.0)
-        for own, place in zip(factors.bias, places, strict=True)
-    ]
-    both = (scales[0], scales[1]), (bias[0], bias[1]), (classes[0], classes[1])
-    renewed = ScoreFactors(sides, weighted, *both, n_pairs)
-    if choice.hubs:
-        bare = replace(renewed, bias=(_zeros(sides, 0), _zeros(sides, 1)))
-        for side, own in enumerate(places):
-            new = np.flatnonzero(own < 0)
-            if len(new):
-                bias[side][new] = _hubs(bare, side, choice, new)
-    return renewed
+        if known is None:
+            classes.append(_classes(terms, sides, side))
+        else:
+            classes.append(_renewed(known, own, _classes(terms, sides, side, some)))
+    weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
+    both = (scales[0], scales[1]), _no_bias(sides), (classes[0], classes[1])
+    bare = ScoreFactors(sides, weighted, *both, n_pairs)
+    for side, own in enumerate(places):
+        some = np.flatnonzero(own < 0)
+        bias.append(_renewed(factors.bias[side], own, 0.0))
+        if choice.hubs and len(some):
+            bias[side][some] = _hubs(bare, side, choice, some)
+    return replace(bare, bias=(bias[0], bias[1]))
 
 
 def _renewed(own: Array, places: Array, new: Any) -> Array:
@@ -409,25 +288,28 @@ def _renewed(own: Array, places: Array, new: Any) -> Array:
 
 def _scales(terms: Any, sides: Sides, side: int) -> tuple[Array | None, ...]:
     """Return the scale of every item as a target, for every term."""
-    n_items = sides.maps[side].n_items
+    some = tiles(sides.maps[side].n_items, TILE)
     found = []
-    for term, _ in terms:
-        parts = [term.scale(side, sides.rows(side, some)) for some in _tiles(n_items)]
+    for term in terms:
+        parts = [term.scale(side, sides.rows(side, own)) for own in some]
         none = parts[0] is None
         found.append(None if none else np.concatenate(parts).astype(np.float32))
     return tuple(found)
 
 
-def _classes(terms: Any, sides: Sides, side: int) -> Array | None:
-    """Return the probabilities of the classes of every item."""
-    for term, _ in terms:
-        if hasattr(term, "classes"):
-            return term.classes(side, sides.rows(side, slice(None)))
+def _classes(
+    terms: Any, sides: Sides, side: int, items: Any = slice(None)
+) -> Array | None:
+    """Return the probabilities of the classes of items, if a term has some."""
+    for term in terms:
+        if isinstance(term, LabelTerm):
+            return term.classes(side, sides.rows(side, items))
     return None
 
 
-def _zeros(sides: Sides, side: int) -> Array:
-    return np.zeros(sides.maps[side].n_items, dtype=np.float32)
+def _no_bias(sides: Sides) -> tuple[Array, Array]:
+    left, right = (np.zeros(own.n_items, dtype=np.float32) for own in sides.maps)
+    return left, right
 
 
 def _hubs(
@@ -442,21 +324,6 @@ def _hubs(
     asked = np.arange(sizes[side]) if some is None else some
     parts = [
         hub_strengths(factors.scores(1 - side, references, asked[own]), sizes[1 - side])
-        for own in _tiles(len(asked))
+        for own in tiles(len(asked), TILE)
     ]
     return (-choice.hubs * np.concatenate(parts)).astype(np.float32)
-
-
-def _tiles(n_rows: int) -> Iterator[slice]:
-    """Yield slices of all rows."""
-    for start in range(0, n_rows, TILE):
-        yield slice(start, min(start + TILE, n_rows))
-
-
-def _single(X: Any) -> Any:
-    """Return coefficients in single precision."""
-    return X.astype(np.float32)
-
-
-def _dense(X: Any) -> Array:
-    return X.toarray() if sp.issparse(X) else np.asarray(X)

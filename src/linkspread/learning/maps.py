@@ -27,22 +27,10 @@ from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.kernels.backends import choose_device
 from linkspread.propagation.chebyshev import filtered_sums
 
-__all__ = [
-    "BLOCKS",
-    "MIXTURES",
-    "MapWork",
-    "SHARES",
-    "TILE",
-    "ViewMap",
-    "heat_coefficients",
-    "inverse_root",
-    "landmark_count",
-    "make_map",
-    "products_of_columns",
-    "raw_features",
-    "standardize",
-    "unit_rows",
-]
+__all__ = ["BLOCKS", "MIXTURES", "MapWork", "SHARES", "TILE", "ViewMap",
+           "heat_coefficients", "inverse_root", "landmark_count", "make_map",
+           "products_of_columns", "raw_features", "standardize",
+           "unit_rows"]  # fmt: skip
 
 Array = np.ndarray
 
@@ -104,24 +92,12 @@ class _Block(Protocol):
 
 @dataclass(eq=False)
 class ViewMap:
-    """The fixed features of one view.
+    """The fixed features of one view."""
 
-    Parameters
-    ----------
-    metric : str
-        Of the rows, as for `make_map`.
-    blocks : dict from str to block
-        What makes the features of new rows.
-    values : ndarray of float32 of shape (n_items, d)
-        Features of the fitted items, one block beside the other.
-    n_features : int
-        Columns of the table.
-    """
-
-    metric: str
-    blocks: dict[str, Any]
-    values: Array
-    n_features: int
+    metric: str  # of the rows, as for `make_map`
+    blocks: dict[str, Any]  # what makes the features of new rows
+    values: Array  # of the fitted items, one block beside the other, in float32
+    n_features: int  # columns of the table
 
     @property
     def n_items(self) -> int:
@@ -129,17 +105,7 @@ class ViewMap:
         return len(self.values)
 
     def columns(self, mixture: str) -> slice:
-        """Return the columns of a sum of kernels.
-
-        Parameters
-        ----------
-        mixture : str
-            One of `MIXTURES`.
-
-        Returns
-        -------
-        columns : slice
-        """
+        """Return the columns of a sum of kernels, one of `MIXTURES`."""
         start, found = 0, []
         for name, block in self.blocks.items():
             stop = start + len(block.mean)
@@ -149,44 +115,16 @@ class ViewMap:
         return slice(min(found), max(found))
 
     def has(self, mixture: str) -> bool:
-        """Tell whether all blocks of a sum of kernels were made.
-
-        Parameters
-        ----------
-        mixture : str
-            One of `MIXTURES`.
-
-        Returns
-        -------
-        has : bool
-        """
+        """Tell whether all blocks of a sum of kernels were made."""
         return all(name in self.blocks for name in MIXTURES[mixture])
 
     def transform(self, rows: Any) -> Array:
-        """Return the features of new items.
-
-        Parameters
-        ----------
-        rows : table of shape (n_rows, n_features)
-
-        Returns
-        -------
-        values : ndarray of float32 of shape (n_rows, d)
-        """
+        """Return the features of new rows, in float32."""
         return np.hstack([_features(block, rows, self.metric)
                           for block in self.blocks.values()])  # fmt: skip
 
     def append(self, rows: Any) -> "ViewMap":
-        """Return the map with more items, whose features are those of new rows.
-
-        Parameters
-        ----------
-        rows : table of shape (n_rows, n_features)
-
-        Returns
-        -------
-        map : ViewMap
-        """
+        """Return the map with more items, whose features are those of new rows."""
         values = np.vstack([self.values, self.transform(rows)])
         return ViewMap(self.metric, self.blocks, values, self.n_features)
 
@@ -215,39 +153,11 @@ def make_map(
     n_jobs: int | None = None,
     work: MapWork | None = None,
 ) -> ViewMap:
-    """Make the map of one view.
+    """Make the map of one view from its table of shape (n_items, n_features).
 
-    Parameters
-    ----------
-    X : array or csr_array of shape (n_items, n_features)
-    metric : {"euclidean", "cosine", "hellinger", "chi2"}, default="euclidean"
-        The distance that suits the columns.
-    blocks : sequence of str, default=("linear", "gaussian", "graph")
-        Kernels to make features of.
-    judged : sequence of int, default=()
-        Items with judgements: landmarks are taken among them first, so that few
-        judgements are mapped exactly.
-    n_labelled : int, default=0
-        How many of these have labels.
-    random_state : int, default=0
-        Of the other landmarks.
-    n_jobs : int, default=None
-        Threads of the graph.
-    work : MapWork, default=None
-        Who computes what needs all rows; None for this machine.
-
-    Returns
-    -------
-    map : ViewMap
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkspread.learning import make_map
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> made = make_map(X)
-    >>> made.values[:, made.columns("linear")].shape
-    (50, 3)
+    Landmarks are taken among the judged items first, so that few judgements are mapped
+    exactly; so many of these have labels. What needs all rows is computed by `work`,
+    None for this machine.
     """
     n_items = X.shape[0]
     rng = np.random.default_rng(random_state)

@@ -17,17 +17,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import (
-    cho_factor,
-    cho_solve,
-    cholesky,
-    get_blas_funcs,
-    solve_triangular,
-)
-from scipy.linalg.blas import dsymv, dsyr, dtrsv
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dsymv, dsyr, dsyrk, dtrsv, ssyrk
 from scipy.linalg.lapack import dpotri
 
 from linkspread.learning.cores import FEW, LEAST_PIVOT
+from linkspread.learning.rows import tiles
 
 __all__ = ["LivePairs", "PairRegression", "PairRows", "Product", "scores_at"]
 
@@ -74,7 +69,7 @@ class PairRows:
         for a, b, share in self.columns:
             near = self.left.dtype.type(share) * own.left[:, a] @ self.left[:, a].T
             other = own.right[:, b] @ self.right[:, b].T
-            for some in _tiles(len(i), CHUNK):
+            for some in tiles(len(i), CHUNK):
                 total[some] += near[at[some]] * other[to[some]]
         return total
 
@@ -102,7 +97,7 @@ def scores_at(cores: Sequence[Array], columns: Any, values: Any, i: Any, j: Any)
     found = np.zeros(len(i))
     for core, (a, b, _) in zip(cores, columns, strict=True):
         turned = left[:, a] @ core
-        for tile in _tiles(len(i)):
+        for tile in tiles(len(i), TILE):
             there = right[to[tile], b]
             found[tile] += np.einsum("nd,nd->n", turned[at[tile]], there)
     return found
@@ -140,9 +135,9 @@ class PairRegression:
         # The lower triangle of K W K', in the order of Fortran; and two K W z.
         gram = np.zeros((n_rows, n_rows), dtype, order="F")
         sums = np.zeros((2, n_rows))
-        (syrk,) = get_blas_funcs(["syrk"], dtype=dtype)
+        syrk = ssyrk if dtype == np.float32 else dsyrk
         weights = np.stack([np.maximum(signed, 0), np.abs(signed)])
-        for tile in _tiles(len(i)):
+        for tile in tiles(len(i), TILE):
             K = landmarks.kernel(values, i[tile], j[tile])
             sums += weights[:, tile] @ K
             K *= np.sqrt(weights[1, tile, None]).astype(dtype)
@@ -194,7 +189,7 @@ class LivePairs:
 
     def __init__(self, regression: PairRegression, ridge: float) -> None:
         i, j, signed = regression.pairs
-        self.ridge, self.version, self.n_changes = ridge, 0, 0
+        self.ridge, self.version = ridge, 0
         self.tally, self.factor = regression.tally, regression.factor
         solved = cho_factor(regression.system(ridge), lower=True, overwrite_a=True)[0]
         # Lower triangles only, in the order of Fortran, as BLAS changes them.
@@ -230,9 +225,8 @@ class LivePairs:
         Where it could not, what is here is of no use any more.
         """
         self.version += 1
-        self.n_changes += 1
         self.tally = self.tally + _tally([after]) - _tally([before])
-        if self.n_changes > MOST_CHANGES:
+        if self.version > MOST_CHANGES:
             return False
         if self.factor is not None:
             return self._change_weight(values, i, j, before, after)
@@ -323,7 +317,3 @@ def _landmarks(signed: Array, most: int) -> Array:
     kinds = [rng.permutation(np.flatnonzero(own)) for own in (signed > 0, signed < 0)]
     n_must = min(len(kinds[0]), max(3 * most // 4, most - len(kinds[1])))
     return np.sort(np.concatenate([kinds[0][:n_must], kinds[1][: most - n_must]]))
-
-
-def _tiles(n_rows: int, size: int = TILE) -> list[slice]:
-    return [slice(k, min(k + size, n_rows)) for k in range(0, n_rows, size)]

@@ -8,56 +8,31 @@ import scipy.sparse as sp
 
 from linkspread.learning.maps import ViewMap
 
-__all__ = ["Piece", "Rows", "Setting", "Sides", "score_pieces"]
+__all__ = ["Piece", "Rows", "Setting", "Sides", "dense", "tiles"]
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Maps of two views, and their rows in a shared space if there is one.
-
-    Parameters
-    ----------
-    maps : tuple of two ViewMap
-    prior : tuple of two tables, default=None
-        Unit rows of both views, of one width.
-    """
+    """Maps of two views, and their unit rows in a shared space if there is one."""
 
     maps: tuple[ViewMap, ViewMap]
     prior: tuple[Any, Any] | None = None
 
     def rows(self, side: int, items: Any) -> "Rows":
-        """Return what is known of some fitted items of one side.
-
-        Parameters
-        ----------
-        side : {0, 1}
-        items : slice or ndarray of int
-
-        Returns
-        -------
-        rows : Rows
-        """
+        """Return what is known of some fitted items of one side, 0 or 1."""
         prior = None if self.prior is None else self.prior[side][items]
         return Rows(self.maps[side].values[items], prior)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Features of some items, and their rows in a shared space.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_items, d)
-    prior : table of shape (n_items, n_shared), default=None
-    classes : ndarray of shape (n_items, n_classes), default=None
-        Probabilities of the classes, where they were computed before.
-    """
+    """Features of some items, and their rows in a shared space."""
 
     values: Array
     prior: Any = None
-    classes: Array | None = None
+    classes: Array | None = None  # their probabilities, where computed before
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,29 +40,18 @@ class Rows:
         return self.values.shape
 
     def __getitem__(self, some: Any) -> "Rows":
-        return Rows(
-            self.values[some],
-            None if self.prior is None else self.prior[some],
-            None if self.classes is None else self.classes[some],
-        )
+        def taken(own: Any) -> Any:
+            return None if own is None else own[some]
+
+        return Rows(taken(self.values), taken(self.prior), taken(self.classes))
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One term with its kernels, its ridge and its weight.
+    """One term with its kernels, its ridge and its weight."""
 
-    Parameters
-    ----------
-    kind : {"prior", "displacement", "grid", "into left", "into right", "pairs", \
-"labels"}
-    mixture : str, default="linear"
-        Sum of kernels, one of `maps.MIXTURES`.
-    ridge : float, default=inf
-    weight : float, default=1.0
-    """
-
-    kind: str
-    mixture: str = "linear"
+    kind: str  # as `terms.fit_term` reads it
+    mixture: str = "linear"  # sum of kernels, one of `maps.MIXTURES`
     ridge: float = np.inf
     weight: float = 1.0
 
@@ -103,18 +67,11 @@ class Piece:
     scaled: bool = False  # whether multiplied by the scale of the target
 
 
-def score_pieces(
-    pieces: list[Piece], targets: Rows, scale: Array | float | None
-) -> Array:
-    """Return the scores of queries with targets, of shape (n_queries, n_targets)."""
-    total: Any = 0.0
-    for piece in pieces:
-        T = getattr(targets, piece.space)
-        if piece.space == "values":
-            T = T[:, piece.columns]
-        S = piece.coefficients @ T.T
-        S = S.toarray() if sp.issparse(S) else S
-        if not np.isscalar(piece.constant):
-            S = S + np.asarray(piece.constant)[:, None]
-        total = total + (S * scale if piece.scaled and scale is not None else S)
-    return np.asarray(total)
+def dense(X: Any) -> Array:
+    """Return rows as a dense array."""
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
+def tiles(n_rows: int, size: int) -> list[slice]:
+    """Return slices of all rows, of so many each."""
+    return [slice(k, min(k + size, n_rows)) for k in range(0, n_rows, size)]

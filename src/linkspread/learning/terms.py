@@ -19,12 +19,12 @@ judgement costs nothing of the size of a view.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import cho_solve
 
 from linkspread.learning.cores import (
@@ -35,7 +35,6 @@ from linkspread.learning.cores import (
     decompose,
     fit_labels,
 )
-from linkspread.learning.evidence import Change, Evidence
 from linkspread.learning.maps import BLOCKS, SHARES, unit_rows
 from linkspread.learning.pairs import (
     MOST,
@@ -46,10 +45,10 @@ from linkspread.learning.pairs import (
     Product,
     scores_at,
 )
-from linkspread.learning.rows import Piece, Rows, Setting, Sides, score_pieces
+from linkspread.learning.rows import Piece, Rows, Setting, Sides, dense
+from linkspread.links.evidence import Change, Evidence
 
 __all__ = [
-    "Contributions",
     "DisplacementTerm",
     "Fitting",
     "GridTerm",
@@ -57,16 +56,11 @@ __all__ = [
     "MAPS_INTO",
     "MapTerm",
     "PairsTerm",
-    "Piece",
     "PriorTerm",
-    "Rows",
-    "Setting",
-    "Sides",
     "Term",
     "fit_term",
     "fits",
     "pair_columns",
-    "score_pieces",
 ]
 
 Array = np.ndarray
@@ -75,8 +69,6 @@ Array = np.ndarray
 FEW_QUERIES = 16
 # Ridge maps, and the view whose columns they predict.
 MAPS_INTO = {"into left": 0, "into right": 1}
-
-
 # For one query and one target: what each judged pair adds, and what is of no pair.
 Contributions = tuple[Array, float]
 
@@ -116,70 +108,54 @@ class Fitting:
 
     sides: Sides
     evidence: Evidence
+    # Fitted before: what labels taught stays, and the landmarks among pairs.
+    kept: Sequence[Term] = ()
     rough: bool = False
-    _decomposed: dict[str, tuple[Decomposition, Decomposition]] = field(
-        default_factory=dict
-    )
-    _labels: "LabelTerm | None" = None
-    _landmarks: PairRows | None = None
-    _regression: PairRegression | None = None
+    _decomposed: dict[tuple[int, str], Decomposition] = field(default_factory=dict)
 
     def linked(self, side: int, columns: slice) -> Array:
         """Return the features of the items of every must-link."""
         return self.sides.maps[side].values[self.evidence.must[side], columns]
 
+    def shares(self, known: KnownItems, side: int, columns: slice, rows: Rows) -> Array:
+        """Return how one item is described by those of every must-link."""
+        solved = known.solve(known.centred(rows.values[:, columns]))
+        return known.centred(self.linked(side, columns)) @ solved[0]
+
     def known(self, side: int, setting: Setting) -> KnownItems:
         """Return what regresses on the items of every must-link."""
-        if self.rough or len(self.evidence.must[0]) <= FEW:
-            both = self.decomposed(setting.mixture)
-            return KnownItems.in_basis(both[side], setting.ridge)
-        columns = self.sides.maps[side].columns(setting.mixture)
-        return KnownItems.of(self.linked(side, columns), setting.ridge)
+        linked = self.linked(side, self.sides.maps[side].columns(setting.mixture))
+        if not self.rough and len(linked) > FEW:
+            return KnownItems.of(linked, setting.ridge)
+        key = side, setting.mixture
+        if key not in self._decomposed:
+            self._decomposed[key] = decompose(linked)
+        return KnownItems.in_basis(self._decomposed[key], setting.ridge)
 
-    def decomposed(self, mixture: str) -> tuple[Decomposition, Decomposition]:
-        """Return the features of both items of every must-link, decomposed."""
-        if mixture not in self._decomposed:
-            left, right = (
-                decompose(self.linked(side, own.columns(mixture)))
-                for side, own in enumerate(self.sides.maps)
-            )
-            self._decomposed[mixture] = left, right
-        return self._decomposed[mixture]
-
+    @cached_property
     def regression(self) -> PairRegression:
-        """Return the regression of the judged pairs, made once for every ridge."""
-        if self._regression is None:
-            left, right = self.sides.maps
-            self._regression = PairRegression(
-                (left.values, right.values),
-                pair_columns(self.sides),
-                self.evidence.signed(),
-                most=MOST_COMPARED if self.rough else MOST,
-                dtype=np.float32 if self.rough else np.float64,
-                landmarks=self._landmarks,
-            )
-        return self._regression
+        """The regression of the judged pairs, for every ridge."""
+        left, right = self.sides.maps
+        own = [term for term in self.kept if isinstance(term, PairsTerm)]
+        return PairRegression(
+            (left.values, right.values),
+            pair_columns(self.sides),
+            self.evidence.signed(),
+            most=MOST_COMPARED if self.rough else MOST,
+            dtype=np.float32 if self.rough else np.float64,
+            landmarks=own[-1].landmarks if own else None,
+        )
 
-    def keep(self, terms: "list[Term]") -> None:
-        """Take over what labels taught before, and the landmarks among pairs."""
-        for term in terms:
-            if isinstance(term, LabelTerm):
-                self._labels = term
-            if isinstance(term, PairsTerm):
-                self._landmarks = term.landmarks
-
+    @cached_property
     def labels(self) -> "LabelTerm":
-        """Return the term of the labels."""
-        if self._labels is None:
-            assert self.evidence.labels is not None
-            left, right = (
-                fit_labels(own, known)
-                for own, known in zip(
-                    self.sides.maps, self.evidence.labels, strict=True
-                )
-            )
-            self._labels = LabelTerm((left, right))
-        return self._labels
+        """The term of the labels."""
+        for term in self.kept:
+            if isinstance(term, LabelTerm):
+                return term
+        assert self.evidence.labels is not None
+        parts = zip(self.sides.maps, self.evidence.labels, strict=True)
+        left, right = (fit_labels(own, known) for own, known in parts)
+        return LabelTerm((left, right))
 
 
 def fit_term(setting: Setting, fitting: Fitting) -> Term:
@@ -188,14 +164,14 @@ def fit_term(setting: Setting, fitting: Fitting) -> Term:
     if kind == "prior" or (kind == "displacement" and np.isinf(setting.ridge)):
         return PriorTerm()
     if kind == "labels":
-        return fitting.labels()
+        return fitting.labels
     if kind != "pairs" and len(evidence.must[0]) < 2:
         # Too few are left to describe anything by: live links can be taken back.
         if fitting.sides.prior is not None:
             return PriorTerm()
         kind = "pairs"
     if kind == "pairs":
-        return PairsTerm.of(fitting.regression(), setting.ridge, rough=fitting.rough)
+        return PairsTerm.of(fitting.regression, setting.ridge, rough=fitting.rough)
     columns = maps[0].columns(setting.mixture), maps[1].columns(setting.mixture)
     A, B = (fitting.linked(side, columns[side]) for side in (0, 1))
     if kind in MAPS_INTO:
@@ -234,7 +210,7 @@ def pair_columns(sides: Sides) -> list[Product]:
 def _apart(sides: Sides, i: Any, j: Any) -> Array:
     """Return how far items of both views are apart in a shared space."""
     assert sides.prior is not None
-    return _dense(sides.prior[1][j] - sides.prior[0][i]).astype(np.float64)
+    return dense(sides.prior[1][j] - sides.prior[0][i]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,15 +218,12 @@ class PriorTerm(Term):
     """The plain cosine of rows in a shared space."""
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries."""
         return [Piece("prior", rows.prior)]
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        """Return what each part adds to one score."""
-        score = score_pieces(self.pieces(side, query), target, None)
-        return np.zeros(0), float(score[0, 0])
+        return np.zeros(0), float(dense(query.prior @ target.prior.T)[0, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,59 +261,45 @@ class PairsTerm(Term):
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         """Return the pieces of queries; few of them go by the pairs, without cores."""
-        columns = self.rows.columns
-        if len(rows.values) > FEW_QUERIES:
-            turned = [core if side == 0 else core.T for core in self.cores]
-            parts = [
-                rows.values[:, both[side]] @ core
-                for core, both in zip(turned, columns, strict=True)
-            ]
-        else:
-            own, other = (self.rows.left, self.rows.right)[:: 1 - 2 * side]
-            c = self.coefficients
-            parts = [
-                (both.share * c * (rows.values[:, both[side]] @ own[:, both[side]].T))
-                @ other[:, both[1 - side]]
-                for both in columns
-            ]
-        return [
-            Piece("values", part, columns=both[1 - side])
-            for part, both in zip(parts, columns, strict=True)
-        ]
+        own, other = (self.rows.left, self.rows.right)[:: 1 - 2 * side]
+        pieces = []
+        for k, (left, right, share) in enumerate(self.rows.columns):
+            here, there = (left, right)[:: 1 - 2 * side]
+            asked = rows.values[:, here]
+            if len(asked) > FEW_QUERIES:
+                part = asked @ (self.cores[k].T if side else self.cores[k])
+            else:
+                near = asked @ own[:, here].T
+                part = (share * self.coefficients * near) @ other[:, there]
+            pieces.append(Piece("values", part, columns=there))
+        return pieces
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
-        """Return the term after one judgement, or None where it must be fitted."""
         live = self.live
         if live is None or live.version != self.version:
             return None
         values = sides.maps[0].values, sides.maps[1].values
         return PairsTerm._of_live(live) if live.change(values, *change) else None
 
-    def weights(self, fitting: Fitting) -> Array:
-        """Return the coefficients of all judged pairs, ``c = w (z - s) / ridge``."""
-        i, j, z, w = fitting.evidence.targets()
-        values = [own.values for own in fitting.sides.maps]
-        fitted = scores_at(self.cores, self.rows.columns, values, i, j)
-        return w * (z - fitted) / self.ridge
-
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        """Return what each part adds to one score."""
         if not fitting.evidence.n_pairs:
             return np.zeros(0), 0.0
-        i, j, _, _ = fitting.evidence.targets()
-        values = [own.values for own in fitting.sides.maps]
+        i, j, z, w = fitting.evidence.targets()
+        values, columns = [m.values for m in fitting.sides.maps], self.rows.columns
         asked = [rows.values for rows in (query, target)[:: 1 - 2 * side]]
         first = np.zeros(1, dtype=np.intp)
         if self.factor is None:
-            alone = PairRows.of(asked, self.rows.columns, first, first)
+            alone = PairRows.of(asked, columns, first, first)
             alike = alone.kernel(values, i, j)[:, 0]
         else:
             near = self.rows.kernel(asked, first, first)[0]
             cores = self.rows.cores(cho_solve((self.factor, True), near))
-            alike = scores_at(cores, self.rows.columns, values, i, j)
-        return self.weights(fitting) * alike, 0.0
+            alike = scores_at(cores, columns, values, i, j)
+        # What the regression has as coefficients of all judged pairs.
+        c = w * (z - scores_at(self.cores, columns, values, i, j)) / self.ridge
+        return c * alike, 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +310,6 @@ class GridTerm(Term):
     columns: tuple[slice, slice]
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries."""
         other, columns = self.both[1 - side], self.columns[1 - side]
         solved, lengths = self.both[side].describe(rows.values[:, self.columns[side]])
         products: Any = self.both[0].products
@@ -360,31 +318,20 @@ class GridTerm(Term):
         constant = -coefficients @ other.mean
         return [Piece("values", coefficients, constant, columns, scaled=True)]
 
-    def scale(self, side: int, rows: Rows) -> Array | None:
-        """Return what scores of targets are multiplied by."""
+    def scale(self, side: int, rows: Rows) -> Array:
         return 1 / self.both[side].describe(rows.values[:, self.columns[side]])[1]
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
-        """Return the term after one judgement, or None where it must be fitted."""
-        sign = change.n_musts
-        if not sign:
-            return self
         x, y = _features(sides, change, self.columns)
-        left, right = self.both[0].changed(sign, x, y), self.both[1].changed(sign, y)
-        if left is None or right is None:
-            return None
-        return GridTerm((left, right), self.columns)
+        return _with_change(self, change, (x, y), (y, 0.0))
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        """Return what each part adds to one score."""
-        asked = query.values[:, self.columns[side]]
-        total = scale / self.both[side].describe(asked)[1]
+        total = scale * self.scale(side, query)
         for own, rows in ((side, query), (1 - side, target)):
             columns = self.columns[own]
-            linked, asked = fitting.linked(own, columns), rows.values[:, columns]
-            total = total * self.both[own].shares(linked, asked)
+            total = total * fitting.shares(self.both[own], own, columns, rows)
         return total, 0.0
 
 
@@ -409,7 +356,6 @@ class MapTerm(Term):
         return self.known.solve(away) @ self.known.products
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries."""
         coefficients = unit_rows(self._place(side, rows))
         mean: Any = self.known.mean_taught
         columns, products = self.columns, self.known.products
@@ -420,13 +366,10 @@ class MapTerm(Term):
         constant = -coefficients @ mean
         return [Piece("values", coefficients, constant, columns, scaled=True)]
 
-    def scale(self, side: int, rows: Rows) -> Array | None:
-        """Return what scores of targets are multiplied by."""
-        lengths = np.linalg.norm(self._place(side, rows), axis=1)
-        return 1 / np.maximum(lengths, 1e-12)
+    def scale(self, side: int, rows: Rows) -> Array:
+        return 1 / _lengths(self._place(side, rows))
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
-        """Return the term after one judgement, or None where it must be fitted."""
         if not change.n_musts:
             return self
         turn = 2 * self.into - 1
@@ -438,14 +381,12 @@ class MapTerm(Term):
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        """Return what each part adds to one score."""
         predicting, placed = (target, query) if side == self.into else (query, target)
-        linked = fitting.linked(1 - self.into, self.features)
-        shares = self.known.shares(linked, predicting.values[:, self.features])
+        there = 1 - self.into
+        shares = fitting.shares(self.known, there, self.features, predicting)
         partners = fitting.linked(self.into, self.columns) - self.known.mean_taught
-        there = partners @ self._place(self.into, placed)[0]
-        size = max(float(np.linalg.norm(self._place(side, query)[0])), 1e-12)
-        return scale * shares * there / size, 0.0
+        alike = partners @ self._place(self.into, placed)[0]
+        return scale * self.scale(side, query) * shares * alike, 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,15 +396,15 @@ class DisplacementTerm(Term):
     both: tuple[KnownItems, KnownItems]  # taught how far partners are apart
     columns: tuple[slice, slice]
 
-    def _expected(self, side: int, rows: Rows) -> Array:
-        """Return how far items are expected from their partners."""
+    def _moved(self, side: int, rows: Rows) -> Array:
+        """Return rows in the shared space, moved to where partners are expected."""
         own = self.both[side]
         away = own.centred(rows.values[:, self.columns[side]])
-        return (1 - 2 * side) * (own.solve(away) @ own.products + own.mean_taught)
+        expected = own.solve(away) @ own.products + own.mean_taught
+        return dense(rows.prior) + (1 - 2 * side) * expected
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries."""
-        moved = unit_rows(_dense(rows.prior) + self._expected(side, rows))
+        moved = unit_rows(self._moved(side, rows))
         other, sign = self.both[1 - side], 2 * side - 1
         products: Any = other.products
         turned = np.asarray(rows.prior @ products.T)
@@ -477,41 +418,47 @@ class DisplacementTerm(Term):
             Piece("values", 0.5 * coefficients, 0.5 * constant, columns, scaled=True),
         ]
 
-    def scale(self, side: int, rows: Rows) -> Array | None:
-        """Return what scores of targets are multiplied by."""
-        moved = _dense(rows.prior) + self._expected(side, rows)
-        return 1 / np.maximum(np.linalg.norm(moved, axis=1), 1e-12)
+    def scale(self, side: int, rows: Rows) -> Array:
+        return 1 / _lengths(self._moved(side, rows))
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
-        """Return the term after one judgement, or None where it must be fitted."""
-        if not change.n_musts:
-            return self
-        x, y = _features(sides, change, self.columns)
         apart = _apart(sides, [change.i], [change.j])[0]
-        left = self.both[0].changed(change.n_musts, x, apart)
-        right = self.both[1].changed(change.n_musts, y, apart)
-        if left is None or right is None:
-            return None
-        return DisplacementTerm((left, right), self.columns)
+        features = _features(sides, change, self.columns)
+        return _with_change(self, change, features, (apart, apart))
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        """Return what each part adds to one score."""
-        x, y = _dense(query.prior)[0], _dense(target.prior)[0]
-        moved = float(np.linalg.norm(x + self._expected(side, query)[0]))
+        x, y = dense(query.prior)[0], dense(target.prior)[0]
         apart = _apart(fitting.sides, *fitting.evidence.must[:2])
         total, prior = np.zeros(len(apart)), 0.0
         for own, rows, there, size in (
-            (side, query, y, 1 / max(moved, 1e-12)),
+            (side, query, y, self.scale(side, query)[0]),
             (1 - side, target, x, scale),
         ):
-            columns = self.columns[own]
-            linked, asked = fitting.linked(own, columns), rows.values[:, columns]
-            shares = self.both[own].shares(linked, asked) + 1 / len(apart)
+            shares = fitting.shares(self.both[own], own, self.columns[own], rows)
+            shares += 1 / len(apart)
             total += (0.5 - own) * size * shares * (apart @ there)
             prior += 0.5 * size * float(x @ y)
         return total, prior
+
+
+def _with_change(
+    term: GridTerm | DisplacementTerm, change: Change, features: Any, taught: Any
+) -> Term | None:
+    """Return a term after one judgement, or None where it must be fitted."""
+    if not change.n_musts:
+        return term
+    left, right = (
+        known.changed(change.n_musts, *own)
+        for known, *own in zip(term.both, features, taught, strict=True)
+    )
+    return None if left is None or right is None else replace(term, both=(left, right))
+
+
+def _lengths(X: Array) -> Array:
+    """Return the lengths of rows, none of them 0."""
+    return np.maximum(np.linalg.norm(X, axis=1), 1e-12)
 
 
 def _features(sides: Sides, change: Change, columns: Any) -> list[Array]:
@@ -528,6 +475,11 @@ class LabelTerm(Term):
 
     models: tuple[LabelModel, LabelModel]
 
+    @property
+    def _chance(self) -> float:
+        """How often items would be of one class by chance."""
+        return float(self.models[0].shares @ self.models[1].shares)
+
     def classes(self, side: int, rows: Rows) -> Array:
         """Return the probabilities of the classes."""
         if rows.classes is not None:
@@ -535,18 +487,11 @@ class LabelTerm(Term):
         return self.models[side].probabilities(rows.values)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries."""
-        chance = float(self.models[0].shares @ self.models[1].shares)
         own = self.classes(side, rows)
-        return [Piece("classes", own, np.full(len(own), -chance))]
+        return [Piece("classes", own, np.full(len(own), -self._chance))]
 
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        """Return what each part adds to one score."""
         own, other = self.classes(side, query)[0], self.classes(1 - side, target)[0]
-        return own * other, -float(self.models[0].shares @ self.models[1].shares)
-
-
-def _dense(X: Any) -> Array:
-    return X.toarray() if sp.issparse(X) else np.asarray(X)
+        return own * other, -self._chance

@@ -10,6 +10,7 @@ from linkspread.cores import count_threads, hold_blas
 from linkspread.kernels.backends import choose_device
 from linkspread.kernels.threads import map_blocks
 from linkspread.retrieval.best import best_entries
+from linkspread.retrieval.bounds import bound_scores
 
 __all__ = ["count_open", "rank", "rank_bounded", "rank_rows"]
 
@@ -161,8 +162,7 @@ def rank_bounded(
     ----------
     ask : callable
         Returns, for a slice of one query, what has its ``scores(positions)`` and its
-        ``bounds()``: what scores with all items are at least, and at most, two arrays
-        of shape (n_items,) that are overwritten.
+        ``summands()``: the tables, parts and bias of `bound_scores`.
     shape : tuple of two int
     dtype : dtype
     n_results : int
@@ -178,17 +178,18 @@ def rank_bounded(
     positions = np.empty((n_queries, n_results), np.int64)
     values = np.empty((n_queries, n_results), dtype)
     closed = _closed(n_items, only)
-    few = only is not None and LEAST_SHARE * len(only) <= n_items
     # What is left to BLAS is short: threads would wait for each other longer.
     with hold_blas(1):
         for i in range(n_queries if n_results else 0):
             row = slice(i, i + 1)
             asked = ask(row)
             bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
-            if few:
+            some: Array | None
+            if only is not None and LEAST_SHARE * len(only) <= n_items:
                 some = np.setdiff1d(only, bars, assume_unique=True)
             else:
-                some = _reaching(*asked.bounds(), n_results, closed, bars)
+                lower, upper = bound_scores(*asked.summands())
+                some = _reaching(lower, upper, n_results, closed, bars)
             if some is None:
                 block = _shut(asked.scores(), closed, bars)
                 positions[row], values[row] = best_entries(block, n_results)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.links import Links
+from linkspread.links.collection import Links
 
 __all__ = ["Change", "Evidence", "read_changes", "read_evidence"]
 
@@ -35,17 +35,12 @@ class Change(NamedTuple):
 class Evidence:
     """Judged pairs of two views, and the labels that both have.
 
-    Parameters
-    ----------
-    must, cannot : tuple of (rows, cols, weights)
-        Positions of the items of each pair, and positive weights. Within one view
-        every pair stands in both orders.
-    labels : tuple of two csr_array of shape (n_items, n_classes), default=None
-        Memberships of both views, which sum to 1 where an item has any.
+    Within one view every pair stands in both orders.
     """
 
-    must: Judged
+    must: Judged  # positions of the items of each pair, and positive weights
     cannot: Judged
+    # Of (n_items, n_classes) for both views: rows sum to 1 where an item has any.
     labels: tuple[Any, Any] | None = None
 
     @property
@@ -54,12 +49,7 @@ class Evidence:
         return len(self.must[0]) + len(self.cannot[0])
 
     def judged_items(self) -> tuple[Array, Array]:
-        """Return the items of either view that any pair judges.
-
-        Returns
-        -------
-        left, right : ndarray of int
-        """
+        """Return the items of either view that any pair judges."""
         left, right = (
             np.union1d(self.must[side], self.cannot[side]).astype(np.intp)
             for side in (0, 1)
@@ -67,12 +57,7 @@ class Evidence:
         return left, right
 
     def are_partners(self) -> bool:
-        """Tell whether must-links are of partners: hardly an item has several.
-
-        Returns
-        -------
-        are_partners : bool
-        """
+        """Tell whether must-links are of partners: hardly an item has several."""
         counts = [np.unique(own, return_counts=True)[1] for own in self.must[:2]]
         return all(np.mean(own > 1) <= SEVERAL for own in counts)
 
@@ -82,10 +67,6 @@ class Evidence:
         Targets are 1 and 0 less their mean, so that pairs nobody judged, of which a
         fit says 0, lie between must and cannot as chance would have it. Of pairs of
         one kind only they are 1, or -1.
-
-        Returns
-        -------
-        rows, cols, targets, weights : ndarray of shape (n_pairs,)
         """
         i, j, signed = self.signed()
         weights = np.abs(signed)
@@ -95,93 +76,47 @@ class Evidence:
         return i, j, np.sign(signed), weights
 
     def signed(self) -> Judged:
-        """Return all pairs with their weights, below 0 for cannot.
-
-        Returns
-        -------
-        rows, cols, weights : ndarray of shape (n_pairs,)
-        """
+        """Return all pairs with their weights, below 0 for cannot."""
         i, j = (np.concatenate([self.must[k], self.cannot[k]]) for k in (0, 1))
         return i, j, np.concatenate([self.must[2], -self.cannot[2]])
 
     def sample(self, n_most: int, rng: np.random.Generator) -> "Evidence":
-        """Return at most so many pairs, as many of both kinds where there are.
-
-        Parameters
-        ----------
-        n_most : int
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        evidence : Evidence
-        """
+        """Return at most so many pairs, as many of both kinds where there are."""
         n_must = min(len(self.must[0]), max(n_most // 2, n_most - len(self.cannot[0])))
 
         def some(judged: Judged, most: int) -> Judged:
-            kept = np.sort(rng.permutation(len(judged[0]))[:most])
-            return judged[0][kept], judged[1][kept], judged[2][kept]
+            return _taken(judged, np.sort(rng.permutation(len(judged[0]))[:most]))
 
-        return replace(
-            self,
-            must=some(self.must, n_must),
-            cannot=some(self.cannot, n_most - n_must),
-        )
+        must, cannot = some(self.must, n_must), some(self.cannot, n_most - n_must)
+        return replace(self, must=must, cannot=cannot)
 
     def split(self, left: Array, right: Array) -> tuple["Evidence", "Evidence"]:
-        """Return what is within some items of both views, and what touches none.
+        """Return the pairs within some items of both views, and what touches none.
 
-        Parameters
-        ----------
-        left, right : ndarray of bool of shape (n_items,)
-            Masks of the items.
-
-        Returns
-        -------
-        within, apart : Evidence
-            Pairs with one item in a mask are in neither; labels of items in a mask
-            are in neither too.
+        Items are given as masks. Pairs with one item among them are in neither.
         """
-        within, apart = [], []
-        for i, j, weights in (self.must, self.cannot):
-            inside, outside = left[i] & right[j], ~left[i] & ~right[j]
-            within.append((i[inside], j[inside], weights[inside]))
-            apart.append((i[outside], j[outside], weights[outside]))
-        labels = None
+        within, apart = self._between(left, right), self._between(~left, ~right)
         if self.labels is not None:
-            labels = (
-                _without(self.labels[0], left),
-                _without(self.labels[1], right),
-            )
-        return Evidence(within[0], within[1]), Evidence(apart[0], apart[1], labels)
+            labels = _scaled(self.labels[0], ~left), _scaled(self.labels[1], ~right)
+            apart = replace(apart, labels=labels)
+        return within, apart
+
+    def _between(self, left: Array, right: Array) -> "Evidence":
+        """Return the pairs within some items of both views, without labels."""
+        both = self.must, self.cannot
+        must, cannot = (_taken(own, left[own[0]] & right[own[1]]) for own in both)
+        return Evidence(must, cannot)
+
+
+def _taken(judged: Judged, some: Array) -> Judged:
+    """Return some of the judged pairs."""
+    return judged[0][some], judged[1][some], judged[2][some]
 
 
 def read_evidence(
     links: Links, source: str, target: str, *, labels: bool = True
 ) -> Evidence:
-    """Return what links say of two views, or of one where both are the same.
-
-    Parameters
-    ----------
-    links : Links
-        By position.
-    source, target : str
-    labels : bool, default=True
-        Whether to read labels too.
-
-    Returns
-    -------
-    evidence : Evidence
-
-    Examples
-    --------
-    >>> import linkspread as ls
-    >>> from linkspread.learning import read_evidence
-    >>> pairs = [(0, 1), (1, 0, "cannot")]
-    >>> links = ls.Links.from_pairs(pairs, between=("a", "b")).resolve({"a": 2, "b": 2})
-    >>> read_evidence(links, "a", "b").cannot[0].tolist()
-    [1]
-    """
+    """Return what links by position say of two views, or of one that is both."""
     i, j, weights = _given(links, source, target)
     # Given more than once they add up. By row, then by column, whatever their order.
     n_cols = int(j.max(initial=0)) + 1
@@ -212,19 +147,18 @@ def read_changes(
 
 def _given(links: Links, source: str, target: str) -> Judged:
     """Return the pairs of two views as they were given; within one in both orders."""
-    rows, cols, weights = [], [], []
+    given = []
     for between, table in links.pair_tables:
-        for way in dict.fromkeys([(source, target), (target, source)]):
-            if between == way:
-                i, j = table.known_positions(between)
-                rows.append(i if way == (source, target) else j)
-                cols.append(j if way == (source, target) else i)
-                weights.append(table.weights)
+        if between in ((source, target), (target, source)):
+            i, j = table.known_positions(between)
+            own = (i, j) if between == (source, target) else (j, i)
+            given.append((*own, table.weights))
     if source == target:
-        rows, cols, weights = rows + cols, cols + rows, weights * 2
-    if not rows:
+        given += [(j, i, weights) for i, j, weights in given]
+    if not given:
         return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
-    return np.concatenate(rows), np.concatenate(cols), np.concatenate(weights)
+    rows, cols, weights = (np.concatenate(own) for own in zip(*given, strict=True))
+    return rows, cols, weights
 
 
 def _read_labels(links: Links, source: str, target: str, wanted: bool) -> Any:
@@ -241,14 +175,11 @@ def _shares(memberships: Any) -> sp.csr_array:
     """Return memberships that sum to 1 where an item has any."""
     table = sp.csr_array(memberships)
     total = np.asarray(table.sum(axis=1)).ravel()
-    scale = sp.diags_array(1 / np.where(total > 0, total, 1))
-    shares = sp.csr_array(scale @ table)
-    shares.eliminate_zeros()
-    return shares
+    return _scaled(table, 1 / np.where(total > 0, total, 1))
 
 
-def _without(labels: sp.csr_array, hidden: Array) -> sp.csr_array:
-    """Return labels without those of some items."""
-    kept = sp.csr_array(sp.diags_array((~hidden).astype(float)) @ labels)
-    kept.eliminate_zeros()
-    return kept
+def _scaled(table: sp.csr_array, factors: Array) -> sp.csr_array:
+    """Return a table whose rows are multiplied by factors, without its zeros."""
+    scaled = sp.csr_array(sp.diags_array(factors.astype(float)) @ table)
+    scaled.eliminate_zeros()
+    return scaled

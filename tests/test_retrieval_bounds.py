@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 import linkspread as ls
 from linkspread.estimators import search_pairs
-from linkspread.learning import scan
 from linkspread.learning.maps import unit_rows
-from linkspread.learning.scan import CodedTable, bound_scores, coded
+from linkspread.retrieval import bounds
+from linkspread.retrieval.bounds import CodedTable, bound_scores, coded
 from linkspread.retrieval.rank import LEAST_SHARE, rank_bounded, rank_rows
 
 N_TARGETS = 700
@@ -64,8 +64,8 @@ class Query:
         self.n_scored = found.shape[1]
         return found
 
-    def bounds(self):
-        return bound_scores(*self.given)
+    def summands(self):
+        return self.given
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -123,11 +123,11 @@ def test_values_that_overflow_are_bounded_by_nothing(rng):
 
 def test_codes_are_made_once_and_go_with_their_table(rng):
     table = rng.normal(size=(20, 5)).astype(np.float32)
-    made, n_kept = coded(table), len(scan._CODED)
+    made, n_kept = coded(table), len(bounds._CODED)
     assert coded(table) is made
     del table
     gc.collect()
-    assert len(scan._CODED) == n_kept - 1
+    assert len(bounds._CODED) == n_kept - 1
 
 
 def filters(rng, n_targets):
@@ -248,7 +248,7 @@ def test_many_queries_and_small_views_are_scored_whole(monkeypatch, model):
     def fail(*given):
         raise AssertionError("bounds were computed")
 
-    monkeypatch.setattr("linkspread.learning.factors.bound_scores", fail)
+    monkeypatch.setattr("linkspread.learning.factors.Asked.summands", fail)
     model.search(7, **ASK)
     monkeypatch.setattr(search_pairs, "MANY_TARGETS", 1)
     model.search(np.arange(50), **ASK)

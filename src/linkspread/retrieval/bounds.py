@@ -21,7 +21,7 @@ from linkspread.kernels import encode_rows, score_bounds, small_loops
 __all__ = ["CodedTable", "bound_scores", "coded"]
 
 Array = np.ndarray
-# Of queries: (space, scale of targets, coefficients, constant), as of `ScoreFactors`.
+# Of queries: (space, scale of targets, coefficients, constant), as learning has them.
 Part = tuple[str, Array | None, Any, Array | None]
 
 # Columns whose distances are one number. Fewer bound products better, where some
