@@ -23,13 +23,12 @@ from linkspread.kernels.threads import own_threads
 from linkspread.learning import ViewMap
 from linkspread.learning.maps import (
     TILE,
-    heat_coefficients,
-    inverse_root,
     products_of_columns,
     raw_features,
     standardize,
     unit_rows,
 )
+from linkspread.propagation.heat import heat_coefficients, inverse_root
 
 __all__ = ["BlockWork", "fit_search"]
 

@@ -18,8 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from linkspread.kernels.backends import choose_device
-from linkspread.learning.maps import BLOCKS, SHARES, ViewMap
-from linkspread.learning.rows import tiles
+from linkspread.learning.maps import BLOCKS, SHARES, ViewMap, tiles
 
 __all__ = ["Decomposition", "KnownItems", "LabelModel", "decompose", "fit_labels"]
 
@@ -38,8 +37,6 @@ LABEL_RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 RIDGE_OF_SINGLES = 0.3
 # Multiplications of a regression from which a GPU pays; a fit makes dozens of them.
 LEAST_WORK = 1e9
-# Items whose probabilities are computed at once.
-TILE = 1 << 15
 # Scales of logits, and steps to the best of them.
 SCALES, STEPS = (np.exp(-2), np.exp(6)), 20
 # Logits that differ by about so much are neither flat nor sharp.
@@ -175,7 +172,7 @@ class LabelModel:
         """Return the probabilities of the classes for features of items."""
         W, b = self.W.astype(np.float32), self.b.astype(np.float32)
         found = np.empty((len(values), len(b)), dtype=np.float32)
-        for some in tiles(len(values), TILE):
+        for some in tiles(len(values)):
             found[some] = softmax(values[some] @ W + b, axis=1)
         return found
 

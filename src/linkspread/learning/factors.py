@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from linkspread.learning.choice import Choice, hub_strengths
-from linkspread.learning.rows import Rows, Sides, dense, tiles
+from linkspread.learning.maps import tiles
+from linkspread.learning.rows import Rows, Sides, dense
 from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
 from linkspread.links.evidence import Change, Evidence
 
@@ -21,13 +22,10 @@ Part = tuple[str, Array | None, Any, Array | None]
 # Items of the other view by which the hub strength of an item is measured: all where
 # these are not more scores than the second, else at least the first.
 N_REFERENCES, REFERENCE_SCORES = 1000, 4e7
-# Items whose scales and hub strengths are computed at once.
-TILE = 4096
 # Directions of exported vectors below this share of the largest are left out.
 ROUNDING = 1e-12
 # Judgements at a time from which terms are fitted anew.
 MOST_CHANGES = 100
-SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,18 +98,17 @@ class ScoreFactors:
         """
         sizes = [own.n_items for own in self.sides.maps]
         gram: Any = 0.0
-        for some in tiles(sizes[side], TILE):
+        for some in tiles(sizes[side]):
             A = self.query_vectors(side, self.fitted(side, some)).astype(np.float64)
             gram = gram + A.T @ A
         values, Q = eigh(gram)
         Q = Q[:, values > ROUNDING * values[-1]].astype(np.float32)
         searching = [
             self.query_vectors(side, self.fitted(side, some)) @ Q
-            for some in tiles(sizes[side], TILE)
+            for some in tiles(sizes[side])
         ]
         found = [
-            self._found_vectors(1 - side, some) @ Q
-            for some in tiles(sizes[1 - side], TILE)
+            self._found_vectors(1 - side, some) @ Q for some in tiles(sizes[1 - side])
         ]
         return np.vstack(searching), np.vstack(found), Q
 
@@ -288,7 +285,7 @@ def _renewed(own: Array, places: Array, new: Any) -> Array:
 
 def _scales(terms: Any, sides: Sides, side: int) -> tuple[Array | None, ...]:
     """Return the scale of every item as a target, for every term."""
-    some = tiles(sides.maps[side].n_items, TILE)
+    some = tiles(sides.maps[side].n_items)
     found = []
     for term in terms:
         parts = [term.scale(side, sides.rows(side, own)) for own in some]
@@ -317,13 +314,13 @@ def _hubs(
 ) -> Array:
     """Return what is taken from the scores of items of one side as targets."""
     sizes = [own.n_items for own in factors.sides.maps]
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(0)
     n_references = max(N_REFERENCES, int(REFERENCE_SCORES / max(sizes)))
     chosen = np.sort(rng.permutation(sizes[1 - side])[:n_references])
     references = factors.fitted(1 - side, chosen)
     asked = np.arange(sizes[side]) if some is None else some
     parts = [
         hub_strengths(factors.scores(1 - side, references, asked[own]), sizes[1 - side])
-        for own in tiles(len(asked), TILE)
+        for own in tiles(len(asked))
     ]
     return (-choice.hubs * np.concatenate(parts)).astype(np.float32)

@@ -13,7 +13,7 @@ Memory is O(N d), and nothing of N x N is made. The resolvent of the graph was m
 beside its heat: labels never chose it, and pairs gained nothing by it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,12 +25,11 @@ from sklearn.utils.extmath import randomized_svd
 from linkspread.graphs import NeighborGraph
 from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.kernels.backends import choose_device
-from linkspread.propagation.chebyshev import filtered_sums
+from linkspread.propagation.heat import DEGREE, heat, heat_on_device
 
 __all__ = ["BLOCKS", "MIXTURES", "MapWork", "SHARES", "TILE", "ViewMap",
-           "heat_coefficients", "inverse_root", "landmark_count", "make_map",
-           "products_of_columns", "raw_features", "standardize",
-           "unit_rows"]  # fmt: skip
+           "landmark_count", "make_map", "products_of_columns", "raw_features",
+           "standardize", "tiles", "unit_rows"]  # fmt: skip
 
 Array = np.ndarray
 
@@ -44,11 +43,6 @@ MOST_COLUMNS = 8192
 # smooth: it needs no more than the third.
 N_LANDMARKS, MOST_WORK, MOST_OF_GRAPH = 400, 1.2e11, 800
 N_NEIGHBORS = 30
-# How long heat flows, and how much of it: near and far. Classes of few items want the
-# first, of many the second. The polynomial of this degree is exact to 1e-6.
-FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 30
-# Heat is computed in single precision: smaller shares of the largest are rounding.
-HEAT_ROUNDING = 1e-5
 # Added to the kernel of the landmarks, which copies among them would make singular.
 JITTER = 1e-6
 # Rows whose features are computed at once, also by the workers of a cluster: products
@@ -222,8 +216,14 @@ class _OwnWork:
     def heat(self, graph: NeighborGraph, landmarks: Array) -> Any:
         W = graph.fit(self.X).affinity_
         if self.device is None:
-            return _heat(W, landmarks)
-        return _heat_on_device(self.device, W, landmarks)
+            # Made here, so that its symmetry need not be checked.
+            S = scale_edges(W, row_sums(W)).astype(np.float32)
+            K, root = heat(S, landmarks)
+            return unit_rows(K @ root)
+        from linkspread.kernels.gpu import features
+
+        K, root = heat_on_device(self.device, W, landmarks)
+        return features.unit_rows(K @ root)
 
     def fill(self, view: ViewMap) -> None:
         if self.device is None:
@@ -236,7 +236,7 @@ def _fill(view: ViewMap, X: Any) -> None:
     """Write the features of all items, one block after the other."""
     for name, block in view.blocks.items():
         own = view.values[:, view.columns(name)]
-        for rows in _tiles(view.n_items):
+        for rows in tiles(view.n_items):
             own[rows] = (
                 block.values[rows]
                 if name == "graph"
@@ -274,14 +274,13 @@ def _features(block: _Block, X: Any, metric: str) -> Array:
 
 def raw_features(block: _Block, X: Any, metric: str) -> Array:
     """Return the features of rows as the kernel gives them, some rows at a time."""
-    parts = [block(X[s], _prepare(X[s], metric)) for s in _tiles(X.shape[0])]
+    parts = [block(X[s], _prepare(X[s], metric)) for s in tiles(max(X.shape[0], 1))]
     return np.vstack(parts).astype(np.float32, copy=False)
 
 
-def _tiles(n_rows: int) -> Iterator[slice]:
-    """Yield slices of all rows; one empty slice where there are none."""
-    for start in range(0, max(n_rows, 1), TILE):
-        yield slice(start, start + TILE)
+def tiles(n_rows: int, size: int = TILE) -> list[slice]:
+    """Return slices of all rows, of so many each."""
+    return [slice(k, min(k + size, n_rows)) for k in range(0, n_rows, size)]
 
 
 def _prepare(X: Any, metric: str) -> Any:
@@ -396,55 +395,14 @@ class _Graph:
         return self.values
 
 
-def _heat(W: sp.csr_array, landmarks: Array) -> Array:
-    """Return the features of heat, of unit norm, for all items of a graph."""
-    # Made here, so that its symmetry need not be checked.
-    S = scale_edges(W, row_sums(W)).astype(np.float32)
-    K = np.empty((W.shape[0], len(landmarks)), dtype=np.float32)
-    for start in range(0, len(landmarks), 64):
-        some = landmarks[start : start + 64]
-        units = np.zeros((W.shape[0], len(some)), dtype=np.float32)
-        units[some, np.arange(len(some))] = 1
-        heat = filtered_sums(S, units, heat_coefficients()[None])
-        K[:, start : start + 64] = heat[:, 0]
-    return unit_rows(K @ inverse_root(K[landmarks]))
-
-
-def _heat_on_device(device: Any, W: sp.csr_array, landmarks: Array) -> Any:
-    """Do as `_heat`, and return a tensor on the device."""
-    from linkspread.kernels.gpu import features
-
-    places = device.put(landmarks)
-    K = features.heat_kernel(device, W, places, heat_coefficients())
-    root = inverse_root(K[places].cpu().numpy())
-    return features.unit_rows(K @ device.put(root))
-
-
-def inverse_root(K: Array) -> Array:
-    """Return what whitens the heat of landmarks, in the directions above rounding."""
-    values, own = eigh(K.astype(np.float64))
-    kept = values > HEAT_ROUNDING * values[-1]
-    return (own[:, kept] / np.sqrt(values[kept])).astype(np.float32)
-
-
 def products_of_columns(X: Any, metric: str) -> Array:
     """Return the products of all prepared columns, summed over tiles of rows."""
     total = np.zeros((X.shape[1], X.shape[1]))
-    for rows in _tiles(X.shape[0]):
+    for rows in tiles(X.shape[0]):
         R = _prepare(X[rows], metric).astype(np.float32)
         gram = R.T @ R
         total += gram.toarray() if sp.issparse(gram) else gram
     return total
-
-
-def heat_coefficients() -> Array:
-    """Return the Chebyshev coefficients of ``sum_f c_f exp(-t_f (1 - s))``."""
-    k = np.arange(DEGREE + 1)
-    angles = np.pi * (k + 0.5) / (DEGREE + 1)
-    values = sum(c * np.exp(-t * (1 - np.cos(angles))) for t, c in FLOWS)
-    coefficients = 2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ values
-    coefficients[0] /= 2
-    return coefficients
 
 
 def _squared_distances(rows: Any, landmarks: Array) -> Array:

@@ -22,7 +22,7 @@ from scipy.linalg.blas import dsymv, dsyr, dsyrk, dtrsv, ssyrk
 from scipy.linalg.lapack import dpotri
 
 from linkspread.learning.cores import FEW, LEAST_PIVOT
-from linkspread.learning.rows import tiles
+from linkspread.learning.maps import tiles
 
 __all__ = ["LivePairs", "PairRegression", "PairRows", "Product", "scores_at"]
 
@@ -35,7 +35,6 @@ MOST, MOST_COMPARED, SPARSE = 2000, 1000, 12
 TILE, CHUNK = 4096, 32
 # Rank-one changes after which the inverse is computed again.
 MOST_CHANGES = 10_000
-SEED = 0
 
 
 class Product(NamedTuple):
@@ -313,7 +312,7 @@ def _landmarks(signed: Array, most: int) -> Array:
 
     These are rarer and tell more: on glyphs better than as many of both kinds.
     """
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(0)
     kinds = [rng.permutation(np.flatnonzero(own)) for own in (signed > 0, signed < 0)]
     n_must = min(len(kinds[0]), max(3 * most // 4, most - len(kinds[1])))
     return np.sort(np.concatenate([kinds[0][:n_must], kinds[1][: most - n_must]]))

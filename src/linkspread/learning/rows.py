@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from linkspread.learning.maps import ViewMap
 
-__all__ = ["Piece", "Rows", "Setting", "Sides", "dense", "tiles"]
+__all__ = ["Piece", "Rows", "Setting", "Sides", "dense"]
 
 Array = np.ndarray
 
@@ -70,8 +70,3 @@ class Piece:
 def dense(X: Any) -> Array:
     """Return rows as a dense array."""
     return X.toarray() if sp.issparse(X) else np.asarray(X)
-
-
-def tiles(n_rows: int, size: int) -> list[slice]:
-    """Return slices of all rows, of so many each."""
-    return [slice(k, min(k + size, n_rows)) for k in range(0, n_rows, size)]
