@@ -185,17 +185,37 @@ def compare(widths, backend):
     }
 
 
-def main(n, backend, stages=True):
-    """Return all figures, printed as they come."""
+def main(n=1_000_000, backend="cuda", stages=True):
+    """Return all figures."""
+    if backend == "cuda" and not torch.cuda.is_available():
+        raise harness.DataMissingError("needs a GPU")
     place = torch.cuda.get_device_name() if backend == "cuda" else "the processor"
     result = {"device": place, "torch": torch.__version__}
     for case, widths in CASES.items():
         # What is compiled at the first call is not part of any other.
         part = {"beside_cpu": compare(widths, backend)}
         part |= measure(n, widths, backend, stages)
-        print(json.dumps({case: part}, indent=1), flush=True)
         result[case] = part
-    return {"environment": harness.environment(""), "result": result}
+    return result
+
+
+def rows(result):
+    """Return a line for each case."""
+    shared = {"labels": "nothing", "labels, same columns": "all columns"}
+    return [
+        {
+            "views": f"{m['n_items']:,} + {m['n_items']:,} items of "
+            f"{m['columns'][0]} and {m['columns'][1]} columns",
+            "views share": shared[case],
+            "labels": f"{m['n_labels']:,}",
+            "fit s": f"{m['fit_seconds']:.1f}",
+            "again s": f"{m['fit_again_seconds']:.1f}",
+            "graphs s": f"{m['stages']['NeighborGraph.fit']['seconds']:.1f}",
+            "maps s": f"{m['stages']['make_map']['seconds']:.1f}",
+            "choosing s": f"{m['stages']['choose']['seconds']:.1f}",
+        }
+        for case, m in ((case, result[case]) for case in CASES)
+    ]
 
 
 if __name__ == "__main__":
@@ -204,4 +224,5 @@ if __name__ == "__main__":
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--no-stages", action="store_true")
     options = parser.parse_args()
-    print(json.dumps(main(options.n, options.backend, not options.no_stages)))
+    found = main(options.n, options.backend, not options.no_stages)
+    print(json.dumps({"environment": harness.environment(), "result": found}))
