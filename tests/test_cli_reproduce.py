@@ -142,7 +142,7 @@ def test_an_unknown_protocol_is_refused(tmp_path, few_methods):
 def test_budgets_are_written_too(tmp_path, monkeypatch):
     write_wikipedia(tmp_path)
     methods = [
-        Method("LinkSpreading", "paper", LinkSpreading(n_neighbors=8)),
+        Method("CrossViewSearch", "paper", LinkSpreading(n_neighbors=8)),
         Method("another", "rival", LinkSpreading(n_neighbors=20)),
     ]
     for name in ("label_methods", "link_methods"):

@@ -48,7 +48,9 @@ def inverse_root(K: Array) -> Array:
     """Return what whitens the heat of landmarks, in the directions above rounding."""
     values, own = eigh(K.astype(np.float64))
     kept = values > ROUNDING * values[-1]
-    return (own[:, kept] / np.sqrt(values[kept])).astype(np.float32)
+    half = own[:, kept] / values[kept] ** 0.25
+    # Symmetric: signs and turns of the directions, which are arbitrary, do not count.
+    return (half @ half.T).astype(np.float32)
 
 
 def heat_coefficients() -> Array:
