@@ -1,7 +1,9 @@
 """What a fit of CrossViewSearch takes, and a judgement with the search after it.
 
-make_views in float32: 40 judged pairs at several sizes, beside the neighbour graphs of
-both views, made in the same run; many pairs of 600 items; labels of glyphs beside
+make_views in float32, of 32 and 24 columns, so that judgements are all there is to
+learn from: 40 judged pairs at several sizes, half of them must-links, beside the
+neighbour graphs of both views, made in the same run; the same with 32 columns each,
+which are searched by their cosine; many pairs of 600 items; labels of glyphs beside
 scikit-learn's LabelSpreading on each view; single links, each with a search, after few
 pairs and after ten thousand.
 ``python benchmarks/bench_learning.py --n 4000`` prints one size as JSON, and
@@ -22,17 +24,21 @@ from linkspread.exceptions import ConflictWarning
 
 BETWEEN = ("text", "image")
 ASK = {"source": "text", "target": "image"}
-SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)
+SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 64_000, 256_000)
+WIDTHS, SHARED = {"text": 32, "image": 24}, {"text": 32, "image": 32}
 # Judged pairs that are known before single links are added.
-KNOWN, N_MANY_ITEMS, N_LIVE = (40, 10_000), 100_000, 100
+KNOWN, N_MANY_ITEMS, N_LIVE, N_FEW = (40, 10_000), 100_000, 100, 40
 N_LABELS = 5
 
 
 def judged(data, n_pairs, seed=0):
-    """Return random judged pairs of two views."""
+    """Return random judged pairs of two views; of few, half are must-links."""
     rng = np.random.default_rng(seed)
     labels = [data.labels[view] for view in BETWEEN]
     i, j = (rng.integers(0, len(own), n_pairs) for own in labels)
+    if n_pairs <= N_FEW:
+        for k in range(0, n_pairs, 2):
+            j[k] = rng.choice(np.flatnonzero(labels[1] == labels[0][i[k]]))
     verdicts = np.where(labels[0][i] == labels[1][j], 1.0, -1.0)
     table = np.unique(np.column_stack([i, j, verdicts]), axis=0)
     return ls.Links.from_pairs(table, between=BETWEEN)
@@ -45,22 +51,25 @@ def timed(work):
     return time.perf_counter() - start, found
 
 
-def views_of(n_items):
+def views_of(n_items, widths=WIDTHS):
     """Return a collection, and its tables in single precision."""
-    data = ls.datasets.make_views(n_items, n_classes=10, random_state=0)
+    data = ls.datasets.make_views(
+        n_items, n_classes=10, n_features=widths, random_state=0
+    )
     return data, {view: X.astype(np.float32) for view, X in data.views().items()}
 
 
-def measure(n_items):
+def measure(n_items, widths=WIDTHS):
     """Return the times of graphs, of a fit to 40 pairs and of single links."""
-    data, tables = views_of(n_items)
+    data, tables = views_of(n_items, widths)
     graphs, _ = timed(
         lambda: [ls.graphs.knn_graph(X, n_neighbors=30) for X in tables.values()]
     )
-    links = judged(data, 40)
+    links = judged(data, N_FEW)
     seconds, model = timed(lambda: ls.CrossViewSearch().fit(tables, links))
     return {
         "n_items": n_items,
+        "widths": list(widths.values()),
         "graph_seconds": graphs,
         "fit_seconds": seconds,
         "link_seconds": live_seconds(model, data, 50),
@@ -135,7 +144,7 @@ def main(sizes=SIZES):
     # What is compiled at the first call is not part of any other.
     measure(300)
     return {
-        "models": [measure(n) for n in sizes],
+        "models": [measure(n, widths) for widths in (WIDTHS, SHARED) for n in sizes],
         "many": [measure_pairs(n) for n in (3_000, 30_000)],
         "labels": measure_labels(),
         "live": measure_live(N_MANY_ITEMS),
@@ -156,7 +165,8 @@ def rows(result):
     """Return a line for each measurement."""
     found = [
         {
-            "what": f"2 x {m['n_items']:,} items, 40 judged pairs",
+            "what": f"2 x {m['n_items']:,} items, {N_FEW} judged pairs"
+            + (", one space" if m["widths"][0] == m["widths"][1] else ""),
             "fit s": f"{m['fit_seconds']:.1f}",
             "beside": f"graphs of both views {m['graph_seconds']:.2f} s",
             "ratio": f"{m['fit_seconds'] / m['graph_seconds']:.1f}",

@@ -163,7 +163,7 @@ def test_more_pairs_than_are_compared_get_landmarks(monkeypatch, tmp_path):
         model.add_links(links_of([(k, k, 1.0)]))
     ((term, _),) = model._factors[PAIR].terms
     assert isinstance(term, PairsTerm)
-    assert len(term.landmarks.left) == 182
+    assert len(term.landmarks[0].left) == 182
     model.save(tmp_path / "model")
     again = ls.load(tmp_path / "model")
     scores = model.scores(*PAIR)

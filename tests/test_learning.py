@@ -128,8 +128,9 @@ def kronecker_ridge(values, columns, pairs, ridge):
 def test_judged_pairs_are_a_kronecker_ridge(rng, n, landmarks):
     """Several kernels have a block of the core each; all pairs may be landmarks."""
     values, columns, pairs = judged_pairs(rng, n)
-    rows = PairRows.of(values, columns, *pairs[:2]) if landmarks else None
-    regression = PairRegression(values, columns, pairs, landmarks=rows)
+    rows = PairRows.of(values, columns, *pairs[:2])
+    given = (rows, rows.factor()) if landmarks else None
+    regression = PairRegression(values, columns, pairs, landmarks=given)
     live = LivePairs(regression, 0.3)
     for c in (regression.solve(0.3), live.coefficients()):
         for core, wanted in zip(
@@ -145,8 +146,8 @@ def test_changed_pairs_are_those_of_a_fresh_regression(rng, landmarks, monkeypat
     monkeypatch.setattr(pairs_room, "FEW", 1)
     values, columns, pairs = judged_pairs(rng, 60)
     rows = PairRows.of(values, columns, *judged_pairs(rng, 30)[2][:2])
-    rows = rows if landmarks else None
-    live = LivePairs(PairRegression(values, columns, pairs, landmarks=rows), 0.3)
+    given = (rows, rows.factor()) if landmarks else None
+    live = LivePairs(PairRegression(values, columns, pairs, landmarks=given), 0.3)
     known = {(int(i), int(j)): w for i, j, w in zip(*pairs, strict=True)}
     for _ in range(300):
         cell = int(rng.integers(15)), int(rng.integers(16))
@@ -156,7 +157,7 @@ def test_changed_pairs_are_those_of_a_fresh_regression(rng, landmarks, monkeypat
         known[cell] = after
     left = [(i, j, w) for (i, j), w in known.items() if w]
     now = tuple(np.array(own) for own in zip(*left, strict=True))
-    fresh = PairRegression(values, columns, now, landmarks=rows)
+    fresh = PairRegression(values, columns, now, landmarks=given)
     wanted = fresh.rows.cores(fresh.solve(0.3))
     for core, own in zip(live.rows.cores(live.coefficients()), wanted, strict=True):
         assert_allclose(core, own, atol=1e-9)

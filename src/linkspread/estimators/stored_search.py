@@ -302,7 +302,7 @@ def _take_factors(factors: ScoreFactors) -> tuple[Any, ...]:
         if isinstance(term, LabelTerm):
             labels = term.models
         if isinstance(term, PairsTerm) and term.landmarks is not None:
-            both = term.landmarks.left, term.landmarks.right
+            both = term.rows.left, term.rows.right
             landmarks = tuple(own.astype(np.float32) for own in both)
     return factors.scales, factors.bias, labels, landmarks
 

@@ -4,6 +4,7 @@ Those of a GPU are in `linkspread.kernels.gpu`; `linkspread.kernels.backends` ch
 """
 
 from linkspread.kernels.cpu import (
+    add_products,
     add_terms,
     average_precisions,
     chebyshev_step,
@@ -12,6 +13,7 @@ from linkspread.kernels.cpu import (
     encode_rows,
     grow_order,
     keep_nearest,
+    largest_means,
     pair_products,
     renumber_rows,
     sampled_products,
@@ -24,6 +26,7 @@ from linkspread.kernels.threads import small_loops
 
 __all__ = [
     "LINE_BYTES",
+    "add_products",
     "add_terms",
     "average_precisions",
     "chebyshev_step",
@@ -32,6 +35,7 @@ __all__ = [
     "encode_rows",
     "grow_order",
     "keep_nearest",
+    "largest_means",
     "pair_products",
     "renumber_rows",
     "sampled_products",

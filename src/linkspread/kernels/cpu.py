@@ -10,6 +10,7 @@ from numba import njit, prange
 from linkspread.kernels.prefetch import AHEAD, ROWS_AHEAD, fetch, lines_to_fetch
 
 __all__ = [
+    "add_products",
     "add_terms",
     "average_precisions",
     "chebyshev_step",
@@ -18,6 +19,7 @@ __all__ = [
     "encode_rows",
     "grow_order",
     "keep_nearest",
+    "largest_means",
     "pair_products",
     "renumber_rows",
     "sampled_products",
@@ -57,6 +59,15 @@ def chebyshev_step(data, indices, indptr, scale, current, previous, following):
             j = np.uint64(indices[k])  # unsigned, so that no sign is tested
             for c in range(n_columns):
                 following[i, c] += weight * current[j, c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def add_products(left, right, rows, columns, totals):
+    """Add ``left[rows[k]] * right[columns[k]]`` to ``totals[k]`` for every k."""
+    for k in prange(len(rows)):
+        one, other, total = left[rows[k]], right[columns[k]], totals[k]
+        for c in range(len(total)):
+            total[c] += one[c] * other[c]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -112,6 +123,32 @@ def sampled_products(left, right, rows, columns):
             total += one[c] * other[c]
         out[k] = total
     return out
+
+
+@njit(parallel=True, cache=True)
+def largest_means(scores, n_largest, width, out):
+    """Write the mean of the largest scores of column j into ``out[j]``.
+
+    Columns are read `width` at a time.
+    """
+    n_rows, n_columns = scores.shape
+    for b in prange((n_columns + width - 1) // width):
+        first, last = b * width, min((b + 1) * width, n_columns)
+        kept = np.full((last - first, n_largest), -np.inf, scores.dtype)
+        least = np.full(last - first, -np.inf, scores.dtype)
+        for i in range(n_rows):
+            row = scores[i, first:last]
+            for j in range(last - first):
+                if row[j] > least[j]:
+                    # Ascending: what is smaller moves down, and the smallest out.
+                    own, place = kept[j], 0
+                    while place + 1 < n_largest and own[place + 1] < row[j]:
+                        own[place] = own[place + 1]
+                        place += 1
+                    own[place] = row[j]
+                    least[j] = own[0]
+        for j in range(last - first):
+            out[first + j] = kept[j].mean()
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)

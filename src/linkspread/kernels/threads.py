@@ -126,6 +126,11 @@ def on_own_threads(method: Method) -> Method:
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if method.__name__ == "fit":
             n_items = count_rows(args[0] if args else kwargs.get("views"))
+            links = args[1] if len(args) > 1 else kwargs.get("links")
+            # Many judged pairs of few items are no small work.
+            tables = getattr(links, "pair_tables", ())
+            if n_items is not None:
+                n_items += sum(len(table) for _, table in tables)
         else:
             items = getattr(self, "items_", {}).values()
             n_items = sum(own.n_items for own in items)

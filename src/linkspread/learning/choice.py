@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from linkspread.cores import hold_blas
+from linkspread.kernels import largest_means, small_loops
 from linkspread.learning.rows import Rows, Setting, Sides, dense
 from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
 from linkspread.links.evidence import Evidence
@@ -47,7 +48,7 @@ MOST_HELD_OUT, N_STRANGERS = 200, 500
 # Judged pairs, or must-links alone, that choosing learns from; the fit has all.
 MOST_KNOWN = {"pairs": 3000, "must-links": 600}
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
-N_HUB_NEIGHBORS = 10
+N_HUB_NEIGHBORS, COLUMNS = 10, 256  # and scores that are read at once
 HUB_STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 _PRIOR = Setting("prior")
@@ -441,7 +442,10 @@ def hub_strengths(scores: Array, n_items: int) -> Array:
     """Return the mean of the largest scores of each column, a sample of rows given."""
     n_rows = scores.shape[0]
     k = max(1, min(n_rows, round(N_HUB_NEIGHBORS * n_rows / max(n_items, n_rows))))
-    return np.partition(scores, n_rows - k, axis=0)[n_rows - k :].mean(axis=0)
+    means = np.empty(scores.shape[1], dtype=scores.dtype)
+    with small_loops(scores.size):
+        largest_means(scores, k, COLUMNS, means)
+    return means
 
 
 def _without_hubs(scores: _Scores, strength: float) -> _Scores:

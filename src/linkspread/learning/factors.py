@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from linkspread.learning.choice import Choice, hub_strengths
+from linkspread.learning.choice import COLUMNS, Choice, hub_strengths
 from linkspread.learning.maps import tiles
 from linkspread.learning.rows import Rows, Sides, dense
 from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
@@ -22,6 +23,8 @@ Part = tuple[str, Array | None, Any, Array | None]
 # Items of the other view by which the hub strength of an item is measured: all where
 # these are not more scores than the second, else at least the first.
 N_REFERENCES, REFERENCE_SCORES = 1000, 4e7
+# Of them at a time, so that they stay in the cache.
+HUB_SCORES = 1 << 20
 # Directions of exported vectors below this share of the largest are left out.
 ROUNDING = 1e-12
 # Judgements at a time from which terms are fitted anew.
@@ -149,7 +152,7 @@ class Asked:
         found = factors.fitted(other, targets)
         total = np.tile(factors.bias[other][targets], (self.n_queries, 1))
         for space, scale, coefficients, constant in self.parts:
-            S = dense(coefficients @ getattr(found, space).T)
+            S = _products(coefficients, getattr(found, space))
             if constant is not None:
                 S += constant[:, None]
             if scale is not None:
@@ -167,6 +170,15 @@ class Asked:
             "classes": factors.classes[other],
         }
         return tables, self.parts, factors.bias[other]
+
+
+def _products(coefficients: Any, columns: Any) -> Array:
+    """Return products over the columns that coefficients are of."""
+    if sp.issparse(coefficients) or sp.issparse(columns):
+        return dense(coefficients @ columns.T)
+    used = np.flatnonzero(coefficients.any(axis=0))
+    own = slice(used[0], used[-1] + 1) if len(used) else slice(0)
+    return np.asarray(coefficients[:, own] @ columns[:, own].T)
 
 
 def fit_factors(
@@ -318,9 +330,10 @@ def _hubs(
     n_references = max(N_REFERENCES, int(REFERENCE_SCORES / max(sizes)))
     chosen = np.sort(rng.permutation(sizes[1 - side])[:n_references])
     references = factors.fitted(1 - side, chosen)
+    asking = factors.ask(1 - side, references)
     asked = np.arange(sizes[side]) if some is None else some
     parts = [
-        hub_strengths(factors.scores(1 - side, references, asked[own]), sizes[1 - side])
-        for own in tiles(len(asked))
+        hub_strengths(asking.scores(asked[own]), sizes[1 - side])
+        for own in tiles(len(asked), max(COLUMNS, HUB_SCORES // len(chosen)))
     ]
     return (-choice.hubs * np.concatenate(parts)).astype(np.float32)

@@ -12,15 +12,16 @@ alike by a mean over kernels of how alike their items are in both views. Targets
 `LivePairs` keeps the inverse of either matrix: a judgement changes it by rank one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.linalg.blas import dsymv, dsyr, dsyrk, dtrsv, ssyrk
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dpotri, dsygst, ssygst
 
+from linkspread.kernels import add_products, small_loops
 from linkspread.learning.cores import FEW, LEAST_PIVOT
 from linkspread.learning.maps import tiles
 
@@ -31,8 +32,8 @@ Array = np.ndarray
 # Pairs that are compared with all others; for fits that are only compared, fewer. Of
 # very many pairs one in so many is, up to twice as many.
 MOST, MOST_COMPARED, SPARSE = 2000, 1000, 12
-# Pairs whose features are computed at once, and multiplied within the caches.
-TILE, CHUNK = 4096, 32
+# Pairs whose features are computed at once, and items of which all are.
+TILE, FEW_ITEMS = 4096, 1024
 # Rank-one changes after which the inverse is computed again.
 MOST_CHANGES = 10_000
 
@@ -62,20 +63,45 @@ class PairRows:
 
     def kernel(self, values: Any, i: Array, j: Array) -> Array:
         """Return how alike pairs of items are to these, of shape (n_asked, n_rows)."""
-        (rows, at), (cols, to) = (np.unique(k, return_inverse=True) for k in (i, j))
-        own = PairRows.of(values, self.columns, rows, cols, self.left.dtype)
-        total = np.zeros((len(i), len(self.left)), self.left.dtype)
-        for a, b, share in self.columns:
-            near = self.left.dtype.type(share) * own.left[:, a] @ self.left[:, a].T
-            other = own.right[:, b] @ self.right[:, b].T
-            for some in tiles(len(i), CHUNK):
-                total[some] += near[at[some]] * other[to[some]]
-        return total
+        found = [K for _, K in self.kernels(values, i, j, size=max(len(i), 1))]
+        return found[0] if found else np.zeros((0, len(self.left)), self.left.dtype)
+
+    def kernels(
+        self, values: Any, i: Array, j: Array, *, size: int = TILE
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield tiles of pairs, and how alike these are to the rows, in one array.
+
+        An item of few that recur is compared with the rows once for all tiles.
+        """
+        room = np.empty((min(size, len(i)), len(self.left)), self.left.dtype)
+        is_few = max(len(np.unique(i)), len(np.unique(j))) <= FEW_ITEMS
+        for part in tiles(len(i), max(len(i), 1) if is_few else size):
+            (rows, at), (cols, to) = (
+                np.unique(k[part], return_inverse=True) for k in (i, j)
+            )
+            own = PairRows.of(values, self.columns, rows, cols, self.left.dtype)
+            near = [
+                (
+                    self.left.dtype.type(share) * own.left[:, a] @ self.left[:, a].T,
+                    own.right[:, b] @ self.right[:, b].T,
+                )
+                for a, b, share in self.columns
+            ]
+            for tile in tiles(len(at), size):
+                total = room[: len(at[tile])]
+                total[:] = 0
+                with small_loops(total.size):
+                    for one, other in near:
+                        add_products(one, other, at[tile], to[tile], total)
+                yield slice(part.start + tile.start, part.start + tile.stop), total
 
     def factor(self) -> Array:
         """Return the Cholesky factor of how alike these are to each other."""
-        every = np.arange(len(self.left))
-        K = self.kernel((self.left, self.right), every, every)
+        both = (self.left, self.right)
+        (left, i), (right, j) = (
+            np.unique(own, axis=0, return_inverse=True) for own in both
+        )
+        K = self.kernel((left, right), i, j)
         # Pairs that are alike would make it singular.
         jitter = np.finfo(K.dtype).eps ** 0.6
         K[np.diag_indices_from(K)] += jitter * np.trace(K) / max(len(K), 1)
@@ -106,7 +132,7 @@ class PairRegression:
     """Ridge regression of judged pairs on products of features, for any ridge.
 
     Pairs are positions of items and weights, below 0 for cannot. Landmarks that are
-    given are taken whatever the number of pairs.
+    given, with their factor, are taken whatever the number of pairs.
     """
 
     def __init__(
@@ -117,7 +143,7 @@ class PairRegression:
         *,
         most: int = MOST,
         dtype: Any = np.float64,
-        landmarks: PairRows | None = None,
+        landmarks: tuple[PairRows, Array] | None = None,
     ) -> None:
         self.pairs = i, j, signed = pairs
         self.factor: Array | None = None
@@ -128,23 +154,22 @@ class PairRegression:
             return
         if landmarks is None:
             some = _landmarks(signed, max(most, min(len(i) // SPARSE, 2 * most)))
-            landmarks = PairRows.of(values, columns, i[some], j[some], dtype)
-        self.rows, self.factor = landmarks, landmarks.factor()
-        n_rows = len(landmarks.left)
+            rows = PairRows.of(values, columns, i[some], j[some], dtype)
+            landmarks = rows, rows.factor()
+        self.rows, self.factor = landmarks
+        n_rows = len(self.rows.left)
         # The lower triangle of K W K', in the order of Fortran; and two K W z.
         gram = np.zeros((n_rows, n_rows), dtype, order="F")
         sums = np.zeros((2, n_rows))
         syrk = ssyrk if dtype == np.float32 else dsyrk
         weights = np.stack([np.maximum(signed, 0), np.abs(signed)])
-        for tile in tiles(len(i), TILE):
-            K = landmarks.kernel(values, i[tile], j[tile])
+        for tile, K in self.rows.kernels(values, i, j):
             sums += weights[:, tile] @ K
             K *= np.sqrt(weights[1, tile, None]).astype(dtype)
             syrk(1.0, K.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
-        # Whitened on both sides: F W F' and F W z.
-        gram += np.tril(gram, -1).T
-        half = solve_triangular(self.factor, gram, lower=True)
-        self.gram = solve_triangular(self.factor, half.T, lower=True)
+        # Whitened on both sides: F W F', its lower triangle, and F W z.
+        sygst = ssygst if dtype == np.float32 else dsygst
+        self.gram = sygst(gram, self.factor, lower=1, overwrite_a=1)[0]
         self.sums = solve_triangular(self.factor, sums.T, lower=True).T
 
     def system(self, ridge: float) -> Array:

@@ -250,9 +250,9 @@ class PairsTerm(Term):
         return cls(rows, c, live.ridge, live.factor, live, live.version)
 
     @property
-    def landmarks(self) -> PairRows | None:
-        """The pairs that others are described by, which stay."""
-        return None if self.factor is None else self.rows
+    def landmarks(self) -> tuple[PairRows, Array] | None:
+        """The pairs that others are described by and their factor, which stay."""
+        return None if self.factor is None else (self.rows, self.factor)
 
     @cached_property
     def cores(self) -> list[Array]:

@@ -59,6 +59,11 @@ class Numbering(NamedTuple):
     S: sparse.csr_array
     order: Array | None
 
+    @property
+    def places(self) -> Array:
+        """Where each node of the old order stands in that of the graph."""
+        return np.arange(self.S.shape[0]) if self.order is None else _places(self.order)
+
     def inwards(self, rows: Any) -> Any:
         """Return rows that stand in the old order in that of the graph.
 
