@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,13 +184,25 @@ def learn_projections(
     left, right : Projection
     """
     method, n_components = _check_parameters(model)
-    prepared = [
-        prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
-        for v in (a, b)
-    ]
-    X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
-    cov = linked_covariances(X, Y, links, a, b)
-    left, right, strengths = PROJECTIONS[method](cov, n_components, reg=model.reg)
+    key = a, b, model.random_state, repr(chosen)
+
+    def learn_from() -> tuple[list[Any], Covariances]:
+        prepared = [
+            prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
+            for v in (a, b)
+        ]
+        X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
+        return prepared, linked_covariances(X, Y, links, a, b)
+
+    prepared, cov = model._once(("covariances", *key), learn_from)
+    project = partial(PROJECTIONS[method], cov, reg=model.reg)
+    if method == "pls":  # one component after the other
+        left, right, strengths = project(n_components)
+    else:
+        made = model._once(
+            ("projections", *key, method, model.reg), lambda: project(sys.maxsize)
+        )
+        left, right, strengths = (own[..., :n_components] for own in made)
     # Half of the weight on each side makes the whole of it in the inner product.
     weights = (strengths / strengths[0]) ** (model.power / 2)
     return (

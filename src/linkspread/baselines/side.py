@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.kernels import sampled_products, small_loops
+
 __all__ = ["SCORES", "Side", "centred_units", "share_rows", "unit_rows"]
 
 Array = np.ndarray
@@ -78,19 +80,23 @@ class Side:
         return self.vectors[positions]
 
     def unscaled_of(self, positions: Array) -> tuple[Array, Array]:
-        """Return the vectors of some items in two parts, for many single products.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, n_dimensions)
-        scale : ndarray of shape (n,)
-            What each is yet to be multiplied by.
-        """
+        """Return vectors of some items, and what each is yet to be multiplied by."""
         return self.vectors_of(positions), np.ones(len(positions))
+
+    def products(self, rows: Array, other: "Side", cols: Array) -> Array:
+        """Return the inner products of all of some items with some of another side."""
+        return self.vectors_of(rows) @ other.vectors_of(cols).T
+
+    def pair_products(self, rows: Array, other: "Side", cols: Array) -> Array:
+        """Return the inner products of single pairs of items, and of no others."""
+        i, rows = np.unique(rows, return_inverse=True)
+        j, cols = np.unique(cols, return_inverse=True)
+        left, left_scale = self.unscaled_of(i)
+        right, right_scale = other.unscaled_of(j)
+        left, right = map(np.ascontiguousarray, (left, right))
+        with small_loops(len(rows) * left.shape[1]):
+            scores = sampled_products(left, right, rows, cols)
+        return scores * left_scale[rows] * right_scale[cols]
 
 
 def unit_rows(vectors: Array) -> Array:
