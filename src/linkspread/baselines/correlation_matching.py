@@ -33,17 +33,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Project the rows of one view.
-
-    Parameters
-    ----------
-    prepared : object with `transform`
-        Fitted preparation of the features.
-    mean : ndarray of shape (p,)
-    weights : ndarray of shape (p, n_components)
-    strengths : ndarray of shape (n_components,)
-        Of the components: canonical correlations of "cca".
-    """
+    """Project the rows of one view."""
 
     prepared: Any
     mean: Array
@@ -51,29 +41,11 @@ class Projection:
     strengths: Array
 
     def project(self, rows: Any) -> Array:
-        """Return the components of rows.
-
-        Parameters
-        ----------
-        rows : ndarray or csr_array of shape (n, n_features)
-
-        Returns
-        -------
-        components : ndarray of shape (n, n_components)
-        """
+        """Return the components of rows."""
         return (self.prepared.transform(rows) - self.mean) @ self.weights
 
     def unit_vectors(self, rows: Any) -> Array:
-        """Return the components of rows, scaled to length 1.
-
-        Parameters
-        ----------
-        rows : ndarray or csr_array of shape (n, n_features)
-
-        Returns
-        -------
-        units : ndarray of shape (n, n_components)
-        """
+        """Return the components of rows, scaled to length 1."""
         return unit_rows(self.project(rows))
 
 
@@ -166,23 +138,7 @@ def learn_projections(
     a: str,
     b: str,
 ) -> tuple[Projection, Projection]:
-    """Learn the projections of two views from what goes together.
-
-    Parameters
-    ----------
-    model : CorrelationMatching or CorrelationSemantics
-        Its parameters are read.
-    tables : dict from str to ndarray or csr_array
-    links : Links
-        Resolved.
-    chosen : dict from str to dict
-        `scaling` and `max_features` of each view.
-    a, b : str
-
-    Returns
-    -------
-    left, right : Projection
-    """
+    """Learn the projections of two views from what goes together."""
     method, n_components = _check_parameters(model)
     key = a, b, model.random_state, repr(chosen)
 

@@ -232,9 +232,13 @@ class _NearIdentity:
 
         def some(tile: slice) -> tuple[Array]:
             plain = as_dense_rows(rows[tile])
-            moved = plain + plain @ step @ self.own.change
-            parts = [unit_rows(plain if is_own else moved) for is_own in self.is_own]
-            return (np.hstack(parts) / np.sqrt(len(parts)),)
+            parts = [
+                plain if is_own else plain + plain @ step @ self.own.change
+                for is_own in self.is_own
+            ]
+            return (
+                np.hstack([unit_rows(part) for part in parts]) / np.sqrt(len(parts)),
+            )
 
         return in_tiles(some, rows.shape[0])[0]
 
