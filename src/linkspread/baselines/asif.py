@@ -6,7 +6,7 @@ import numpy as np
 
 from linkspread.baselines.correspondences import matched_rows
 from linkspread.baselines.matching import Chosen, PairMatching
-from linkspread.baselines.memory import in_tiles
+from linkspread.baselines.memory import RowsOnce, in_tiles
 from linkspread.baselines.preparation import as_dense_rows
 from linkspread.baselines.side import Side, unit_rows
 from linkspread.links import Links
@@ -78,32 +78,82 @@ class AnchorSimilarity(PairMatching):
             remedy = "None takes all anchors."
             n_kept = check_count(self.n_neighbors, name="n_neighbors", remedy=remedy)
         return tuple(  # type: ignore[return-value]
-            Side.of(
-                tables[view],
-                _Description(tables[view][own], n_kept, power, centered=self.centered),
-            )
+            self._describe(tables[view], view, own, n_kept, power)
             for view, own in ((a, rows), (b, cols))
         )
+
+    def _describe(
+        self, X: Any, view: str, anchors: Array, n_kept: int, power: float
+    ) -> Side:
+        """Return the side of a view, given its anchors."""
+        key = "cosines", view, self.centered
+        cosines = self._once(
+            ("anchors", *key), lambda: _Cosines(X[anchors], centered=self.centered)
+        )
+        embed = _Description(cosines, min(n_kept, len(anchors)), power)
+        if self._memory is None:
+            return Side.of(X, embed)
+        return _SharedSide(X, embed, self._memory.rows(key, X.shape[0]))
+
+
+class _Cosines:
+    """Compare rows with anchors; what is below 0 counts as 0."""
+
+    def __init__(self, anchors: Any, *, centered: bool) -> None:
+        anchors = as_dense_rows(anchors)
+        self.mean = anchors.mean(axis=0) if centered else np.zeros(anchors.shape[1])
+        self.anchors = unit_rows(anchors - self.mean)
+
+    def __call__(self, rows: Any) -> Array:
+        """Return cosines of shape (n_rows, n_anchors)."""
+        centred = as_dense_rows(rows) - self.mean
+        return np.maximum(unit_rows(centred) @ self.anchors.T, 0)
 
 
 class _Description:
     """Describe rows by the anchors that they are most like."""
 
-    def __init__(
-        self, anchors: Any, n_kept: int, power: float, *, centered: bool
-    ) -> None:
-        anchors = as_dense_rows(anchors)
-        self.mean = anchors.mean(axis=0) if centered else np.zeros(anchors.shape[1])
-        self.anchors = unit_rows(anchors - self.mean)
-        self.n_kept, self.power = min(n_kept, len(anchors)), power
+    def __init__(self, cosines: _Cosines, n_kept: int, power: float) -> None:
+        self.cosines, self.n_kept, self.power = cosines, n_kept, power
 
     def __call__(self, rows: Any) -> Array:
-        return in_tiles(lambda tile: (self._describe(rows[tile]),), rows.shape[0])[0]
+        """Return descriptions of shape (n_rows, n_anchors)."""
+        return in_tiles(lambda tile: (self.of(self.cosines(rows[tile])),),
+                        rows.shape[0])[0]  # fmt: skip
 
-    def _describe(self, rows: Any) -> Array:
-        """Return the descriptions of a few rows."""
-        cosines = unit_rows(as_dense_rows(rows) - self.mean) @ self.anchors.T
-        cosines = np.maximum(cosines, 0.0)
-        # Anchors that tie with the last one stay, whatever their order.
-        least = np.partition(cosines, -self.n_kept, axis=1)[:, -self.n_kept]
-        return unit_rows(np.where(cosines >= least[:, None], cosines, 0) ** self.power)
+    def of(self, cosines: Array) -> Array:
+        """Return the descriptions of rows whose cosines are known."""
+        if self.n_kept < cosines.shape[1]:
+            # Anchors that tie with the last one stay, whatever their order.
+            least = np.partition(cosines, -self.n_kept, axis=1)[:, -self.n_kept]
+            cosines = np.where(cosines >= least[:, None], cosines, 0)
+        power = self.power
+        while power % 2 == 0:  # squares are many times as fast
+            cosines, power = cosines**2, power / 2
+        return unit_rows(cosines if power == 1 else cosines**power)
+
+
+class _SharedSide(Side):
+    """The side of a view in one of several settings that share cosines."""
+
+    def __init__(self, X: Any, embed: _Description, cosines: RowsOnce) -> None:
+        super().__init__(None, embed, X.shape[1], X)
+        self._description, self._cosines = embed, cosines
+
+    @property
+    def vectors(self) -> Array:
+        """One per fitted item."""
+        if self._vectors is None:
+            self._vectors = self.vectors_of(np.arange(self._table.shape[0]))
+        return self._vectors
+
+    def vectors_of(self, positions: Array) -> Array:
+        """Return the vectors of some items."""
+
+        def make(missing: Array) -> tuple[Array, ...]:
+            return in_tiles(
+                lambda tile: (self._description.cosines(self._table[missing[tile]]),),
+                len(missing),
+            )
+
+        return self._description.of(self._cosines.of(positions, make)[0])

@@ -28,20 +28,7 @@ CG_TOLERANCE = 1e-10
 
 
 def fit_bilinear(X: Array, Z: LinkMatrix, Y: Array, *, ridge: float) -> Array:
-    """Return B, exactly; by conjugate gradients where features are many.
-
-    Parameters
-    ----------
-    X, Y : ndarray of shape (n, p) and (m, q)
-    Z : LinkMatrix of shape (n, m)
-        Targets: every two labelled items, and every single pair, once.
-    ridge : float
-        Above 0.
-
-    Returns
-    -------
-    B : ndarray of shape (p, q)
-    """
+    """Return B, exactly; by conjugate gradients where features are many."""
     problem = _Problem.of(X, Z, Y, ridge)
     if Z.pairs.nnz == 0:
         return _solve_by_eigenvectors(problem)

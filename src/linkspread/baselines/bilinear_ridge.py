@@ -21,14 +21,7 @@ Array = np.ndarray
 
 
 class ComponentFeatures:
-    """Describe rows by a constant and their principal components.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    **parameters : dict
-        Of `prepare`.
-    """
+    """Describe rows by a constant and their principal components."""
 
     def __init__(self, X: Any, **parameters: Any) -> None:
         self.prepared: Pipeline = prepare(X, **parameters)

@@ -12,19 +12,7 @@ Array = np.ndarray
 
 
 def class_memberships(links: Links, view: str) -> sparse.csr_array:
-    """Return what the labels say of each item of a view.
-
-    Parameters
-    ----------
-    links : Links
-        Resolved.
-    view : str
-
-    Returns
-    -------
-    memberships : csr_array of shape (n_items, n_classes)
-        A row of zeros for unknown.
-    """
+    """Return what the labels say of each item of a view."""
     memberships = links.memberships(view)
     if memberships is None or not memberships.sum():
         raise LinkError(
@@ -35,23 +23,7 @@ def class_memberships(links: Links, view: str) -> sparse.csr_array:
 
 
 def labelled_rows(links: Links, view: str) -> tuple[Array, Array, int]:
-    """Return the labelled items of a view and the class of each.
-
-    Parameters
-    ----------
-    links : Links
-        Resolved.
-    view : str
-
-    Returns
-    -------
-    rows : ndarray of shape (n_labelled,)
-        Positions.
-    classes : ndarray of shape (n_labelled,)
-        The class of which an item is most a member.
-    n_classes : int
-        In all views together.
-    """
+    """Return the labelled items of a view and the class of each."""
     memberships = class_memberships(links, view)
     rows = np.flatnonzero(memberships.sum(axis=1))
     classes = np.asarray(memberships[rows].argmax(axis=1)).ravel()

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,17 +33,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Project the rows of one view.
-
-    Parameters
-    ----------
-    prepared : object with `transform`
-        Fitted preparation of the features.
-    mean : ndarray of shape (p,)
-    weights : ndarray of shape (p, n_components)
-    strengths : ndarray of shape (n_components,)
-        Of the components: canonical correlations of "cca".
-    """
+    """Project the rows of one view."""
 
     prepared: Any
     mean: Array
@@ -50,29 +41,11 @@ class Projection:
     strengths: Array
 
     def project(self, rows: Any) -> Array:
-        """Return the components of rows.
-
-        Parameters
-        ----------
-        rows : ndarray or csr_array of shape (n, n_features)
-
-        Returns
-        -------
-        components : ndarray of shape (n, n_components)
-        """
+        """Return the components of rows."""
         return (self.prepared.transform(rows) - self.mean) @ self.weights
 
     def unit_vectors(self, rows: Any) -> Array:
-        """Return the components of rows, scaled to length 1.
-
-        Parameters
-        ----------
-        rows : ndarray or csr_array of shape (n, n_features)
-
-        Returns
-        -------
-        units : ndarray of shape (n, n_components)
-        """
+        """Return the components of rows, scaled to length 1."""
         return unit_rows(self.project(rows))
 
 
@@ -165,31 +138,27 @@ def learn_projections(
     a: str,
     b: str,
 ) -> tuple[Projection, Projection]:
-    """Learn the projections of two views from what goes together.
-
-    Parameters
-    ----------
-    model : CorrelationMatching or CorrelationSemantics
-        Its parameters are read.
-    tables : dict from str to ndarray or csr_array
-    links : Links
-        Resolved.
-    chosen : dict from str to dict
-        `scaling` and `max_features` of each view.
-    a, b : str
-
-    Returns
-    -------
-    left, right : Projection
-    """
+    """Learn the projections of two views from what goes together."""
     method, n_components = _check_parameters(model)
-    prepared = [
-        prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
-        for v in (a, b)
-    ]
-    X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
-    cov = linked_covariances(X, Y, links, a, b)
-    left, right, strengths = PROJECTIONS[method](cov, n_components, reg=model.reg)
+    key = a, b, model.random_state, repr(chosen)
+
+    def learn_from() -> tuple[list[Any], Covariances]:
+        prepared = [
+            prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
+            for v in (a, b)
+        ]
+        X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
+        return prepared, linked_covariances(X, Y, links, a, b)
+
+    prepared, cov = model._once(("covariances", *key), learn_from)
+    project = partial(PROJECTIONS[method], cov, reg=model.reg)
+    if method == "pls":  # one component after the other
+        left, right, strengths = project(n_components)
+    else:
+        made = model._once(
+            ("projections", *key, method, model.reg), lambda: project(sys.maxsize)
+        )
+        left, right, strengths = (own[..., :n_components] for own in made)
     # Half of the weight on each side makes the whole of it in the inner product.
     weights = (strengths / strengths[0]) ** (model.power / 2)
     return (

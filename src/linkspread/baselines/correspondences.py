@@ -22,21 +22,7 @@ Array = np.ndarray
 
 
 def balanced_links(links: Links, a: str, b: str, *, balance: str | float) -> LinkMatrix:
-    """Return all links of two views, of which at least one must count.
-
-    Parameters
-    ----------
-    links : Links
-        Resolved.
-    a, b : str
-        Views of the rows and of the columns.
-    balance : {"auto", "literal"} or float
-        Weight of cannot-links against must-links.
-
-    Returns
-    -------
-    Z : LinkMatrix of shape (n, m)
-    """
+    """Return all links of two views, of which at least one must count."""
     Z = as_link_matrix(links.between(a, b, balance=balance))
     if not Z.norm():
         raise FewLinksError(
@@ -52,18 +38,6 @@ def correspondences(links: Links, a: str, b: str) -> LinkMatrix:
 
     Items of one class as pairs make cluster canonical correlation analysis
     [Rasiwasia2014]; they stay thin factors.
-
-    Parameters
-    ----------
-    links : Links
-        Resolved.
-    a, b : str
-        Views of the rows and of the columns.
-
-    Returns
-    -------
-    Z : LinkMatrix of shape (n, m)
-        Weights of at least 0.
     """
     must = as_link_matrix(links.between(a, b, balance=0.0))
     if must.pairs.nnz:
@@ -91,13 +65,7 @@ def matched_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """Means and covariances of two views over the pairs that go together.
-
-    Parameters
-    ----------
-    mean_x, mean_y : ndarray of shape (p,) and (q,)
-    xx, xy, yy : ndarray of shape (p, p), (p, q) and (q, q)
-    """
+    """Means and covariances of two views over the pairs that go together."""
 
     mean_x: Array
     mean_y: Array
@@ -107,19 +75,7 @@ class Covariances:
 
 
 def covariances(X: Array, Z: LinkMatrix, Y: Array) -> Covariances:
-    """Return the covariances of two views, each pair counted by its weight.
-
-    Parameters
-    ----------
-    X, Y : ndarray of shape (n, p) and (m, q)
-    Z : LinkMatrix of shape (n, m)
-        Weights of at least 0.
-
-    Returns
-    -------
-    covariances : Covariances
-        With the total weight as divisor.
-    """
+    """Return the covariances of two views, each pair counted by its weight."""
     rows, columns = Z @ np.ones(Z.shape[1]), Z.T @ np.ones(Z.shape[0])
     total = rows.sum()
     mean_x, mean_y = rows @ X / total, columns @ Y / total
@@ -136,20 +92,10 @@ def covariances(X: Array, Z: LinkMatrix, Y: Array) -> Covariances:
 def sample_pairs(
     Z: LinkMatrix, n_pairs: int, *, random_state: int = 0
 ) -> tuple[Array, Array]:
-    """Write out pairs, for methods that take nothing but paired rows.
+    """Write out at most so many pairs, drawn by weight where there are more.
 
-    Parameters
-    ----------
-    Z : LinkMatrix of shape (n, m)
-        As from `correspondences`.
-    n_pairs : int
-        Draw so many, by weight, where there are more. Single pairs that are fewer
-        come once each, whatever their weight.
-    random_state : int, default=0
-
-    Returns
-    -------
-    rows, columns : ndarray of shape (n_drawn,)
+    For methods that take nothing but paired rows. Single pairs that are fewer come
+    once each, whatever their weight.
     """
     rng = np.random.default_rng(random_state)
     pairs = Z.pairs.tocoo()

@@ -29,18 +29,7 @@ KERNELS: dict[str, str | None] = {
 
 
 class GaussianKernel:
-    """Compare rows with anchors by ``exp(-d^2 / (width * mean distance)^2)``.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-        Its mean distance is the unit of `width`.
-    anchors : ndarray of int of shape (n_anchors,)
-        Positions in X.
-    metric : str or callable
-        As in `knn_graph`.
-    width : float
-    """
+    """Compare rows with anchors by ``exp(-d^2 / (width * mean distance)^2)``."""
 
     def __init__(
         self, X: Any, anchors: Array, *, metric: str | Pairwise, width: float
@@ -59,16 +48,7 @@ class GaussianKernel:
         return self.weigh(self.distances(rows))
 
     def distances(self, rows: Any) -> Array:
-        """Return the distances of rows to all anchors, whatever the width.
-
-        Parameters
-        ----------
-        rows : ndarray or csr_array of shape (n_rows, n_features)
-
-        Returns
-        -------
-        distances : ndarray of shape (n_rows, n_anchors)
-        """
+        """Return the distances of rows to all anchors, whatever the width."""
         if sparse.issparse(rows) != sparse.issparse(self.anchors):
             is_sparse = sparse.issparse(self.anchors)
             rows = sparse.csr_array(rows) if is_sparse else as_dense_rows(rows)
@@ -77,48 +57,20 @@ class GaussianKernel:
         return self._measure(rows)
 
     def weigh(self, distances: Array) -> Array:
-        """Return the kernel of rows whose distances to all anchors are known.
-
-        Parameters
-        ----------
-        distances : ndarray of shape (n_rows, n_anchors)
-
-        Returns
-        -------
-        kernel : ndarray of shape (n_rows, n_anchors)
-        """
+        """Return the kernel of rows whose distances to all anchors are known."""
         exponent = exponents(distances, self.width, self.width)
         # A row far from all anchors keeps the ratios of its entries.
         return np.exp(-lift_exponents(exponent, np.dtype(np.float64)))
 
     def widened(self, factor: float) -> "GaussianKernel":
-        """Return the kernel that is so many times as wide, with the same anchors.
-
-        Parameters
-        ----------
-        factor : float
-
-        Returns
-        -------
-        kernel : GaussianKernel
-        """
+        """Return the kernel that is so many times as wide, with the same anchors."""
         factor = check_positive(factor, name="width", remedy="1 is the mean distance.")
         kernel = copy.copy(self)
         kernel.width = factor * self.width
         return kernel
 
     def smooth(self, rows: Any, block: Any) -> Array:
-        """Return ``K @ block`` without ever holding the whole kernel.
-
-        Parameters
-        ----------
-        rows : ndarray or csr_array of shape (n_rows, n_features)
-        block : ndarray or sparse of shape (n_anchors, n_columns)
-
-        Returns
-        -------
-        smoothed : ndarray of shape (n_rows, n_columns)
-        """
+        """Return ``K @ block`` without ever holding the whole kernel."""
         step = max(1, TILE_ENTRIES // self.anchors.shape[0])
         starts = range(0, rows.shape[0], step)
         tiles = [self(rows[i : i + step]) @ block for i in starts]
@@ -133,14 +85,7 @@ def _unit(X: Any, metric: str | Pairwise) -> float:
 
 
 class LinearKernel:
-    """Compare rows with anchors by their inner product.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    anchors : ndarray of int of shape (n_anchors,)
-        Positions in X.
-    """
+    """Compare rows with anchors by their inner product."""
 
     def __init__(self, X: Any, anchors: Array) -> None:
         self.anchors = X[anchors]
@@ -151,20 +96,7 @@ class LinearKernel:
 
 
 def choose_kernel(kernel: str, X: Any, anchors: Array, *, width: float) -> Any:
-    """Return a kernel by its name.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "linear", "hellinger", "chi2"}
-    X : ndarray or csr_array of shape (n_items, n_features)
-    anchors : ndarray of int of shape (n_anchors,)
-    width : float
-        Of the Gaussian ones, in mean distances.
-
-    Returns
-    -------
-    kernel : GaussianKernel or LinearKernel
-    """
+    """Return a kernel by its name."""
     metric = KERNELS[check_name(kernel, KERNELS, name="kernel")]
     if metric is None:
         return LinearKernel(X, anchors)

@@ -18,21 +18,7 @@ ADJUSTMENT_BETA = 0.95
 def fit_graphs(
     model: Any, tables: dict[str, Any], links: Links, alphas: dict[str, float]
 ) -> dict[str, Any]:
-    """Build the graphs of all views, as `LinkSpreading` builds them.
-
-    Parameters
-    ----------
-    model : LabelSpreadingMatching or RowThenColumn
-        Its parameters of graphs are read.
-    tables : dict from str to ndarray or csr_array of shape (n_items, n_features)
-    links : Links
-        Resolved.
-    alphas : dict from str to float
-
-    Returns
-    -------
-    graphs : dict from str to object with `affinity_` and `extend`
-    """
+    """Build the graphs of all views, as `LinkSpreading` builds them."""
     choices = choose_graphs(model, tables, links)
     graphs, _ = build_graphs(
         tables,

@@ -8,9 +8,20 @@ import numpy as np
 from linkspread.baselines.side import Side
 from linkspread.retrieval import rank
 
-__all__ = ["correct_hubs"]
+__all__ = ["correct_hubs", "corrected_scores"]
 
 Array = np.ndarray
+
+
+def corrected_scores(scores: Array, n_neighbors: int) -> Array:
+    """Return the scores that `correct_hubs` gives the items of a whole table."""
+
+    def nearness(table: Array) -> Array:
+        n_best = min(n_neighbors, table.shape[1])
+        return np.partition(table, -n_best, axis=1)[:, -n_best:].mean(axis=1)
+
+    back = nearness(np.ascontiguousarray(scores.T))
+    return 2 * scores - nearness(scores)[:, None] - back
 
 
 def correct_hubs(left: Side, right: Side, n_neighbors: int) -> tuple[Side, Side]:

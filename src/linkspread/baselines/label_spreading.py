@@ -22,14 +22,7 @@ Array = np.ndarray
 
 
 class NeighborAverage:
-    """Describe new items by the mean of their fitted neighbours.
-
-    Parameters
-    ----------
-    graph : object with `extend`
-        Fitted.
-    distributions : ndarray of shape (n_items, n_classes)
-    """
+    """Describe new items by the mean of their fitted neighbours."""
 
     def __init__(self, graph: Any, distributions: Array) -> None:
         self.graph = graph

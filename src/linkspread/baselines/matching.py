@@ -14,7 +14,6 @@ from linkspread.baselines.side import Side
 from linkspread.estimators.link_choice import check_linked, choose_links
 from linkspread.estimators.vector_search import VectorSearch
 from linkspread.exceptions import LinkError, LinkspreadError
-from linkspread.kernels import sampled_products, small_loops
 from linkspread.kernels.threads import on_own_threads
 from linkspread.links import Items, Links
 from linkspread.parameter_checks import check_count
@@ -161,14 +160,7 @@ class Matching(VectorSearch):
         scores : ndarray of shape (n_pairs,)
         """
         queries = self._checked_side(source, target)
-        i, rows = np.unique(rows, return_inverse=True)
-        j, cols = np.unique(cols, return_inverse=True)
-        left, left_scale = queries.unscaled_of(i)
-        right, right_scale = self._side(target, source).unscaled_of(j)
-        left, right = map(np.ascontiguousarray, (left, right))
-        with small_loops(len(rows) * left.shape[1]):
-            scores = sampled_products(left, right, rows, cols)
-        return scores * left_scale[rows] * right_scale[cols]
+        return queries.pair_products(rows, self._side(target, source), cols)
 
     @abstractmethod
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
@@ -191,6 +183,10 @@ class Matching(VectorSearch):
         values = {name: per_view(getattr(self, name), tables, name=name)
                   for name in self.PER_VIEW}  # fmt: skip
         return {v: {name: values[name][v] for name in values} for v in tables}
+
+    def _block(self, i: Array, j: Array, source: str, target: str) -> Array:
+        queries = self._checked_side(source, target)
+        return queries.products(i, self._side(target, source), j)
 
     def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
         return self._checked_side(source, target).vectors_of(positions)

@@ -19,13 +19,7 @@ TILE_ROWS = 500
 
 
 class RowsOnce:
-    """Rows of arrays, each made when it is asked for first.
-
-    Parameters
-    ----------
-    n_rows : int
-        Positions that there are.
-    """
+    """Rows of arrays, each made when it is asked for first."""
 
     def __init__(self, n_rows: int) -> None:
         # Only rows that were made take memory; this tells where each of them is.
@@ -40,16 +34,8 @@ class RowsOnce:
     def of(self, positions: Array, make: Make) -> tuple[Array, ...]:
         """Return the rows at some positions, which are not to be written to.
 
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-        make : callable
-            Returns arrays with a row for each of the positions that it is given. It
-            is not kept: what makes rows may hold the memory that holds the rows.
-
-        Returns
-        -------
-        arrays : tuple of ndarray with n rows
+        `make` returns arrays with a row for each position that it is given. It is not
+        kept: what makes rows may hold the memory that holds the rows.
         """
         missing = np.unique(positions[self._places[positions] < 0])
         if len(missing) or not self._arrays:
@@ -72,19 +58,7 @@ class RowsOnce:
 def in_tiles(
     make: Callable[[slice], tuple[Array, ...]], n_rows: int
 ) -> tuple[Array, ...]:
-    """Make arrays a few rows at a time.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the rows in a slice, of one array or more.
-    n_rows : int
-
-    Returns
-    -------
-    arrays : tuple of ndarray with n_rows rows
-        Contiguous.
-    """
+    """Make arrays a few rows at a time."""
     first = make(slice(0, TILE_ROWS))
     arrays = tuple(np.empty((n_rows, *part.shape[1:]), part.dtype) for part in first)
     for start in range(0, n_rows, TILE_ROWS):
@@ -98,10 +72,7 @@ def in_tiles(
 class Memory:
     """Keep what was made under its key; of `RowsOnce` only the ones used last.
 
-    Parameters
-    ----------
-    max_bytes : float, default=1e9
-        Of the rows; all else is taken to be small.
+    Rows take no more than `max_bytes`; all else is taken to be small.
     """
 
     def __init__(self, max_bytes: float = MAX_BYTES) -> None:
@@ -110,34 +81,13 @@ class Memory:
         self._rows: OrderedDict[Any, RowsOnce] = OrderedDict()
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what is kept under a key, made now if there is nothing.
-
-        Parameters
-        ----------
-        key : hashable
-        make : callable
-            Called without arguments.
-
-        Returns
-        -------
-        made : object
-        """
+        """Return what is kept under a key, made now if there is nothing."""
         if key not in self._small:
             self._small[key] = make()
         return self._small[key]
 
     def rows(self, key: Any, n_rows: int) -> RowsOnce:
-        """Return the rows that are kept under a key, or none yet.
-
-        Parameters
-        ----------
-        key : hashable
-        n_rows : int
-
-        Returns
-        -------
-        rows : RowsOnce
-        """
+        """Return the rows that are kept under a key, or none yet."""
         if key not in self._rows:
             self._make_room()
             self._rows[key] = RowsOnce(n_rows)

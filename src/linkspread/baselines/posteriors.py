@@ -24,14 +24,8 @@ ROW_TILE = 4096
 class Posteriors:
     """Give rows of one view their posterior for each class of all views.
 
-    Parameters
-    ----------
-    classifier : fitted classifier
-        With `predict_proba`, or with `decision_function`, whose softmax then serves.
-    features : callable
-        Makes of a table of rows what the classifier takes.
-    n_classes : int
-        Classes that the classifier did not meet get 0.
+    A classifier without `predict_proba` gives the softmax of its decisions; classes
+    that it did not meet get 0.
     """
 
     def __init__(
@@ -63,19 +57,8 @@ class Posteriors:
 def fit_posteriors(classifier: Any, features: Any, classes: Array, *, cv: int) -> Any:
     """Fit a classifier, calibrated across folds if it gives no posteriors itself.
 
-    Parameters
-    ----------
-    classifier : scikit-learn classifier
-        Cloned, not modified.
-    features : ndarray or sparse of shape (n_labelled, n_features)
-    classes : ndarray of shape (n_labelled,)
-    cv : int
-        Folds of the calibration; fewer where a class has fewer labels, and no
-        calibration where a class has only one, which no fold can do without.
-
-    Returns
-    -------
-    classifier : fitted classifier
+    Folds are fewer where a class has fewer labels, and there is no calibration where a
+    class has only one, which no fold can do without.
     """
     n_folds = min(cv, np.unique(classes, return_counts=True)[1].min())
     fitting = clone(classifier)
@@ -89,17 +72,7 @@ def fit_posteriors(classifier: Any, features: Any, classes: Array, *, cv: int) -
 
 
 def logistic(C: float) -> LogisticRegression:
-    """Return multinomial logistic regression.
-
-    Parameters
-    ----------
-    C : float
-        Inverse of the ridge.
-
-    Returns
-    -------
-    classifier : LogisticRegression
-    """
+    """Return multinomial logistic regression."""
     return LogisticRegression(C=C, max_iter=2000)
 
 
@@ -109,18 +82,6 @@ class KernelSupportVectors(ClassifierMixin, BaseEstimator):
     The decisions are those of scikit-learn's `OneVsRestClassifier` around an `SVC`; all
     classes together are one product with the kernel, which for many classes is what
     takes the time there.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of errors against the margin.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    coefficients_ : ndarray of shape (n_fitted, n_machines)
-        Of the kernel with each fitted row; one machine does for two classes.
-    intercepts_ : ndarray of shape (n_machines,)
 
     Examples
     --------
@@ -135,17 +96,7 @@ class KernelSupportVectors(ClassifierMixin, BaseEstimator):
         self.C = C
 
     def fit(self, K: Any, classes: Any) -> Self:
-        """Fit all machines.
-
-        Parameters
-        ----------
-        K : ndarray of shape (n_fitted, n_fitted)
-        classes : array-like of shape (n_fitted,)
-
-        Returns
-        -------
-        self : KernelSupportVectors
-        """
+        """Fit all machines."""
         self.classes_ = np.unique(classes)
         # Of two classes the second says all.
         found = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
@@ -160,30 +111,12 @@ class KernelSupportVectors(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, K: Any) -> Array:
-        """Return decisions of shape (n_rows, n_classes), or (n_rows,) for two classes.
-
-        Parameters
-        ----------
-        K : ndarray of shape (n_rows, n_fitted)
-
-        Returns
-        -------
-        decisions : ndarray
-        """
+        """Return decisions by row and class, or by row alone for two classes."""
         decisions = K @ self.coefficients_ + self.intercepts_
         return decisions if len(self.classes_) > 2 else decisions[:, 0]
 
     def predict(self, K: Any) -> Array:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        K : ndarray of shape (n_rows, n_fitted)
-
-        Returns
-        -------
-        classes : ndarray of shape (n_rows,)
-        """
+        """Return the class of each row."""
         decisions = self.decision_function(K)
         if decisions.ndim == 1:
             return self.classes_[(decisions > 0).astype(np.intp)]

@@ -26,16 +26,7 @@ Array = np.ndarray
 
 
 def as_dense_rows(X: Any) -> Array:
-    """Return rows as an array of float64.
-
-    Parameters
-    ----------
-    X : ndarray or sparse of shape (n_items, n_features)
-
-    Returns
-    -------
-    X : ndarray of shape (n_items, n_features)
-    """
+    """Return rows as an array of float64."""
     dense = X.toarray() if sparse.issparse(X) else X
     return np.asarray(dense, dtype=np.float64)
 
@@ -45,15 +36,6 @@ def root_of_shares(X: Any) -> Any:
 
     Euclidean distances between the results are Hellinger distances between the rows,
     up to a factor.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-        At least 0; a row of zeros stays one.
-
-    Returns
-    -------
-    X : ndarray or csr_array of shape (n_items, n_features)
     """
     values = X.data if sparse.issparse(X) else X
     if values.min(initial=0) < 0:
@@ -90,19 +72,8 @@ def prepare(
 ) -> Pipeline:
     """Fit the preparation of a view to all its items, labelled or not.
 
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    scaling : {"standard", "sqrt", "none"}
-    n_components : int, default=None
-        Principal components that a view with more columns is reduced to, of sparse
-        ones without centring. None keeps the columns, sparse if they were.
-    random_state : int, default=0
-
-    Returns
-    -------
-    prepared : Pipeline
-        Its `transform` makes rows ready, dense ones where `n_components` is given.
+    A view with more columns than `n_components` is reduced to so many principal
+    components, dense ones, without centring where it is sparse. None keeps the columns.
     """
     scale = SCALINGS[check_name(scaling, SCALINGS, name="scaling")](X)
     steps: list[tuple[str, Any]] = [("scale", scale)]
@@ -114,41 +85,14 @@ def prepare(
 
 
 def prepared_rows(X: Any, prepared: Pipeline) -> Array:
-    """Return all rows of a view made ready, where they are dense and short.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    prepared : Pipeline
-        As from :func:`prepare` with `n_components`.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_items, n_components)
-        Not to be written to.
-    """
+    """Return all rows of a view made ready, where dense; not to be written to."""
     return known(X, ("rows", prepared), lambda: prepared.transform(X))
 
 
 def prepare_dense(
     X: Any, view: str, *, scaling: str, max_features: int, random_state: int
 ) -> Pipeline:
-    """Fit the preparation of a view for methods that need dense, short rows.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_items, n_features)
-    view : str
-        For messages.
-    scaling : {"standard", "sqrt", "none"}
-    max_features : int
-        A view with more columns is reduced to so many principal components.
-    random_state : int
-
-    Returns
-    -------
-    prepared : Pipeline
-    """
+    """Fit the preparation of a view for methods that need dense, short rows."""
     with naming(view):
         limit = check_count(
             max_features, name="max_features", remedy="The default is 256."

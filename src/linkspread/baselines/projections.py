@@ -32,20 +32,6 @@ def canonical_projections(
 
     ``left.T (C_xx + reg v_x I) left = I``, v_x the mean variance of a feature, and the
     same for the right; the closed form is an SVD between whitened views.
-
-    Parameters
-    ----------
-    cov : Covariances
-    n_components : int
-        Fewer where the views share fewer directions.
-    reg : float
-        Ridge in units of the mean variance.
-
-    Returns
-    -------
-    left, right : ndarray of shape (p, r) and (q, r)
-    correlations : ndarray of shape (r,)
-        Canonical correlations; without ridge those of the pairs.
     """
     white_x, white_y = _whitening(cov.xx, reg), _whitening(cov.yy, reg)
     U, strengths, Vt = svd(white_x.T @ cov.xy @ white_y)
@@ -61,19 +47,6 @@ def factor_projections(
 
     ``min ||X left - Y right||_F`` over matrices with orthonormal columns: the singular
     vectors of the cross-covariance.
-
-    Parameters
-    ----------
-    cov : Covariances
-    n_components : int
-    reg : float
-        Without effect: nothing is inverted.
-
-    Returns
-    -------
-    left, right : ndarray of shape (p, r) and (q, r)
-    covariances : ndarray of shape (r,)
-        Singular values.
     """
     U, strengths, Vt = svd(cov.xy)
     kept = slice(0, min(n_components, _numerical_rank(strengths)))
@@ -88,20 +61,6 @@ def least_squares_projections(
     The symmetric form, scikit-learn's `PLSCanonical`: both views lose what their own
     scores explain. Regression PLS would make one view the target of the other, and
     either may be the query here.
-
-    Parameters
-    ----------
-    cov : Covariances
-    n_components : int
-    reg : float
-        Without effect.
-
-    Returns
-    -------
-    left, right : ndarray of shape (p, r) and (q, r)
-        Rotations of the centred views.
-    covariances : ndarray of shape (r,)
-        Of the scores of each component.
     """
     xx, xy, yy = cov.xx, cov.xy, cov.yy
     # Products of all deflations so far, which lead back to the views as given.

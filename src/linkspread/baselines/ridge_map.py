@@ -1,10 +1,10 @@
 """Ridge maps: regress the items of one view on their partners in the other."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from linkspread.baselines.correspondences import matched_rows
@@ -17,14 +17,22 @@ from linkspread.kernels.singular import svd
 from linkspread.links import Links
 from linkspread.parameter_checks import check_positive, naming
 
-__all__ = ["BOTH", "RidgeMap", "ViewsOfSpaces", "compared_spaces", "shrunk_inverse"]
+__all__ = [
+    "BOTH",
+    "RidgeMap",
+    "compared_spaces",
+    "decompose",
+    "row_squares",
+    "shrunk_inverse",
+]
 
 Array = np.ndarray
-Embed = Callable[[Any], Array]
 
 BOTH = "both"
 # Directions with less than this share of the largest singular value are rounding.
 ROUNDING = 1e-12
+# The same where only their squares are known.
+SQUARED_ROUNDING = 1e-6
 
 
 class RidgeMap(PairMatching):
@@ -88,36 +96,21 @@ class RidgeMap(PairMatching):
         spaces = compared_spaces(self.space, tables, a, b)
         rows, cols, weights = matched_rows(links, a, b)
         shares = np.sqrt(weights / weights.sum())
-        left = _MatchedSpan(tables[a], rows, shares, view=a, **chosen[a])
-        right = _MatchedSpan(tables[b], cols, shares, view=b, **chosen[b])
+        left, right = (
+            self._once(
+                ("span", a, b, view, repr(chosen[view])),
+                partial(_MatchedSpan, tables[view], own, shares, view, **chosen[view]),
+            )
+            for view, own in ((a, rows), (b, cols))
+        )
         ways = (a, left, right), (b, right, left)
         return tuple(  # type: ignore[return-value]
             Side.of(
                 tables[view],
-                ViewsOfSpaces(
-                    own.cosines, _Mapped(own, own.map_to(other, ridge)), view, spaces
-                ),
+                _InSpaces(own, own.map_to(other, ridge), view, spaces),
             )
             for view, own, other in ways
         )
-
-
-class ViewsOfSpaces:
-    """Join the unit vectors of a view's items in one space or in two.
-
-    `own` makes them in the view's own space and `mapped` in that of the other view.
-    Inner products with those of the other view are the mean of the cosines.
-    """
-
-    def __init__(
-        self, own: Embed, mapped: Embed, view: str, spaces: tuple[str, ...]
-    ) -> None:
-        self.parts = [own if space == view else mapped for space in spaces]
-
-    def __call__(self, rows: Any) -> Array:
-        """Return vectors of shape (n_rows, n_dimensions)."""
-        made = [part(rows) for part in self.parts]
-        return np.hstack(made) / np.sqrt(len(made))
 
 
 def compared_spaces(
@@ -138,24 +131,43 @@ def shrunk_inverse(singular: Array, n_features: int, ridge: float) -> Array:
     return singular / (singular**2 + ridge * np.sum(singular**2) / n_features)
 
 
+def decompose(matched: Any, shares: Array, mean: Array) -> tuple[Array, Array, Array]:
+    """Return ``U, s, basis`` of ``shares * (matched - mean) = U diag(s) basis'``.
+
+    Directions that are rounding are left out; there may be none.
+    """
+    largest = np.abs(matched).max() if min(matched.shape) else 0.0
+    if sparse.issparse(matched) and matched.shape[0] < matched.shape[1]:
+        # The products of a few sparse rows are cheap, and dense rows are not made.
+        own = sparse.csr_array(sparse.diags_array(shares) @ matched)
+        along = np.outer(own @ mean, shares)
+        gram = (own @ own.T).toarray() - along - along.T
+        values, U = np.linalg.eigh(gram + mean @ mean * np.outer(shares, shares))
+        singular, U = np.sqrt(np.maximum(values[::-1], 0)), U[:, ::-1]
+        kept = singular > SQUARED_ROUNDING * max(singular[0], largest)
+        U, singular = U[:, kept], singular[kept]
+        return U, singular, (own.T @ U - np.outer(mean, shares @ U)) / singular
+    U, singular, Vt = svd(shares[:, None] * (as_dense_rows(matched) - mean))
+    kept = singular > ROUNDING * max(singular[0], largest)
+    return U[:, kept], singular[kept], Vt[kept].T
+
+
 class _MatchedSpan:
-    """What a view's matched rows span, ``shares * (X - mean) = U diag(s) basis'``."""
+    """What a view's matched rows span, about their mean."""
 
     def __init__(
-        self, X: Any, rows: Array, shares: Array, *, view: str, scaling: str
+        self, X: Any, rows: Array, shares: Array, view: str, *, scaling: str
     ) -> None:
         with naming(view):
             self.prepared: Pipeline = prepare(X, scaling=scaling)
-        matched = as_dense_rows(self.prepared.transform(X[rows]))
-        self.mean = shares**2 @ matched
-        U, singular, Vt = svd(shares[:, None] * (matched - self.mean))
-        kept = singular > ROUNDING * max(singular[0], np.abs(matched).max(initial=0))
-        if not kept.any():
+        matched = self.prepared.transform(X[rows])
+        self.mean = matched.T @ shares**2
+        self.U, self.singular, self.basis = decompose(matched, shares, self.mean)
+        if not len(self.singular):
             raise FewLinksError(
                 f"view {view!r} must vary over its matched items, and all "
                 f"{len(rows)} are alike. Match items that differ."
             )
-        self.U, self.singular, self.basis = U[:, kept], singular[kept], Vt[kept].T
 
     def map_to(self, other: "_MatchedSpan", ridge: float) -> Array:
         """Return the ridge map from this basis to that of the other view."""
@@ -164,26 +176,42 @@ class _MatchedSpan:
 
     def coordinates(self, rows: Any) -> tuple[Array, Array]:
         """Return the coordinates of centred rows in the basis, and whole lengths."""
+        rows = self.prepared.transform(rows)
+        if sparse.issparse(rows):
+            inside = rows @ self.basis - self.mean @ self.basis
+            squares = row_squares(rows) - 2 * (rows @ self.mean) + self.mean @ self.mean
+            return inside, np.sqrt(np.maximum(squares, 0))
 
         def some(tile: slice) -> tuple[Array, Array]:
-            centred = as_dense_rows(self.prepared.transform(rows[tile])) - self.mean
+            centred = as_dense_rows(rows[tile]) - self.mean
             return centred @ self.basis, np.linalg.norm(centred, axis=1)
 
         inside, lengths = in_tiles(some, rows.shape[0])
         return inside, lengths
 
-    def cosines(self, rows: Any) -> Array:
-        """Return the part of unit vectors that lies in the span."""
-        inside, lengths = self.coordinates(rows)
-        return inside / np.where(lengths > 0, lengths, 1.0)[:, None]
 
+class _InSpaces:
+    """Make the vectors of a view's items in its own space, in the other's, or in both.
 
-@dataclass(frozen=True, eq=False)
-class _Mapped:
-    """Map rows of a view into the span of the other view's matched rows."""
+    Inner products with those of the other view are cosines, or the mean of two.
+    """
 
-    span: _MatchedSpan
-    core: Array
+    def __init__(
+        self, span: _MatchedSpan, core: Array, view: str, spaces: tuple[str, ...]
+    ) -> None:
+        self.span, self.core = span, core
+        self.is_own = [space == view for space in spaces]
 
     def __call__(self, rows: Any) -> Array:
-        return unit_rows(self.span.coordinates(rows)[0] @ self.core)
+        """Return vectors of shape (n_rows, n_dimensions)."""
+        inside, lengths = self.span.coordinates(rows)
+        # Of rows in their own space only the part in the span meets what is mapped.
+        own = inside / np.where(lengths > 0, lengths, 1.0)[:, None]
+        parts = [own if is_own else unit_rows(inside @ self.core)
+                 for is_own in self.is_own]  # fmt: skip
+        return np.hstack(parts) / np.sqrt(len(parts))
+
+
+def row_squares(rows: sparse.csr_array) -> Array:
+    """Return the squared length of each sparse row."""
+    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()

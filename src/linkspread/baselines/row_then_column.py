@@ -150,23 +150,7 @@ def propagate_few_directions(
     tol: float,
     rank: int,
 ) -> tuple[Array, Array]:
-    """Return two thin factors of ``P_x Z P_y`` for links of many directions.
-
-    Parameters
-    ----------
-    S_x, S_y : csr_array of shape (n, n) and (m, m)
-        Normalised affinities.
-    Z : LinkMatrix of shape (n, m)
-    alpha : tuple of two floats
-    tol : float
-        Relative error allowed, in Frobenius norm.
-    rank : int
-        Keep at most so many directions, the best ones.
-
-    Returns
-    -------
-    left, right : ndarray of shape (n, r) and (m, r)
-    """
+    """Return two thin factors of ``P_x Z P_y`` for links of many directions."""
     dtype = np.result_type(S_x.dtype, S_y.dtype)
     # The response p(l) q(m) is one product of polynomials, so there is no core to mix.
     p, q = (smoothing_polynomial(value, tol=tol / 4)[None] for value in alpha)

@@ -1,10 +1,12 @@
 """Views in one space: the plain cosine, and a ridge that draws a map to it."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from linkspread.baselines.correspondences import matched_rows
 from linkspread.baselines.matching import Chosen, PairMatching
@@ -12,14 +14,14 @@ from linkspread.baselines.memory import in_tiles
 from linkspread.baselines.preparation import as_dense_rows
 from linkspread.baselines.ridge_map import (
     BOTH,
-    ViewsOfSpaces,
     compared_spaces,
+    decompose,
+    row_squares,
     shrunk_inverse,
 )
 from linkspread.baselines.side import Side, unit_rows
 from linkspread.estimators.link_choice import check_views_known
 from linkspread.exceptions import ViewError
-from linkspread.kernels.singular import svd
 from linkspread.links import Links
 from linkspread.parameter_checks import check_positive
 
@@ -106,7 +108,10 @@ class CosineMatching(PairMatching):
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
     ) -> tuple[Side, Side]:
-        return Side.of(tables[a], _units), Side.of(tables[b], _units)
+        is_sparse = _are_sparse(tables, a, b)
+        return tuple(  # type: ignore[return-value]
+            _side(tables[view], _Units(), is_sparse) for view in (a, b)
+        )
 
 
 class RidgeToIdentity(PairMatching):
@@ -159,39 +164,154 @@ class RidgeToIdentity(PairMatching):
         _check_widths(tables, a, b)
         spaces = compared_spaces(self.space, tables, a, b)
         rows, cols, weights = matched_rows(links, a, b)
-        shares = np.sqrt(weights / weights.sum())[:, None]
-        X = shares * as_dense_rows(tables[a][rows])
-        Y = shares * as_dense_rows(tables[b][cols])
+        shares = np.sqrt(weights / weights.sum())
+
+        def moves() -> tuple[_Moves, _Moves]:
+            X, Y = tables[a][rows], tables[b][cols]
+            items = (tables[a], tables[b]) if is_sparse else (None, None)
+            return _Moves(X, Y, shares, *items), _Moves(Y, X, shares, *items[::-1])
+
+        is_sparse = _are_sparse(tables, a, b)
+        there, back = self._once(("moves", a, b), moves)
+        ways = (a, there, back), (b, back, there)
         return tuple(  # type: ignore[return-value]
-            Side.of(
+            _side(
                 tables[view],
-                ViewsOfSpaces(_units, _NearIdentity(own, other, ridge), view, spaces),
+                _NearIdentity(own, other, ridge, [space == view for space in spaces]),
+                is_sparse,
             )
-            for view, own, other in ((a, X, Y), (b, Y, X))
+            for view, own, other in ways
         )
 
 
-class _NearIdentity:
-    """Map rows by ``W = I + (X'X + ridge v I)^-1 X'(Y - X)``, never made whole."""
+class _Moves:
+    """How matched rows of a view, X, move to their partners: what all ridges share.
 
-    def __init__(self, X: Array, Y: Array, ridge: float) -> None:
-        U, singular, Vt = svd(X)
-        self.basis = Vt.T
+    With ``X = U diag(singular) basis'`` and ``change = U' (Y - X)`` the map is
+    ``W = I + (X'X + ridge v I)^-1 X'(Y - X) = I + basis diag(inverse) change``.
+    """
+
+    def __init__(
+        self, X: Any, Y: Any, shares: Array, own_items: Any, other_items: Any
+    ) -> None:
+        self.n_features = X.shape[1]
+        origin = np.zeros(self.n_features)
         # Rows that are all 0 say nothing, and leave the identity.
-        inverse = shrunk_inverse(singular, X.shape[1], ridge) if X.any() else singular
-        self.change = inverse[:, None] * (U.T @ (Y - X))
+        U, self.singular, self.basis = decompose(X, shares, origin)
+        self.change = ((Y - X).T @ (shares[:, None] * U)).T
+        self.own_items, self.other_items = own_items, other_items
+
+    @cached_property
+    def of_own(self) -> tuple[Array, Array]:
+        """Coordinates of all items of the view, in `basis` and along `change`."""
+        return self.own_items @ self.basis, self.own_items @ self.change.T
+
+    @cached_property
+    def of_other(self) -> Array:
+        """Coordinates of all items of the other view along `change`."""
+        return self.other_items @ self.change.T
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the rows of `change`."""
+        return self.change @ self.change.T
+
+
+class _NearIdentity:
+    """Make the vectors of a view's items: mapped, as they are, or both."""
+
+    def __init__(
+        self, own: _Moves, other: _Moves, ridge: float, is_own: list[bool]
+    ) -> None:
+        self.own, self.other, self.is_own = own, other, is_own
+        self.inverse = shrunk_inverse(own.singular, own.n_features, ridge)
 
     def __call__(self, rows: Any) -> Array:
+        """Return vectors of shape (n_rows, n_dimensions)."""
+        step = self.own.basis * self.inverse
+
         def some(tile: slice) -> tuple[Array]:
-            own = as_dense_rows(rows[tile])
-            return (unit_rows(own + own @ self.basis @ self.change),)
+            plain = as_dense_rows(rows[tile])
+            parts = [
+                plain if is_own else plain + plain @ step @ self.own.change
+                for is_own in self.is_own
+            ]
+            return (
+                np.hstack([unit_rows(part) for part in parts]) / np.sqrt(len(parts)),
+            )
 
         return in_tiles(some, rows.shape[0])[0]
 
+    def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
+        """Return what the products with another view's items are made of.
 
-def _units(rows: Any) -> Array:
-    """Return rows scaled to length 1."""
-    return unit_rows(as_dense_rows(rows))
+        A mapped row is the row itself and a short vector besides, so that its product
+        with another is that of the two sparse rows and of two short vectors.
+        """
+        squares = row_squares(X)
+        scales, short = [], []
+        for is_own in self.is_own:
+            own, lengths = self.other.of_other, squares
+            if not is_own:
+                inside, along = self.own.of_own
+                own = inside * self.inverse
+                change = np.sum(own * (2 * along + own @ self.own.gram), axis=1)
+                lengths = squares + change
+            lengths = np.sqrt(np.maximum(lengths, 0))
+            scale = 1 / np.where(lengths > 0, lengths, 1.0)
+            scales.append(scale)
+            short.append(own * scale[:, None])
+        root = np.sqrt(len(scales))
+        return np.column_stack(scales) / root, np.hstack(short) / root
+
+
+class _Units:
+    """Scale rows to length 1."""
+
+    def __call__(self, rows: Any) -> Array:
+        return unit_rows(as_dense_rows(rows))
+
+    def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
+        """Return the scale of each row, and nothing besides."""
+        lengths = np.sqrt(row_squares(X))
+        scale = 1 / np.where(lengths > 0, lengths, 1.0)
+        return scale[:, None], np.zeros((len(scale), 0))
+
+
+class _SparseSide(Side):
+    """The side of a sparse view, whose scores need no dense rows."""
+
+    def __init__(self, X: sparse.csr_array, embed: Any) -> None:
+        super().__init__(None, embed, X.shape[1], X)
+        self.rows = X
+
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """Scales of the sparse rows, and short vectors besides."""
+        return self.embed.factors(self.rows)  # type: ignore[attr-defined]
+
+    def products(self, rows: Array, other: Any, cols: Array) -> Array:
+        """Return the inner products of all of some items with some of another side."""
+        (left, x), (right, y) = self.factors, other.factors
+        plain = (self.rows[rows] @ other.rows[cols].T).toarray()
+        return plain * (left[rows] @ right[cols].T) + x[rows] @ y[cols].T
+
+    def pair_products(self, rows: Array, other: Any, cols: Array) -> Array:
+        """Return the inner products of single pairs of items."""
+        (left, x), (right, y) = self.factors, other.factors
+        plain = self.rows[rows].multiply(other.rows[cols]).sum(axis=1)
+        scales = np.einsum("ij,ij->i", left[rows], right[cols])
+        return plain * scales + np.einsum("ij,ij->i", x[rows], y[cols])
+
+
+def _side(X: Any, embed: Any, is_sparse: bool) -> Side:
+    """Return the side of a view."""
+    return _SparseSide(X, embed) if is_sparse else Side.of(X, embed)
+
+
+def _are_sparse(tables: dict[str, Any], a: str, b: str) -> bool:
+    """Tell whether both tables are sparse, so that their products are."""
+    return sparse.issparse(tables[a]) and sparse.issparse(tables[b])
 
 
 def _share_width(tables: dict[str, Any], a: str, b: str) -> bool:

@@ -17,15 +17,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class AnchorLinks:
-    """The items of a view that have links, and what they are linked to.
+    """The items of a view that have links, the anchors, and what they are linked to.
 
-    Parameters
-    ----------
-    anchors : ndarray of int of shape (n_anchors,)
-        Positions of these items.
-    linked : csr_array of shape (n_anchors, n_dimensions)
-    mass : csr_array of shape (n_anchors, 1)
-        Weight of all links of each, must and cannot alike.
+    `mass` is the weight of all links of each, must and cannot alike.
     """
 
     anchors: Array
@@ -34,18 +28,7 @@ class AnchorLinks:
 
     @classmethod
     def of(cls, memberships: Any, core: Any, mass: Array) -> "AnchorLinks":
-        """Return the links of a view from its part of a thin product.
-
-        Parameters
-        ----------
-        memberships : ndarray or csr_array of shape (n_items, c)
-        core : ndarray or csr_array of shape (c, n_dimensions)
-        mass : ndarray of shape (n_items,)
-
-        Returns
-        -------
-        links : AnchorLinks
-        """
+        """Return the links of a view from its part of a thin product."""
         memberships = sparse.csr_array(memberships)
         anchors = np.flatnonzero(np.diff(memberships.indptr))
         linked = sparse.csr_array(memberships[anchors] @ sparse.csr_array(core))
@@ -53,15 +36,7 @@ class AnchorLinks:
 
 
 class SmoothedLinks:
-    """Average what is linked to the anchors of a view, by similarity.
-
-    Parameters
-    ----------
-    kernel : GaussianKernel
-    links : AnchorLinks
-    normalize : bool
-        Whether to average, or to add up.
-    """
+    """Average what is linked to the anchors of a view, by similarity."""
 
     def __init__(
         self, kernel: GaussianKernel, links: AnchorLinks, *, normalize: bool
@@ -79,20 +54,7 @@ class SmoothedLinks:
 
 
 class SharedAverages:
-    """Averages over the links of similar items, which several settings share.
-
-    Parameters
-    ----------
-    memory : Memory
-    key : tuple
-        Tells the anchors and the distance from others.
-    X : ndarray or csr_array of shape (n_items, n_features)
-    links : AnchorLinks
-    unit : GaussianKernel
-        Of any width: all of them share its distances.
-    kernel : GaussianKernel
-        Of the width that is wanted.
-    """
+    """Averages over the links of similar items, which several settings share."""
 
     def __init__(
         self,
@@ -108,17 +70,7 @@ class SharedAverages:
         self.block = sparse.hstack([links.linked, links.mass], format="csr")
 
     def of(self, positions: Array) -> tuple[Array, ...]:
-        """Return averages, and the weights that they were divided by.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-
-        Returns
-        -------
-        averages : ndarray of shape (n, n_dimensions)
-        mass : ndarray of shape (n,)
-        """
+        """Return averages, and the weights that they were divided by."""
         key = "averages", *self.key, self.kernel.width
         return self._rows(key).of(positions, self._average)
 
@@ -144,14 +96,7 @@ class SharedAverages:
 
 
 class SharedSide(Side):
-    """The side of a view in one of several settings that share averages.
-
-    Parameters
-    ----------
-    averages : SharedAverages
-    smoothed : SmoothedLinks
-        Makes the vectors of new items, and tells whether those are averages.
-    """
+    """The side of a view in one of several settings that share averages."""
 
     def __init__(self, averages: SharedAverages, smoothed: SmoothedLinks) -> None:
         n_items, n_features = averages.X.shape
@@ -165,31 +110,12 @@ class SharedSide(Side):
         return self.vectors_of(np.arange(self._n_items))
 
     def vectors_of(self, positions: Array) -> Array:
-        """Return the vectors of some items.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, n_dimensions)
-        """
+        """Return the vectors of some items."""
         averages, scale = self.unscaled_of(positions)
         return averages if self._normalize else averages * scale[:, None]
 
     def unscaled_of(self, positions: Array) -> tuple[Array, Array]:
-        """Return averages, and their weights where they are to be sums.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-
-        Returns
-        -------
-        averages : ndarray of shape (n, n_dimensions)
-        scale : ndarray of shape (n,)
-        """
+        """Return averages, and their weights where they are to be sums."""
         averages, mass = self._averages.of(positions)
         return averages, np.ones_like(mass) if self._normalize else mass
 

@@ -17,6 +17,7 @@ from linkspread.baselines.projections import canonical_projections
 from linkspread.baselines.side import Side, unit_rows
 from linkspread.graphs import NeighborGraph, normalize
 from linkspread.graphs.normalize import row_sums
+from linkspread.graphs.table_memory import known
 from linkspread.links import Links
 from linkspread.parameter_checks import check_count, check_positive, naming
 
@@ -93,25 +94,13 @@ class SpectralMatching(PairMatching):
         reg = check_positive(
             self.reg, name="reg", remedy="The default is 0.1.", zero=True
         )
-        left, right = (self._embed_once(tables[v], v, chosen[v]) for v in (a, b))
+        left, right = (_embed_once(tables[v], v, chosen[v]) for v in (a, b))
         cov = linked_covariances(left.vectors, right.vectors, links, a, b)
         W, V, strengths = canonical_projections(cov, check_components(None), reg=reg)
         return (
             _side(left, Projection(left, cov.mean_x, W, strengths), tables[a]),
             _side(right, Projection(right, cov.mean_y, V, strengths), tables[b]),
         )
-
-    def _embed_once(
-        self, X: Any, view: str, own: dict[str, Any]
-    ) -> "SpectralEmbedding":
-        """Return the embedding of a view, from the memory if it is there."""
-
-        def embed() -> tuple[SpectralEmbedding, Any]:
-            with naming(view):
-                return SpectralEmbedding(X, **own), X
-
-        # X is kept, so that nothing else can have its identity.
-        return self._once(("spectral", view, id(X), repr(own)), embed)[0]
 
 
 class SpectralEmbedding:
@@ -142,6 +131,12 @@ class SpectralEmbedding:
         sums = row_sums(near)
         means = near @ self.vectors / np.where(sums > 0, sums, 1.0)[:, None]
         return means / self.values
+
+
+def _embed_once(X: Any, view: str, own: dict[str, Any]) -> SpectralEmbedding:
+    """Return the embedding of a view, which depends on no links."""
+    with naming(view):
+        return known(X, ("spectral", repr(own)), lambda: SpectralEmbedding(X, **own))
 
 
 def _leading(

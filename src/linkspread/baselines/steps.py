@@ -11,11 +11,6 @@ class Steps:
 
     A plain object and not a closure, so that a fitted model can be pickled.
 
-    Parameters
-    ----------
-    *functions : callable
-        Each takes what the one before it returned.
-
     Examples
     --------
     >>> from linkspread.baselines.steps import Steps

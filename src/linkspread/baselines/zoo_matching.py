@@ -20,18 +20,7 @@ Array = np.ndarray
 
 
 class OneView:
-    """Transform one view with a model that transforms two together.
-
-    Parameters
-    ----------
-    model : object with `transform`
-        Fitted.
-    prepared : Pipeline
-    place : int
-        Of this view in the list that the model takes.
-    other : ndarray of shape (1, n_features)
-        A prepared row of the other view, to keep it company.
-    """
+    """Transform one view with a model that transforms two together."""
 
     def __init__(
         self, model: Any, prepared: Pipeline, place: int, other: Array

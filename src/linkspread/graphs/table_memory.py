@@ -23,8 +23,11 @@ def remember_tables() -> Iterator[None]:
     """Build no graph, search no neighbours and prepare no rows twice in this context.
 
     Graphs that depend on links are built anew each time, but their neighbours are not
-    searched anew.
+    searched anew. Within another such context, its memory is used.
     """
+    if is_remembering():
+        yield
+        return
     token = _MEMORY.set([])
     try:
         yield

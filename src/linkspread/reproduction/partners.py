@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from linkspread.baselines import CosineMatching, RidgeMap, RidgeToIdentity
+from linkspread.baselines.hubs import corrected_scores
+from linkspread.baselines.matching import PairMatching
+from linkspread.baselines.memory import Memory
 from linkspread.datasets import (
     Partners,
     load_catalogues,
@@ -21,6 +24,7 @@ from linkspread.datasets import (
     load_fonts,
 )
 from linkspread.exceptions import FewLinksError, LinkspreadError
+from linkspread.graphs.table_memory import remember_tables
 from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
 from linkspread.progress import announce
@@ -215,6 +219,10 @@ def run_partners(
         had=COSINE if collection.shared_space else "",
     )
     known = _KnownPairs(collection, sorted(judged))
+    if judged:
+        # Drawn here, or each process would draw them anew for each method.
+        for seed in range(n_repetitions):
+            known.at(("judged pairs", 0), seed)
 
     def measure(budget: Budget, method: Method, seed: int) -> list[BudgetCell]:
         return _measure(collection, known.at(budget, seed), budget, method, n_splits)
@@ -246,15 +254,17 @@ def _measure(
     Hubs are corrected with the parameters that were chosen without.
     """
     start = time.perf_counter()
-    model, tuning = choose(method, collection.views, known.links, n_splits=n_splits)
-    shared = time.perf_counter() - start
+    with remember_tables():
+        model, tuning = choose(method, collection.views, known.links, n_splits=n_splits)
+        scores, back = _all_scores(model, collection, known)
     cells = []
     for name in _row_names(method):
-        start = time.perf_counter()
         if name.endswith(WITH_HUBS):
-            model = model.set_params(hubs=HUBS)
-        details = _qualities(model, collection, known)
-        seconds = shared + time.perf_counter() - start
+            scores = corrected_scores(scores, HUBS)
+            back = scores.T
+        details = _qualities(scores, back, collection, known)
+        # A row with hubs corrected needs all that the one without does.
+        seconds = time.perf_counter() - start
         score = details["recall at 1"]
         announce(f"{budget_text(budget)}: {name}: {score:.3f}, {seconds:.0f} s")
         cell = BudgetCell(
@@ -269,18 +279,29 @@ def _measure(
     return cells
 
 
-def _qualities(model: Any, collection: Partners, known: _Known) -> dict[str, float]:
-    """Fit a model to what is known and ask for the partners of all other items."""
+def _all_scores(model: Any, collection: Partners, known: _Known) -> tuple[Array, Array]:
+    """Fit a model to what is known; return the scores of all items, both ways."""
     first, second = collection.views
     shape = tuple(X.shape[0] for X in collection.views.values())
+    is_symmetric = isinstance(model, PairMatching)
+    if is_symmetric:
+        # Scores are all that is asked for: vectors are made only where these need them.
+        model.sharing(Memory())
     try:
-        # All scores at once: these collections are small. Both directions are asked
-        # for, because a correction of hubs is one of the items that are found.
+        # All scores at once: these collections are small.
         model.fit(collection.views, known.links)
-        scores, back = model.scores(first, second), model.scores(second, first)
     except FewLinksError:
         # It can learn nothing from so few: every pair scores alike.
-        scores, back = np.zeros(shape), np.zeros(shape[::-1])
+        return np.zeros(shape), np.zeros(shape[::-1])
+    scores = model.scores(first, second)
+    return scores, scores.T if is_symmetric else model.scores(second, first)
+
+
+def _qualities(
+    scores: Array, back: Array, collection: Partners, known: _Known
+) -> dict[str, float]:
+    """Return how well scores find the partners of all other items."""
+    first, second = collection.views
     i, j = known.pairs.T
     ways = {
         f"{first} to {second}": (scores, i, j),
