@@ -11,7 +11,7 @@ import linkspread as ls
 from linkspread.estimators import search_pairs
 from linkspread.learning.maps import unit_rows
 from linkspread.retrieval import bounds
-from linkspread.retrieval.bounds import CodedTable, bound_scores, coded
+from linkspread.retrieval.bounds import TURN, CodedTable, bound_scores, coded
 from linkspread.retrieval.rank import LEAST_SHARE, rank_bounded, rank_rows
 
 N_TARGETS = 700
@@ -92,7 +92,7 @@ def test_distances_of_rows_from_their_codes_are_needed(rng):
     a = rng.normal(size=(1, 128)).astype(np.float32)
     own = CodedTable.of(table)
     scores = table.astype(np.float64) @ a[0]
-    for slack, holds in ((own.slack, True), (np.zeros_like(own.slack), False)):
+    for slack, holds in ((own.slack, True), (0.0, False)):
         bounds = np.zeros((2, N_TARGETS), np.float32)
         part = a[0], np.float32(0), None
         CodedTable(own.codes, own.steps, slack).add_bounds([part], bounds)
@@ -101,14 +101,32 @@ def test_distances_of_rows_from_their_codes_are_needed(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_codes_are_within_half_a_step(rng, dtype):
+def test_codes_are_within_half_a_step_of_turned_rows(rng, dtype):
     table = rng.normal(size=(60, 70)).astype(dtype)
     table[:, 1] = 0
+    table[3] = 0
+    table[4] *= 1e-36
     own = CodedTable.of(table)
-    gaps = table - (own.codes * own.steps)[:, :70]
-    assert np.all(np.abs(gaps) <= 0.501 * own.steps[:70])
-    blocks = np.pad(gaps, ((0, 0), (0, 58))).reshape(60, 2, 64)
-    assert np.all(own.slack >= np.linalg.norm(blocks, axis=2))
+    blocks = np.pad(table, ((0, 0), (0, 58))).reshape(60, 2, 64).astype(np.float64)
+    codes = own.codes.reshape(60, 2, 64)
+    gaps = blocks @ TURN - codes * own.steps[:, :, None]
+    assert np.all(np.abs(gaps) <= 0.501 * own.steps[:, :, None])
+    assert np.all(own.slack * own.steps >= np.linalg.norm(gaps, axis=2))
+    assert not codes[3].any()
+
+
+def test_products_stay_when_blocks_are_turned():
+    np.testing.assert_allclose(TURN @ TURN.T, np.eye(len(TURN)), atol=1e-15)
+
+
+def test_bounds_are_near_where_few_items_have_a_feature(rng):
+    # One column of each row is large: steps of columns would be far too coarse.
+    table = 0.01 * rng.normal(size=(N_TARGETS, 128)).astype(np.float32)
+    table[np.arange(N_TARGETS), rng.integers(0, 128, N_TARGETS)] = 1
+    a = rng.normal(size=(1, 128)).astype(np.float32)
+    bias = np.zeros(N_TARGETS, np.float32)
+    lower, upper = bound_scores({"values": table}, [("values", None, a, None)], bias)
+    assert np.max(upper - lower) < 0.15 * np.std(table @ a[0])
 
 
 def test_values_that_overflow_are_bounded_by_nothing(rng):
