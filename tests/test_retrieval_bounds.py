@@ -79,6 +79,15 @@ def test_every_score_is_within_its_bounds(seed):
     assert np.all(lower <= scores) and np.all(scores <= upper)
 
 
+def test_threads_that_share_rows_find_the_same_bounds(monkeypatch, rng):
+    given = random_tables(rng)
+    alone = bound_scores(*given)
+    monkeypatch.setattr(bounds, "ALONE", 0)
+    monkeypatch.setattr(bounds, "TILE", 33)
+    for own, other in zip(bound_scores(*given), alone, strict=True):
+        assert np.array_equal(own, other)
+
+
 def test_bounds_are_near_where_columns_are_of_one_size(rng):
     table = rng.normal(size=(N_TARGETS, 128)).astype(np.float32)
     a = rng.normal(size=(1, 128)).astype(np.float32)
@@ -190,6 +199,22 @@ def test_too_many_that_may_be_best_are_all_scored(rng):
                   np.zeros(500, np.float32))  # fmt: skip
     best, _ = rank_bounded(lambda row: query, (1, 500), np.float32, n_results=3)
     assert best.tolist() == [[0, 1, 2]] and query.n_scored == 500
+
+
+def test_scores_that_round_otherwise_are_looked_at_again(rng):
+    # Scored among the first few, items have more than ever after.
+    tables, parts, bias = random_tables(rng, 3000)
+    query = Query(tables, parts, bias)
+    plain, asked = query.scores, []
+
+    def scores(targets=slice(None)):
+        asked.append(targets)
+        return plain(targets) + np.float32(3 if len(asked) == 1 else 0)
+
+    query.scores = scores
+    found = rank_bounded(lambda row: query, (1, 3000), np.float32, n_results=10)
+    best = np.argsort(-plain()[0], kind="stable")[:10]
+    assert np.array_equal(found[0][0], best) and len(asked) == 3
 
 
 @pytest.fixture

@@ -181,35 +181,6 @@ def encode_rows(table, signs, rounding, codes, steps, slack):
         slack[i] = farthest
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
-def score_bounds(
-    codes, steps, coefficients, norms, blocks, constants, scaled, scales, bounds
-):
-    """Add what parts of scores are at least, and at most, to both rows of `bounds`.
-
-    Part k is ``scales[scaled[k]] * (sum_b steps[:, b] * codes_b @ coefficients[k]_b +
-    constants[k, 0])``, with no scale where ``scaled[k]`` is -1, and no coefficients but
-    in ``blocks[k]``, from the first to before the second. It is off by ``steps @
-    norms[k] + constants[k, 1]`` at most, times the size of the scale.
-    """
-    for i in prange(codes.shape[0]):
-        for k in range(len(coefficients)):
-            total, error = constants[k, 0], constants[k, 1]
-            for b in range(blocks[k, 0], blocks[k, 1]):
-                own = codes[i, b * CODED : (b + 1) * CODED]
-                other = coefficients[k, b * CODED : (b + 1) * CODED]
-                product = np.float32(0)
-                for c in range(CODED):
-                    product += np.float32(own[c]) * other[c]
-                total += steps[i, b] * product
-                error += steps[i, b] * norms[k, b]
-            if scaled[k] >= 0:
-                total *= scales[scaled[k], i]
-                error *= abs(scales[scaled[k], i])
-            bounds[0, i] += total - error
-            bounds[1, i] += total + error
-
-
 @njit(nogil=True, cache=True)
 def grow_order(indices, indptr, needed, span, order):
     """Write into ``order`` all nodes of a graph, neighbours near each other.
@@ -274,6 +245,35 @@ def renumber_rows(
 # The search kernels below run on one core and release the interpreter lock: their
 # callers give each thread its own block of queries, so that the BLAS product and the
 # selection of one tile share a cache and no two thread pools fight for the cores.
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def score_bounds(
+    codes, steps, coefficients, norms, blocks, constants, scaled, scales, bounds
+):
+    """Add what parts of scores are at least, and at most, to both rows of `bounds`.
+
+    Part k is ``scales[scaled[k]] * (sum_b steps[:, b] * codes_b @ coefficients[k]_b +
+    constants[k, 0])``, with no scale where ``scaled[k]`` is -1, and no coefficients but
+    in ``blocks[k]``, from the first to before the second. It is off by ``steps @
+    norms[k] + constants[k, 1]`` at most, times the size of the scale.
+    """
+    for i in range(codes.shape[0]):
+        for k in range(len(coefficients)):
+            total, error = constants[k, 0], constants[k, 1]
+            for b in range(blocks[k, 0], blocks[k, 1]):
+                own = codes[i, b * CODED : (b + 1) * CODED]
+                other = coefficients[k, b * CODED : (b + 1) * CODED]
+                product = np.float32(0)
+                for c in range(CODED):
+                    product += np.float32(own[c]) * other[c]
+                total += steps[i, b] * product
+                error += steps[i, b] * norms[k, b]
+            if scaled[k] >= 0:
+                total *= scales[scaled[k], i]
+                error *= abs(scales[scaled[k], i])
+            bounds[0, i] += total - error
+            bounds[1, i] += total + error
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import hadamard
 
-from linkspread.kernels import CODED, encode_rows, score_bounds, small_loops
+from linkspread.cores import count_threads
+from linkspread.kernels import CODED, encode_rows, score_bounds
+from linkspread.kernels.threads import map_blocks
 
 __all__ = ["CodedTable", "bound_scores", "coded"]
 
@@ -28,9 +30,9 @@ Array = np.ndarray
 # Of queries: (space, scale of targets, coefficients, constant), as learning has them.
 Part = tuple[str, Array | None, Any, Array | None]
 
-# Products of bytes in the time of one of `small_loops`: a thread of its own does those
-# of 100,000 targets in 3 to 5 ms, and waits for none that others keep busy.
-BYTES_AT_ONCE = 24
+# Products that one thread does in 4 to 7 ms. Of more each thread takes the next rows
+# until none are left: it waits for no other whose core is busy.
+ALONE, TILE = 1 << 27, 1 << 15
 EPS = float(np.finfo(np.float32).eps)
 # What blocks are multiplied by, of length 1: random signs, then sums and differences.
 SIGNS = np.random.default_rng(0).choice([-1.0, 1.0], CODED) / CODED**0.5
@@ -88,20 +90,27 @@ class CodedTable:
         blocks = np.array([_extent(own) for own in norms])
         given = [scale for scale in scales if scale is not None]
         places = iter(range(len(given)))
-        scaled = [-1 if scale is None else next(places) for scale in scales]
-        n_read = int(np.diff(blocks).sum()) * CODED * len(self.codes)
-        with small_loops(n_read // BYTES_AT_ONCE):
-            score_bounds(
-                self.codes,
-                self.steps,
-                turned.reshape(A.shape).astype(np.float32),
-                (self.slack * norms).astype(np.float32),
-                blocks,
-                np.array([(own, _rounding(own)) for own in constants], np.float32),
-                np.array(scaled),
-                np.array(given, dtype=np.float32).reshape(len(given), bounds.shape[1]),
-                bounds,
-            )
+        asked = (
+            turned.reshape(A.shape).astype(np.float32),
+            (self.slack * norms).astype(np.float32),
+            blocks,
+            np.array([(own, _rounding(own)) for own in constants], np.float32),
+            np.array([-1 if scale is None else next(places) for scale in scales]),
+        )
+
+        def add(some: slice) -> None:
+            own = np.empty((len(given), len(self.codes[some])), np.float32)
+            for k, scale in enumerate(given):
+                own[k] = scale[some]
+            codes, steps = self.codes[some], self.steps[some]
+            score_bounds(codes, steps, *asked, own, bounds[:, some])
+
+        n_products = int(np.diff(blocks).sum()) * CODED * len(self.codes)
+        n_threads = 1 if n_products <= ALONE else count_threads(None)
+        starts = range(0, len(self.codes), TILE)
+        tiles = [slice(start, start + TILE) for start in starts]
+        for _ in map_blocks(add, tiles, n_threads=n_threads):
+            pass
 
 
 def bound_scores(
@@ -122,7 +131,10 @@ def bound_scores(
     -------
     lower, upper : ndarray of float32 of shape (n_targets,)
     """
-    bounds = np.stack([bias - _rounding(bias), bias + _rounding(bias)])
+    bounds = np.empty((2, len(bias)), dtype=np.float32)
+    off = _rounding(bias)
+    np.subtract(bias, off, out=bounds[0])
+    np.add(bias, off, out=bounds[1])
     dense: dict[str, list[Any]] = {}
     for space, scale, coefficients, constant in parts:
         added = np.float32(0 if constant is None else constant[0])
@@ -133,7 +145,7 @@ def bound_scores(
         score = np.asarray(tables[space] @ row[0]) + added
         n_terms = int(np.diff(tables[space].indptr).max(initial=0)) + 16
         size = n_terms * float(np.linalg.norm(row[0]))
-        off: Any = _rounding(added) + np.float32(size * EPS)
+        off = _rounding(added) + np.float32(size * EPS)
         if scale is not None:
             score, off = score * scale, off * np.abs(scale)
         bounds += np.stack([score - off, score + off])
