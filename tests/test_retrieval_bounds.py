@@ -11,7 +11,7 @@ import linkspread as ls
 from linkspread.estimators import search_pairs
 from linkspread.learning.maps import unit_rows
 from linkspread.retrieval import bounds
-from linkspread.retrieval.bounds import CodedTable, bound_scores, coded
+from linkspread.retrieval.bounds import TURN, CodedTable, bound_scores, coded
 from linkspread.retrieval.rank import LEAST_SHARE, rank_bounded, rank_rows
 
 N_TARGETS = 700
@@ -79,6 +79,15 @@ def test_every_score_is_within_its_bounds(seed):
     assert np.all(lower <= scores) and np.all(scores <= upper)
 
 
+def test_threads_that_share_rows_find_the_same_bounds(monkeypatch, rng):
+    given = random_tables(rng)
+    alone = bound_scores(*given)
+    monkeypatch.setattr(bounds, "ALONE", 0)
+    monkeypatch.setattr(bounds, "TILE", 33)
+    for own, other in zip(bound_scores(*given), alone, strict=True):
+        assert np.array_equal(own, other)
+
+
 def test_bounds_are_near_where_columns_are_of_one_size(rng):
     table = rng.normal(size=(N_TARGETS, 128)).astype(np.float32)
     a = rng.normal(size=(1, 128)).astype(np.float32)
@@ -92,7 +101,7 @@ def test_distances_of_rows_from_their_codes_are_needed(rng):
     a = rng.normal(size=(1, 128)).astype(np.float32)
     own = CodedTable.of(table)
     scores = table.astype(np.float64) @ a[0]
-    for slack, holds in ((own.slack, True), (np.zeros_like(own.slack), False)):
+    for slack, holds in ((own.slack, True), (0.0, False)):
         bounds = np.zeros((2, N_TARGETS), np.float32)
         part = a[0], np.float32(0), None
         CodedTable(own.codes, own.steps, slack).add_bounds([part], bounds)
@@ -101,14 +110,32 @@ def test_distances_of_rows_from_their_codes_are_needed(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_codes_are_within_half_a_step(rng, dtype):
+def test_codes_are_within_half_a_step_of_turned_rows(rng, dtype):
     table = rng.normal(size=(60, 70)).astype(dtype)
     table[:, 1] = 0
+    table[3] = 0
+    table[4] *= 1e-36
     own = CodedTable.of(table)
-    gaps = table - (own.codes * own.steps)[:, :70]
-    assert np.all(np.abs(gaps) <= 0.501 * own.steps[:70])
-    blocks = np.pad(gaps, ((0, 0), (0, 58))).reshape(60, 2, 64)
-    assert np.all(own.slack >= np.linalg.norm(blocks, axis=2))
+    blocks = np.pad(table, ((0, 0), (0, 58))).reshape(60, 2, 64).astype(np.float64)
+    codes = own.codes.reshape(60, 2, 64)
+    gaps = blocks @ TURN - codes * own.steps[:, :, None]
+    assert np.all(np.abs(gaps) <= 0.501 * own.steps[:, :, None])
+    assert np.all(own.slack * own.steps >= np.linalg.norm(gaps, axis=2))
+    assert not codes[3].any()
+
+
+def test_products_stay_when_blocks_are_turned():
+    np.testing.assert_allclose(TURN @ TURN.T, np.eye(len(TURN)), atol=1e-15)
+
+
+def test_bounds_are_near_where_few_items_have_a_feature(rng):
+    # One column of each row is large: steps of columns would be far too coarse.
+    table = 0.01 * rng.normal(size=(N_TARGETS, 128)).astype(np.float32)
+    table[np.arange(N_TARGETS), rng.integers(0, 128, N_TARGETS)] = 1
+    a = rng.normal(size=(1, 128)).astype(np.float32)
+    bias = np.zeros(N_TARGETS, np.float32)
+    lower, upper = bound_scores({"values": table}, [("values", None, a, None)], bias)
+    assert np.max(upper - lower) < 0.15 * np.std(table @ a[0])
 
 
 def test_values_that_overflow_are_bounded_by_nothing(rng):
@@ -172,6 +199,22 @@ def test_too_many_that_may_be_best_are_all_scored(rng):
                   np.zeros(500, np.float32))  # fmt: skip
     best, _ = rank_bounded(lambda row: query, (1, 500), np.float32, n_results=3)
     assert best.tolist() == [[0, 1, 2]] and query.n_scored == 500
+
+
+def test_scores_that_round_otherwise_are_looked_at_again(rng):
+    # Scored among the first few, items have more than ever after.
+    tables, parts, bias = random_tables(rng, 3000)
+    query = Query(tables, parts, bias)
+    plain, asked = query.scores, []
+
+    def scores(targets=slice(None)):
+        asked.append(targets)
+        return plain(targets) + np.float32(3 if len(asked) == 1 else 0)
+
+    query.scores = scores
+    found = rank_bounded(lambda row: query, (1, 3000), np.float32, n_results=10)
+    best = np.argsort(-plain()[0], kind="stable")[:10]
+    assert np.array_equal(found[0][0], best) and len(asked) == 3
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ Those of a GPU are in `linkspread.kernels.gpu`; `linkspread.kernels.backends` ch
 """
 
 from linkspread.kernels.cpu import (
+    CODED,
     add_products,
     add_terms,
     average_precisions,
@@ -25,6 +26,7 @@ from linkspread.kernels.prefetch import LINE_BYTES
 from linkspread.kernels.threads import small_loops
 
 __all__ = [
+    "CODED",
     "LINE_BYTES",
     "add_products",
     "add_terms",

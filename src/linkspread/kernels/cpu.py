@@ -10,6 +10,7 @@ from numba import njit, prange
 from linkspread.kernels.prefetch import AHEAD, ROWS_AHEAD, fetch, lines_to_fetch
 
 __all__ = [
+    "CODED",
     "add_products",
     "add_terms",
     "average_precisions",
@@ -32,10 +33,11 @@ __all__ = [
 FAST = {"reassoc", "contract", "nsz"}
 # So many relevant items are counted against all others faster than they are sorted.
 FEW_RELEVANT = 512
-# The largest code of a value in a byte.
+# Columns of a table in bytes that have one step: a power of 2.
+CODED = 64
+# The largest code of a value in a byte, and what one code may stand for.
 MOST_CODE = np.float32(127)
-# Finite, so that no coefficient times it is no number.
-MOST_SLACK = np.float32(1e38)
+LEAST_STEP, MOST_STEP = np.float32(1e-30), np.float32(1e36)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -174,58 +176,46 @@ def pair_products(left, right, rows, columns, starts, values):
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
-def encode_rows(table, steps, width, rounding, codes, slack):
-    """Write the nearest ``codes * steps`` to every row, and how far it is from it.
+def encode_rows(table, signs, rounding, codes, steps, slack):
+    """Write every row, turned block by block, as the nearest ``codes * steps[i, b]``.
 
-    ``slack[i, b]`` is that distance within the b-th block of `width` columns, and
-    `rounding` times the length of the row there. A step of 0 has no code but 0.
+    A block of columns is multiplied by `signs` and by the Hadamard matrix, so that no
+    column has much more than the others. ``slack[i]`` is the largest distance of a
+    block from its codes, in steps, with `rounding` times its length.
     """
     for i in prange(table.shape[0]):
-        for b in range(slack.shape[1]):
-            own = table[i, b * width : (b + 1) * width]
-            step = steps[b * width : (b + 1) * width]
-            code = codes[i, b * width : (b + 1) * width]
+        turned = np.empty(CODED, np.float32)
+        farthest = np.float32(0)
+        for b in range(steps.shape[1]):
+            own = table[i, b * CODED : (b + 1) * CODED]
+            turned[:] = 0
+            for c in range(len(own)):
+                turned[c] = np.float32(own[c]) * signs[c]
+            half = CODED // 2
+            while half:
+                for start in range(0, CODED, 2 * half):
+                    left = turned[start : start + half]
+                    right = turned[start + half : start + 2 * half]
+                    for c in range(half):
+                        one, other = left[c], right[c]
+                        left[c], right[c] = one + other, one - other
+                half //= 2
+            largest = np.float32(0)
+            for c in range(CODED):
+                largest = max(largest, abs(turned[c]))
+            step = min(max(largest / MOST_CODE, LEAST_STEP), MOST_STEP)
+            inverse = np.float32(1) / step
+            code = codes[i, b * CODED : (b + 1) * CODED]
             far, size = np.float32(0), np.float32(0)
-            for c in range(len(own)):
-                value = np.float32(own[c])
-                inverse = np.float32(1) / step[c] if step[c] > 0 else np.float32(0)
-                nearest = np.rint(value * inverse)
-                nearest = min(max(nearest, -MOST_CODE), MOST_CODE)
+            for c in range(CODED):
+                value = turned[c] * inverse
+                nearest = min(max(np.rint(value), -MOST_CODE), MOST_CODE)
                 code[c] = np.int8(nearest)
-                gap = value - nearest * step[c]
-                far += gap * gap
+                far += (value - nearest) ** 2
                 size += value * value
-            slack[i, b] = min(np.sqrt(far) + rounding * np.sqrt(size), MOST_SLACK)
-
-
-@njit(parallel=True, cache=True, fastmath=FAST)
-def score_bounds(
-    codes, slack, width, coefficients, norms, blocks, constants, scaled, scales, bounds
-):
-    """Add what parts of scores are at least, and at most, to both rows of `bounds`.
-
-    Part k is ``scales[scaled[k]] * (codes @ coefficients[k] + constants[k, 0])``, with
-    no scale where ``scaled[k]`` is -1, and no coefficients but in ``blocks[k]``, from
-    the first to before the second. It is off by ``slack @ norms[k] + constants[k, 1]``
-    at most, times the size of the scale.
-    """
-    for i in prange(codes.shape[0]):
-        for k in range(len(coefficients)):
-            first, last = blocks[k, 0], blocks[k, 1]
-            # Slices of whole blocks: no index is negative, and sums become vectors.
-            own = codes[i, first * width : last * width]
-            other = coefficients[k, first * width : last * width]
-            off, norm = slack[i, first:last], norms[k, first:last]
-            total, error = constants[k, 0], constants[k, 1]
-            for c in range(len(own)):
-                total += np.float32(own[c]) * other[c]
-            for b in range(len(off)):
-                error += norm[b] * off[b]
-            if scaled[k] >= 0:
-                total *= scales[scaled[k], i]
-                error *= abs(scales[scaled[k], i])
-            bounds[0, i] += total - error
-            bounds[1, i] += total + error
+            steps[i, b] = step
+            farthest = max(farthest, np.sqrt(far) + rounding * np.sqrt(size))
+        slack[i] = farthest
 
 
 @njit(nogil=True, cache=True)
@@ -292,6 +282,35 @@ def renumber_rows(
 # The search kernels below run on one core and release the interpreter lock: their
 # callers give each thread its own block of queries, so that the BLAS product and the
 # selection of one tile share a cache and no two thread pools fight for the cores.
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def score_bounds(
+    codes, steps, coefficients, norms, blocks, constants, scaled, scales, bounds
+):
+    """Add what parts of scores are at least, and at most, to both rows of `bounds`.
+
+    Part k is ``scales[scaled[k]] * (sum_b steps[:, b] * codes_b @ coefficients[k]_b +
+    constants[k, 0])``, with no scale where ``scaled[k]`` is -1, and no coefficients but
+    in ``blocks[k]``, from the first to before the second. It is off by ``steps @
+    norms[k] + constants[k, 1]`` at most, times the size of the scale.
+    """
+    for i in range(codes.shape[0]):
+        for k in range(len(coefficients)):
+            total, error = constants[k, 0], constants[k, 1]
+            for b in range(blocks[k, 0], blocks[k, 1]):
+                own = codes[i, b * CODED : (b + 1) * CODED]
+                other = coefficients[k, b * CODED : (b + 1) * CODED]
+                product = np.float32(0)
+                for c in range(CODED):
+                    product += np.float32(own[c]) * other[c]
+                total += steps[i, b] * product
+                error += steps[i, b] * norms[k, b]
+            if scaled[k] >= 0:
+                total *= scales[scaled[k], i]
+                error *= abs(scales[scaled[k], i])
+            bounds[0, i] += total - error
+            bounds[1, i] += total + error
 
 
 @njit(nogil=True, cache=True)

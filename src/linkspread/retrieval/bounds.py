@@ -1,10 +1,13 @@
 """Between what the scores of one query lie, from tables that are kept in bytes.
 
 A query reads every column of every target, so that its search takes as long as reading
-them. In bytes they are a quarter: a row is ``codes * steps``, and its distance from
-that is kept for each block of columns. By Cauchy-Schwarz the product with coefficients
-a is off by ``sum_b |a_b| slack_b`` at most. Only targets whose upper bound reaches the
-n-th lower bound can be among the best n: scored as always, they rank as all would.
+them. In bytes they are a quarter: a block of a row is ``codes * step``, and at most
+`slack` steps from that. By Cauchy-Schwarz the product with coefficients a is off by
+``slack sum_b |a_b| step_b`` at most. Only targets whose upper bound reaches the n-th
+best score of any can be among the best n: scored as always, they rank as all would.
+
+Blocks are turned before: products stay, and a step is as small as the largest value of
+a block allows. Of features that few items have that is a quarter of the largest.
 """
 
 import threading
@@ -15,8 +18,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import hadamard
 
-from linkspread.kernels import encode_rows, score_bounds, small_loops
+from linkspread.cores import count_threads
+from linkspread.kernels import CODED, encode_rows, score_bounds
+from linkspread.kernels.threads import map_blocks
 
 __all__ = ["CodedTable", "bound_scores", "coded"]
 
@@ -24,16 +30,13 @@ Array = np.ndarray
 # Of queries: (space, scale of targets, coefficients, constant), as learning has them.
 Part = tuple[str, Array | None, Any, Array | None]
 
-# Columns whose distances are one number. Fewer bound products better, where some
-# columns count more than others, but are more to read: half as many leave a quarter
-# fewer targets to score, and take up to a sixth longer.
-WIDTH = 64
-# Rows whose largest values are found at once.
-TILE = 256
-# Products of bytes in the time of one of `small_loops`: a thread of its own does those
-# of 100,000 targets in 3 to 5 ms, and waits for none that others keep busy.
-BYTES_AT_ONCE = 24
+# Products that one thread does in 4 to 7 ms. Of more each thread takes the next rows
+# until none are left: it waits for no other whose core is busy.
+ALONE, TILE = 1 << 27, 1 << 15
 EPS = float(np.finfo(np.float32).eps)
+# What blocks are multiplied by, of length 1: random signs, then sums and differences.
+SIGNS = np.random.default_rng(0).choice([-1.0, 1.0], CODED) / CODED**0.5
+TURN = SIGNS[:, None] * hadamard(CODED)
 
 # Codes of tables, by address, for as long as the tables live. Maps and priors are
 # shared by pairs of views and by snapshots; they are replaced, never changed.
@@ -43,69 +46,71 @@ _CODING = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table in bytes, ``codes * steps``, and how far each row is from that.
+    """A table in bytes, ``codes * steps`` in every block, and how far rows are off.
 
     Parameters
     ----------
-    codes : ndarray of int8 of shape (n_rows, WIDTH * n_blocks)
-    steps : ndarray of float32 of shape (WIDTH * n_blocks,)
-    slack : ndarray of float32 of shape (n_rows, n_blocks)
-        What products with coefficients of length 1 in one block are off by at most,
-        with their rounding in single precision.
+    codes : ndarray of int8 of shape (n_rows, CODED * n_blocks)
+        Of blocks multiplied by `TURN`.
+    steps : ndarray of float32 of shape (n_rows, n_blocks)
+    slack : float
+        How many steps a product with coefficients of length 1 in one block is off by
+        at most, with its rounding in single precision.
     """
 
     codes: Array
     steps: Array
-    slack: Array
+    slack: float
 
     @classmethod
     def of(cls, table: Array) -> "CodedTable":
         """Return the codes of a dense table."""
         table = np.asarray(table)
         n_rows, n_columns = table.shape
-        n_blocks = -(-n_columns // WIDTH)
-        steps = np.zeros(WIDTH * n_blocks, dtype=np.float32)
-        own = steps[:n_columns]
-        for start in range(0, n_rows, TILE):
-            some = table[start : start + TILE]
-            np.maximum(own, some.max(axis=0), out=own, casting="same_kind")
-            np.maximum(own, -some.min(axis=0), out=own, casting="same_kind")
-        own /= 127
-        codes = np.zeros((n_rows, len(steps)), dtype=np.int8)
-        slack = np.empty((n_rows, n_blocks), dtype=np.float32)
-        # Half of it is the largest error of a sum of products, in any order; what is
-        # compared with the bounds has one too.
-        rounding = np.float32((n_columns + 16) * EPS)
-        encode_rows(table, steps, WIDTH, rounding, codes, slack)
-        return cls(codes, steps, slack)
+        n_blocks = -(-n_columns // CODED)
+        codes = np.empty((n_rows, CODED * n_blocks), dtype=np.int8)
+        steps = np.empty((n_rows, n_blocks), dtype=np.float32)
+        slack = np.empty(n_rows, dtype=np.float32)
+        # Half of it is the largest error of a sum of products, in any order, and of the
+        # turn before; what is compared with the bounds has one too.
+        rounding = np.float32((n_columns + 32) * EPS)
+        encode_rows(table, SIGNS.astype(np.float32), rounding, codes, steps, slack)
+        return cls(codes, steps, float(slack.max(initial=0)))
 
     def add_bounds(
         self, parts: list[tuple[Array, np.float32, Array | None]], bounds: Array
     ) -> None:
         """Add the bounds of (coefficients, constant, scale) to the rows of `bounds`."""
         rows, constants, scales = zip(*parts, strict=True)
-        A = np.zeros((len(rows), len(self.steps)), dtype=np.float32)
+        A = np.zeros((len(rows), self.codes.shape[1]))
         for padded, own in zip(A, rows, strict=True):
             padded[: len(own)] = own
-        norms = np.linalg.norm(A.reshape(len(A), -1, WIDTH).astype(np.float64), axis=2)
+        turned = A.reshape(len(A), -1, CODED) @ TURN
+        norms = np.linalg.norm(turned, axis=2)
         blocks = np.array([_extent(own) for own in norms])
         given = [scale for scale in scales if scale is not None]
         places = iter(range(len(given)))
-        scaled = [-1 if scale is None else next(places) for scale in scales]
-        n_read = int(np.diff(blocks).sum()) * WIDTH * len(self.codes)
-        with small_loops(n_read // BYTES_AT_ONCE):
-            score_bounds(
-                self.codes,
-                self.slack,
-                WIDTH,
-                A * self.steps,
-                norms.astype(np.float32),
-                blocks,
-                np.array([(own, _rounding(own)) for own in constants], np.float32),
-                np.array(scaled),
-                np.array(given, dtype=np.float32).reshape(len(given), bounds.shape[1]),
-                bounds,
-            )
+        asked = (
+            turned.reshape(A.shape).astype(np.float32),
+            (self.slack * norms).astype(np.float32),
+            blocks,
+            np.array([(own, _rounding(own)) for own in constants], np.float32),
+            np.array([-1 if scale is None else next(places) for scale in scales]),
+        )
+
+        def add(some: slice) -> None:
+            own = np.empty((len(given), len(self.codes[some])), np.float32)
+            for k, scale in enumerate(given):
+                own[k] = scale[some]
+            codes, steps = self.codes[some], self.steps[some]
+            score_bounds(codes, steps, *asked, own, bounds[:, some])
+
+        n_products = int(np.diff(blocks).sum()) * CODED * len(self.codes)
+        n_threads = 1 if n_products <= ALONE else count_threads(None)
+        starts = range(0, len(self.codes), TILE)
+        tiles = [slice(start, start + TILE) for start in starts]
+        for _ in map_blocks(add, tiles, n_threads=n_threads):
+            pass
 
 
 def bound_scores(
@@ -126,7 +131,10 @@ def bound_scores(
     -------
     lower, upper : ndarray of float32 of shape (n_targets,)
     """
-    bounds = np.stack([bias - _rounding(bias), bias + _rounding(bias)])
+    bounds = np.empty((2, len(bias)), dtype=np.float32)
+    off = _rounding(bias)
+    np.subtract(bias, off, out=bounds[0])
+    np.add(bias, off, out=bounds[1])
     dense: dict[str, list[Any]] = {}
     for space, scale, coefficients, constant in parts:
         added = np.float32(0 if constant is None else constant[0])
@@ -137,7 +145,7 @@ def bound_scores(
         score = np.asarray(tables[space] @ row[0]) + added
         n_terms = int(np.diff(tables[space].indptr).max(initial=0)) + 16
         size = n_terms * float(np.linalg.norm(row[0]))
-        off: Any = _rounding(added) + np.float32(size * EPS)
+        off = _rounding(added) + np.float32(size * EPS)
         if scale is not None:
             score, off = score * scale, off * np.abs(scale)
         bounds += np.stack([score - off, score + off])

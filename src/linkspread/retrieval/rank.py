@@ -23,6 +23,8 @@ LEAST_PRODUCTS = 1e11
 # Where more than one in so many items may be among the best, all are scored: rows
 # picked from a table take several times as long as rows in their order.
 LEAST_SHARE = 10
+# Items that are scored first, for each that is wanted: the best by their lower bounds.
+N_LIKELY = 4
 
 
 def rank(
@@ -156,7 +158,8 @@ def rank_bounded(
 ) -> tuple[Array, Array]:
     """Return the items with the largest scores for each of a few queries.
 
-    Scored are the items whose upper bound reaches the n-th lower bound of all.
+    Scored are the items whose upper bound reaches the n-th best score of a few, those
+    with the largest lower bounds.
 
     Parameters
     ----------
@@ -184,31 +187,44 @@ def rank_bounded(
             row = slice(i, i + 1)
             asked = ask(row)
             bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
-            some: Array | None
             if only is not None and LEAST_SHARE * len(only) <= n_items:
                 some = np.setdiff1d(only, bars, assume_unique=True)
-            else:
-                lower, upper = bound_scores(*asked.summands())
-                some = _reaching(lower, upper, n_results, closed, bars)
-            if some is None:
-                block = _shut(asked.scores(), closed, bars)
-                positions[row], values[row] = best_entries(block, n_results)
-            else:
                 best, values[row] = best_entries(asked.scores(some), n_results)
                 positions[row] = some[best]
+                continue
+            found = _rank_reaching(asked, n_results, closed, bars)
+            if found is None:
+                block = _shut(asked.scores(), closed, bars)
+                found = best_entries(block, n_results)
+            positions[row], values[row] = found
     return positions, values
 
 
-def _reaching(
-    lower: Array, upper: Array, n_results: int, closed: Array | None, barred: Array
-) -> Array | None:
-    """Return the items that may be among the best, in order; None for too many."""
-    lowest = best_entries(_shut(lower[None], closed, barred), n_results)[1]
-    reach = lowest[0, -1]
-    found = np.flatnonzero(~(_shut(upper[None], closed, barred)[0] < reach))
-    # Bounds may be infinite where scales are: they tell nothing then.
-    is_sure = np.isfinite(reach) and LEAST_SHARE * len(found) <= len(upper)
-    return found if is_sure else None
+def _rank_reaching(
+    asked: Any, n_results: int, closed: Array | None, barred: Array
+) -> tuple[Array, Array] | None:
+    """Return the best items of one query by bounds; None for too many to score."""
+    lower, upper = bound_scores(*asked.summands())
+    most = len(upper) // LEAST_SHARE
+    if n_results > most:
+        return None
+    n_likely = min(N_LIKELY * n_results, most)
+    likely, lowest = best_entries(_shut(lower[None], closed, barred), n_likely)
+    some = likely[0, lowest[0] > -np.inf]
+    if len(some) < n_results:
+        return None
+    _shut(upper[None], closed, barred)
+    reach, score = np.inf, best_entries(asked.scores(some), n_results)[1][0, -1]
+    while score < reach:
+        reach = score
+        some = np.flatnonzero(~(upper < reach))
+        # Bounds may be infinite where scales are: they tell nothing then.
+        if len(some) > most or not np.isfinite(reach):
+            return None
+        best, values = best_entries(asked.scores(some), n_results)
+        # Less than before only if other products round otherwise: then look again.
+        score = values[0, -1]
+    return some[best], values[0]
 
 
 def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
