@@ -4,11 +4,13 @@
 to 1 % labels, first of views that share nothing (128 and 96 columns), then of views of
 128 columns each; of the same fit again, when the device has its memory; of its stages,
 in a third fit, in which the device is waited for after every one; and how far scores
-are from those of the processor at a small size.
+are from those of the processor at a small size. Then single judgements with a search
+after each, on two cores of the processor, of models that were fitted on the GPU.
 """
 
 import argparse
 import json
+import os
 import time
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
@@ -16,8 +18,10 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+import bench_learning
 import harness
 import linkspread as ls
+import run
 from linkspread.estimators import cross_view_search, search_pairs
 from linkspread.graphs import knn
 from linkspread.graphs.neighbors import NeighborIndex
@@ -25,7 +29,7 @@ from linkspread.kernels.gpu import features
 from linkspread.learning import choice, cores, factors, maps, terms
 
 CASES = {"labels": (128, 96), "labels, same columns": (128, 128)}
-N_CENTRES, N_CLASSES, N_SMALL = 100, 32, 4_000
+N_CENTRES, N_CLASSES, N_SMALL, N_CORES = 100, 32, 4_000, 2
 ASK = {"source": "text", "target": "image"}
 # What is timed: the place, the name there. A stage holds those that are called in it.
 STAGES = [
@@ -185,6 +189,12 @@ def compare(widths, backend):
     }
 
 
+def keep_to_cores():
+    """Let all threads of this process share so many cores."""
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), set(range(N_CORES)))
+
+
 def main(n=1_000_000, backend="cuda", stages=True):
     """Return all figures."""
     if backend == "cuda" and not torch.cuda.is_available():
@@ -196,7 +206,24 @@ def main(n=1_000_000, backend="cuda", stages=True):
         part = {"beside_cpu": compare(widths, backend)}
         part |= measure(n, widths, backend, stages)
         result[case] = part
+    result["live"] = bench_learning.measure_live(
+        n, backend=backend, n_jobs=N_CORES, before_links=keep_to_cores
+    )
     return result
+
+
+def table(result):
+    """Return a table of fits, and one of single judgements."""
+    live = [
+        {
+            "views": f"{m['n_items']:,} + {m['n_items']:,} items, "
+            f"{m['n_pairs']:,} judged pairs",
+            "fit s": f"{m['fit_seconds']:.1f}",
+            **bench_learning.link_times(m),
+        }
+        for m in result["live"]
+    ]
+    return f"{run.markdown(rows(result))}\n\n{run.markdown(live)}"
 
 
 def rows(result):

@@ -37,7 +37,7 @@ def judged(data, n_pairs, seed=0):
     labels = [data.labels[view] for view in BETWEEN]
     i, j = (rng.integers(0, len(own), n_pairs) for own in labels)
     if n_pairs <= N_FEW:
-        for k in range(0, n_pairs, 2):
+        for k in range(seed % 2, n_pairs, 2):
             j[k] = rng.choice(np.flatnonzero(labels[1] == labels[0][i[k]]))
     verdicts = np.where(labels[0][i] == labels[1][j], 1.0, -1.0)
     table = np.unique(np.column_stack([i, j, verdicts]), axis=0)
@@ -88,16 +88,24 @@ def live_seconds(model, data, n_links):
     return [*map(float, np.percentile(live, [50, 99])), live[0]]
 
 
-def measure_live(n_items, known=KNOWN):
-    """Return the times of single links after few judged pairs, and after many."""
+def measure_live(n_items, known=KNOWN, before_links=None, **options):
+    """Return the times of single links after few judged pairs, and after many.
+
+    `before_links` is called when all models are fitted, to leave them fewer cores.
+    """
     data, tables = views_of(n_items)
-    found = []
+    models = []
     for n_pairs in known:
         seconds, model = timed(
-            lambda n_pairs=n_pairs: ls.CrossViewSearch().fit(
+            lambda n_pairs=n_pairs: ls.CrossViewSearch(**options).fit(
                 tables, judged(data, n_pairs)
             )
         )
+        models.append((n_pairs, seconds, model))
+    if before_links is not None:
+        before_links()
+    found = []
+    for n_pairs, seconds, model in models:
         # The first search makes what bounds its scores.
         model.search(0, **ASK)
         times = live_seconds(model, data, N_LIVE if n_pairs > N_LIVE else N_LIVE // 3)
