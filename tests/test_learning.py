@@ -57,7 +57,8 @@ EVERYTHING = slice(None)
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(("n", "d"), [(5, 9), (9, 5)])
-def test_descriptions_are_ridge_regressions(rng, n, d, whole):
+def test_items_go_to_the_other_view_and_back(rng, n, d, whole):
+    """Of whitened features with correlations T: ``x'TT'Ty / (|x'TT'| |T'Ty|)``."""
     A, B = rng.normal(size=(n, d)), rng.normal(size=(n, d + 1))
     P, Q = rng.normal(size=(7, d)), rng.normal(size=(8, d + 1))
     left, right = known_items(A, 0.7, whole), known_items(B, 0.7, whole)
@@ -66,12 +67,16 @@ def test_descriptions_are_ridge_regressions(rng, n, d, whole):
     found = term_scores(term, 0, Rows(P), Rows(Q))
     assert_allclose(found, term_scores(term, 1, Rows(Q), Rows(P)).T, atol=1e-8)
 
-    def described(A, P):
+    def whitened(A, P):
         H = A - A.mean(axis=0)
-        K = H @ H.T + 0.7 * np.eye(len(A))
-        return unit_rows((P - A.mean(axis=0)) @ H.T @ np.linalg.inv(K))
+        values, V = np.linalg.eigh(H.T @ H + 0.7 * np.eye(A.shape[1]))
+        return (H @ V) / np.sqrt(values), ((P - A.mean(axis=0)) @ V) / np.sqrt(values)
 
-    assert_allclose(found, described(A, P) @ described(B, Q).T, atol=1e-8)
+    (H, x), (K, y) = whitened(A, P), whitened(B, Q)
+    T = H.T @ K
+    lengths = np.linalg.norm(x @ T @ T.T, axis=1), np.linalg.norm(y @ T.T @ T, axis=1)
+    wanted = x @ T @ T.T @ T @ y.T / np.outer(*lengths)
+    assert_allclose(found, wanted, atol=1e-8)
 
 
 @pytest.mark.parametrize("whole", [False, True])

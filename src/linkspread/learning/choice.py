@@ -26,12 +26,12 @@ Array = np.ndarray
 
 # Sums of kernels of each kind of term, and ridges to choose from, in units of the mean
 # squared length of the features. Judged pairs, fitted by all kernels together, are
-# noisier; what is predicted column by column wants less; what tells classes smooths,
-# the other terms find the partner within.
+# noisier; what is predicted column by column wants less, and so does a grid, which
+# damps three times; what tells classes smooths, the others find the partner within.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
     "displacement": (("linear", "linear + gaussian"), (0.1, 1.0, 10.0, 100.0)),
-    "grid": (("linear", "linear + gaussian", "gaussian"), (0.1, 1.0, 10.0, 100.0)),
-    "classes of partners": (("graph",), (100.0,)),
+    "grid": (("linear", "linear + gaussian", "gaussian"), (0.1, 1.0, 10.0)),
+    "classes of partners": (("graph",), (10.0,)),
     "pairs": (("linear",), (1.0, 3.0, 10.0, 30.0, 100.0)),
     **dict.fromkeys(
         MAPS_INTO, (("linear", "linear + gaussian"), (0.001, 0.01, 0.1, 1.0, 10.0))

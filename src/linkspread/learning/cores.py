@@ -1,7 +1,6 @@
 """Cores: small matrices that judgements teach, in fixed features of both views.
 
-- `KnownItems`: ridge regressions on the features of known items. How much an item is
-  like each of them is its *description*.
+- `KnownItems`: ridge regressions on the features of known items.
 - `Decomposition`: what they need for every ridge at once.
 - `fit_labels`: ridge regression of labels on features, its ridge and the weights of the
   kernels chosen by labels that are left out one at a time.
@@ -120,14 +119,6 @@ class KnownItems:
     def whole(self, coefficients: Array) -> Array:
         """Return coefficients over all features."""
         return coefficients if self.basis is None else coefficients @ self.basis.T
-
-    def describe(self, values: Array) -> tuple[Array, Array]:
-        """Return what makes descriptions of A, and their lengths."""
-        away = self.centred(values)
-        solved = self.solve(away)
-        squared = np.einsum("ij,ij->i", away, solved)
-        squared -= self.ridge * np.einsum("ij,ij->i", solved, solved)
-        return solved, np.sqrt(np.maximum(squared, 1e-24))
 
     def changed(self, sign: int, x: Array, y: Any = 0.0) -> "KnownItems | None":
         """Return it with one item more or less, or None where that is not safe."""

@@ -199,14 +199,10 @@ def fit_factors(
     weighted = tuple(zip(terms, (s.weight for s in choice.terms), strict=True))
     if before is not None:
         return replace(before, terms=weighted, n_pairs=evidence.n_pairs)
-    bare = ScoreFactors(
-        sides,
-        weighted,
-        (_scales(terms, sides, 0), _scales(terms, sides, 1)),
-        _no_bias(sides),
-        (_classes(terms, sides, 0), _classes(terms, sides, 1)),
-        evidence.n_pairs,
-    )
+    scales = _scales(terms, sides, 0), _scales(terms, sides, 1)
+    classes = _classes(terms, sides, 0), _classes(terms, sides, 1)
+    bias, n_pairs = _no_bias(sides), evidence.n_pairs
+    bare = ScoreFactors(sides, weighted, scales, bias, classes, n_pairs)
     if choice.hubs == 0:
         return bare
     return replace(bare, bias=(_hubs(bare, 0, choice), _hubs(bare, 1, choice)))
@@ -329,11 +325,10 @@ def _hubs(
     rng = np.random.default_rng(0)
     n_references = max(N_REFERENCES, int(REFERENCE_SCORES / max(sizes)))
     chosen = np.sort(rng.permutation(sizes[1 - side])[:n_references])
-    references = factors.fitted(1 - side, chosen)
-    asking = factors.ask(1 - side, references)
+    references = factors.ask(1 - side, factors.fitted(1 - side, chosen))
     asked = np.arange(sizes[side]) if some is None else some
     parts = [
-        hub_strengths(asking.scores(asked[own]), sizes[1 - side])
+        hub_strengths(references.scores(asked[own]), sizes[1 - side])
         for own in tiles(len(asked), max(COLUMNS, HUB_SCORES // len(chosen)))
     ]
     return (-choice.hubs * np.concatenate(parts)).astype(np.float32)

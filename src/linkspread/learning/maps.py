@@ -303,20 +303,17 @@ class _Linear:
     size: float = 1.0
 
     @classmethod
-    def of(cls, X: Any, metric: str, random_state: int, work: MapWork) -> "_Linear":
+    def of(cls, X: Any, metric: str, seed: int, work: MapWork) -> "_Linear":
         width = X.shape[1]
         if width <= N_COMPONENTS or min(X.shape) <= N_COMPONENTS:
             return cls(None, np.zeros(width))
         if width > MOST_COLUMNS:
             R = _prepare(X, metric).astype(np.float32)
-            _, _, Vt = randomized_svd(
-                R, N_COMPONENTS, n_iter=3, random_state=random_state
-            )
+            _, _, Vt = randomized_svd(R, N_COMPONENTS, n_iter=3, random_state=seed)
             components = Vt.T
         else:
-            gram = work.gram()
             last = width - N_COMPONENTS, width - 1
-            _, components = eigh(gram, subset_by_index=last)
+            _, components = eigh(work.gram(), subset_by_index=last)
         return cls(np.ascontiguousarray(components), np.zeros(N_COMPONENTS))
 
     def __call__(self, given: Any, prepared: Any) -> Array:

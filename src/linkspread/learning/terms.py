@@ -7,8 +7,8 @@ A term turns queries into coefficients over fixed columns of the target view, it
 - `DisplacementTerm`: matched pairs in a shared space. The differences of partners are
   regressed on the features, and items are moved by what is expected of them,
   ``(cos(x + d(x), y) + cos(x, y - d(y))) / 2``.
-- `GridTerm`: matched pairs. The cosine of the descriptions of two items by the known
-  pairs, ``u(x) = (K + ridge I)^-1 k(x)``.
+- `GridTerm`: matched pairs. Regressions bring items to the other view and back, which
+  keeps what pairs agree on; with correlations T, ``x'TT'Ty / (|x'TT'| |T'Ty|)``.
 - `MapTerm`: matched pairs. The linear columns of one view are predicted from the other,
   and compared with those of the item: a ridge map, into either view.
 - `PairsTerm`: judged pairs, ``phi(x)' M phi(y)``.
@@ -94,8 +94,7 @@ class Term(ABC):
     ) -> Contributions:
         """Return what each must-link, judged pair or class adds to one score.
 
-        Of one query and one target, whose scale is given; and what is of none of them:
-        of the prior, or of chance.
+        The scale of the target is given. Also what the prior, or chance, adds.
         """
 
 
@@ -304,22 +303,38 @@ class PairsTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class GridTerm(Term):
-    """The cosine of descriptions by the known pairs."""
+    """How alike items are on the way to the other view and back, over their lengths."""
 
     both: tuple[KnownItems, KnownItems]  # the first was taught the second
     columns: tuple[slice, slice]
 
+    def _across(self, side: int, solved: Array) -> tuple[Array, Array]:
+        """Return coefficients over one view as products with the other, and solved."""
+        products: Any = self.both[0].products
+        turned = solved @ (products if side == 0 else products.T)
+        return turned, self.both[1 - side].solve(turned)
+
+    def _expected(self, side: int, rows: Rows) -> Array:
+        """Return items as the other view expects them, by coefficients over it."""
+        own = self.both[side]
+        away = own.centred(rows.values[:, self.columns[side]])
+        return self._across(side, own.solve(away))[1]
+
+    def _back(self, side: int, rows: Rows) -> tuple[Array, Array]:
+        """Return items brought to the other view and back, and their lengths."""
+        turned, solved = self._across(1 - side, self._expected(side, rows))
+        squared = np.maximum(np.einsum("ij,ij->i", turned, solved), 1e-24)
+        return solved, np.sqrt(squared)
+
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
         other, columns = self.both[1 - side], self.columns[1 - side]
-        solved, lengths = self.both[side].describe(rows.values[:, self.columns[side]])
-        products: Any = self.both[0].products
-        turned = (solved / lengths[:, None]) @ (products if side == 0 else products.T)
-        coefficients = other.whole(other.solve(turned))
+        solved, lengths = self._back(side, rows)
+        coefficients = other.whole(self._across(side, solved / lengths[:, None])[1])
         constant = -coefficients @ other.mean
         return [Piece("values", coefficients, constant, columns, scaled=True)]
 
     def scale(self, side: int, rows: Rows) -> Array:
-        return 1 / self.both[side].describe(rows.values[:, self.columns[side]])[1]
+        return 1 / self._back(side, rows)[1]
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
         x, y = _features(sides, change, self.columns)
@@ -328,10 +343,11 @@ class GridTerm(Term):
     def contributions(
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
-        total = scale * self.scale(side, query)
+        total: Any = scale * self.scale(side, query)
         for own, rows in ((side, query), (1 - side, target)):
-            columns = self.columns[own]
-            total = total * fitting.shares(self.both[own], own, columns, rows)
+            linked = fitting.linked(1 - own, self.columns[1 - own])
+            shares = self.both[1 - own].centred(linked) @ self._expected(own, rows)[0]
+            total = total * shares
         return total, 0.0
 
 
