@@ -5,4 +5,4 @@ from importlib.util import find_spec
 # Kernels for a GPU are compiled by a package that comes with torch for one.
 collect_ignore = []
 if find_spec("triton") is None:
-    collect_ignore.append("src/linkspread/kernels/gpu/fused.py")
+    collect_ignore.append("src/linkspread/compiled/gpu/fused.py")

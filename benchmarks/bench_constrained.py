@@ -11,6 +11,7 @@ import numpy as np
 
 import harness
 from linkspread import Links, LinkSpreading
+from linkspread.compiled.lad import solve_many
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import nearest_neighbors
 from linkspread.graphs.distances import METRICS as METRICS_BY_NAME
@@ -18,7 +19,6 @@ from linkspread.graphs.distances import pairwise_distances
 from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
 from linkspread.graphs.neighborhoods import NeighborhoodKernels
 from linkspread.metrics import mean_average_precision
-from linkspread.solvers import solve_many
 
 METRICS = {"text": "hellinger", "image": "chi2"}
 N_NEIGHBORS = {"knn": 30, "sr": 90, "cwa": 30, "csr": 90}

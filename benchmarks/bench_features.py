@@ -14,9 +14,9 @@ import numpy as np
 
 import harness
 from linkspread.datasets import load_corel5k
-from linkspread.exceptions import MissingDependencyError
 from linkspread.features import NetworkFeatures, PictureFeatures, VisualWords
 from linkspread.graphs import nearest_neighbors
+from linkspread.ground.errors import MissingDependencyError
 
 SIZE = 200
 N_SERIES = 10

@@ -23,14 +23,14 @@ from gpu_details import (
     measure_steps,
     seconds,
 )
+from linkspread.compiled.gpu import open_device
+from linkspread.compiled.gpu.codes import solve_codes
+from linkspread.compiled.gpu.filters import Graph
 from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import nearest_neighbors, normalize
-from linkspread.kernels.gpu import open_device
-from linkspread.kernels.gpu.codes import solve_codes
-from linkspread.kernels.gpu.filters import Graph
 from linkspread.propagation import propagate
 from linkspread.propagation.filter import fitted_response, separate
-from linkspread.retrieval import rank
+from linkspread.search import rank
 
 FULL = {
     "neighbors": 1_000_000,
@@ -173,13 +173,13 @@ def measure_propagation(n, backend, rates):
 
 def measure_codes(n, backend, rates):
     """Return the time of sparse codes per row, and what is left to the processor."""
+    from linkspread.compiled.lad_device import solve_on_device
     from linkspread.graphs.device import DeviceKernels
     from linkspread.graphs.distances import METRICS
     from linkspread.graphs.laplacian import LinkedNeighborhoods
     from linkspread.graphs.neighborhoods import NeighborhoodKernels
     from linkspread.graphs.weights import local_bandwidths
     from linkspread.graphs.within import links_within
-    from linkspread.solvers.device import solve_on_device
 
     X, classes = clouds(n)
     device = open_device(backend)

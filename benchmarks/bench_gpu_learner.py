@@ -22,11 +22,11 @@ import bench_learning
 import harness
 import linkspread as ls
 import run
-from linkspread.estimators import cross_view_search, search_pairs
+from linkspread.compiled.gpu import features
 from linkspread.graphs import knn
 from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.kernels.gpu import features
 from linkspread.learning import choice, cores, factors, maps, terms
+from linkspread.models import cross_view_search, search_pairs
 
 CASES = {"labels": (128, 96), "labels, same columns": (128, 128)}
 N_CENTRES, N_CLASSES, N_SMALL, N_CORES = 100, 32, 4_000, 2

@@ -20,7 +20,7 @@ from sklearn.semi_supervised import LabelSpreading
 
 import harness
 import linkspread as ls
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 
 BETWEEN = ("text", "image")
 ASK = {"source": "text", "target": "image"}

@@ -17,7 +17,7 @@ import numpy as np
 
 import harness
 import linkspread as ls
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 
 N_CLASSES = 32
 RANK = 64

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from linkspread.retrieval import ItemIndex
+from linkspread.search import ItemIndex
 
 WIDTH = 64
 N_RESULTS = 10

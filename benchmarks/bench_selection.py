@@ -12,9 +12,9 @@ import numpy as np
 
 import harness
 from linkspread import Links, LinkSpreading
+from linkspread.compiled.threads import small_algebra
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import knn_graph, normalize
-from linkspread.kernels.threads import small_algebra
 from linkspread.propagation import propagate
 from linkspread.selection import LabelFolds, tune
 from linkspread.selection.folds import item_trials

@@ -14,11 +14,11 @@ from scipy.optimize import linprog
 
 import harness
 from linkspread import Links
+from linkspread.compiled.lad import solve_many
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
 from linkspread.graphs.laplacian import LinkedNeighborhoods
-from linkspread.solvers import solve_many
 
 METRICS = {"text": "hellinger", "image": "chi2"}
 N_NEIGHBORS = 90

@@ -23,7 +23,7 @@ import numpy as np
 
 import linkspread as ls
 from bench_live import BETWEEN, N_CLASSES, RANK, Judge
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 from linkspread.storage import LinkStore
 from served_model import Connection, ServedModel, free_port, serving
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from linkspread.kernels.gpu.filters import Graph
+from linkspread.compiled.gpu.filters import Graph
 
 
 def seconds(work, *, repeats=3, warmup=1):
@@ -28,7 +28,7 @@ def _wait():
 
 def measure_search_parts(X, device, n_neighbors, n_queries=16384):
     """Return the time of each part of a search, for all queries, from one block."""
-    from linkspread.kernels.gpu import neighbors
+    from linkspread.compiled.gpu import neighbors
 
     n_queries = min(n_queries, len(X))
     scale = len(X) / n_queries
@@ -65,7 +65,7 @@ def measure_search_parts(X, device, n_neighbors, n_queries=16384):
 
 def tune_tiles(table, converted, scale):
     """Return the time of the minima with other tiles."""
-    from linkspread.kernels.gpu import fused
+    from linkspread.compiled.gpu import fused
 
     names = "QUERY_TILE", "ITEM_TILE", "WALK", "N_WARPS", "N_STAGES"
     kept = [getattr(fused, name) for name in names]
@@ -92,7 +92,7 @@ def tune_tiles(table, converted, scale):
 
 def measure_steps(device, S, n_columns):
     """Return the time of one step by each kernel."""
-    from linkspread.kernels.gpu import plain
+    from linkspread.compiled.gpu import plain
 
     graph = Graph(device, S, torch.float32)
     blocks = [torch.rand((S.shape[0], n_columns), device=device.place) for _ in "ab"]
@@ -100,7 +100,7 @@ def measure_steps(device, S, n_columns):
         "torch": seconds(partial(plain.chebyshev_step, graph, 2, *blocks), repeats=9)
     }
     if device.is_fused:
-        from linkspread.kernels.gpu import fused
+        from linkspread.compiled.gpu import fused
 
         step = partial(fused.chebyshev_step, graph, 2, *blocks)
         found["fused"] = seconds(step, repeats=9)

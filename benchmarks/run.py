@@ -14,7 +14,7 @@ import sys
 import traceback
 
 import harness
-from linkspread.report import replace_between
+from linkspread.studies.report import replace_between
 
 README = harness.FOLDER / "README.md"
 FRONT_PAGE = harness.FOLDER.parent / "README.md"

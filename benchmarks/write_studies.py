@@ -9,7 +9,7 @@ they hold pictures and texts, which belong to the collections.
 from dataclasses import replace
 from pathlib import Path
 
-from linkspread.report import (
+from linkspread.studies.report import (
     BudgetStudy,
     TableStudy,
     budget_figures,

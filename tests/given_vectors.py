@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from linkspread.estimators.vector_search import VectorSearch
 from linkspread.links import Items
+from linkspread.models.vector_search import VectorSearch
 
 BETWEEN = {"source": "text", "target": "image"}
 

@@ -18,58 +18,48 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 LINES = [
     {"__main__"},
     {"cli", "web"},
-    {"exchange", "reproduction"},
+    {"exchange"},
     {"cluster"},
-    {"estimators", "selection", "baselines"},
-    {"retrieval", "metrics"},
+    {"selection"},
+    {"models"},
+    {"judging"},
+    {"search"},
+    {"metrics"},
     {"learning"},
     {"graphs"},
     {"propagation"},
     {"links"},
-    {"solvers"},
-    {"kernels", "storage"},
-    {"validation", "tables", "parameter_checks", "cores", "exceptions", "progress"},
+    {"tables"},
+    {"compiled"},
+    {"storage"},
+    {"ground"},
 ]
-GROUND = LINES[-1]
-# Neighbours on one line that may be imported, in this direction only.
-NEIGHBOURS = {
-    ("baselines", "estimators"),
-    ("cli", "web"),
-    ("cores", "exceptions"),
-    ("parameter_checks", "exceptions"),
-    ("progress", "exceptions"),
-    ("selection", "baselines"),
-    ("selection", "estimators"),
-    ("tables", "exceptions"),
-    ("tables", "progress"),
-    ("validation", "exceptions"),
-    ("validation", "parameter_checks"),
-    ("validation", "tables"),
-}
+GROUND = {"ground", "tables"}
 # Side rooms: what each may import, and which rooms may import it.
 SIDE_IMPORTS = {
     "datasets": GROUND | {"features"},
     "features": GROUND,
     "manifests": GROUND | {"features", "storage"},
-    "report": GROUND | {"metrics", "retrieval"},
+    "studies": None,
 }
 SIDE_IMPORTERS = {
-    "datasets": {"cli", "web", "reproduction"},
-    "features": {"cli", "web", "reproduction", "manifests"},
+    "datasets": {"cli", "web", "studies"},
+    "features": {"cli", "web", "studies", "manifests", "datasets"},
     "manifests": {"cli", "web"},
-    "report": {"cli", "web", "reproduction"},
+    # The doors show its pictures and run its tables.
+    "studies": {"cli", "web"},
 }
 # `from linkspread import __version__`: model folders and exports state who wrote them.
 READS_VERSION = {"cli", "web", "storage", "exchange", "manifests", "cluster"}
 HOMES = {
     "numba": (
-        "linkspread.kernels.cpu",
-        "linkspread.kernels.prefetch",
-        "linkspread.kernels.threads",
-        "linkspread.solvers",
+        "linkspread.compiled.cpu",
+        "linkspread.compiled.prefetch",
+        "linkspread.compiled.threads",
+        "linkspread.compiled.lad",
     ),
-    "llvmlite": ("linkspread.kernels.prefetch",),
-    "torch": ("linkspread.kernels.gpu", "linkspread.features"),
+    "llvmlite": ("linkspread.compiled.prefetch",),
+    "torch": ("linkspread.compiled.gpu", "linkspread.features"),
 }
 # Calls whose first argument names a module to import.
 IMPORTING_CALLS = {"__import__", "import_module", "require"}
@@ -171,7 +161,7 @@ def test_no_two_neighbours_import_each_other():
     ("module", "source"),
     [
         ("linkspread.propagation.exact", "from linkspread.graphs import knn_graph"),
-        ("linkspread.graphs.knn", "import linkspread.estimators"),
+        ("linkspread.graphs.knn", "import linkspread.models"),
         ("linkspread.graphs.knn", "from linkspread import cli"),
         ("linkspread.propagation.exact", "from ..graphs.knn import knn_graph"),
         ("linkspread.propagation.exact", "from .. import graphs"),
@@ -180,21 +170,21 @@ def test_no_two_neighbours_import_each_other():
         ("linkspread.graphs.knn", "import linkspread"),
         ("linkspread.graphs.knn", "from linkspread import __version__"),
         ("linkspread.links", "from linkspread.graphs import knn_graph"),
-        ("linkspread.metrics", "from linkspread.retrieval import rank"),
-        ("linkspread.exceptions", "from linkspread.progress import track"),
+        ("linkspread.metrics", "from linkspread.search import rank"),
+        ("linkspread.ground.errors", "from linkspread.ground.progress import track"),
         ("linkspread.datasets.glyphs", "from linkspread.links import Links"),
-        ("linkspread.datasets.glyphs", "from linkspread.report import table"),
+        ("linkspread.datasets.glyphs", "from linkspread.studies.report import table"),
         ("linkspread.features.tags", "from linkspread.datasets import make_views"),
-        ("linkspread.estimators.fit", "from linkspread.report import table"),
+        ("linkspread.models.fit", "from linkspread.studies.report import table"),
         ("linkspread.graphs.knn", "from linkspread.toolbox import anything"),
         ("linkspread.graphs.knn", "import numba"),
-        ("linkspread.kernels.cpu_more", "from numba import njit"),
-        ("linkspread.kernels.cpu", "import torch.nn"),
+        ("linkspread.compiled.cpu_more", "from numba import njit"),
+        ("linkspread.compiled.cpu", "import torch.nn"),
         ("linkspread.web.app", "require('torch', extra='gpu', purpose='It')"),
         ("linkspread.storage.folder", "from linkspread.links import Links"),
         ("linkspread.manifests.cache", "from linkspread.links import Links"),
-        ("linkspread.estimators.fit", "from linkspread.manifests import featurize"),
-        ("linkspread.estimators.fit", "from linkspread.cluster import fit"),
+        ("linkspread.models.fit", "from linkspread.manifests import featurize"),
+        ("linkspread.models.fit", "from linkspread.cluster import fit"),
     ],
 )
 def test_the_checker_catches_a_violation(module, source):
@@ -206,12 +196,15 @@ def test_the_checker_catches_a_violation(module, source):
     [
         ("linkspread.graphs.knn", "from linkspread.graphs.normalize import normalize"),
         ("linkspread.graphs.knn", "from . import normalize\nfrom ..links import Links"),
-        ("linkspread.graphs.knn", "import numpy, linkspread.kernels"),
-        ("linkspread.cli.main", "def f():\n    from linkspread.report import table"),
+        ("linkspread.graphs.knn", "import numpy, linkspread.compiled"),
+        (
+            "linkspread.cli.main",
+            "def f():\n    from linkspread.studies.report import table",
+        ),
         ("linkspread.storage.folder", "from linkspread import __version__"),
-        ("linkspread.estimators.saving", "from linkspread.storage import Registry"),
-        ("linkspread.solvers.lad", "from numba import njit"),
-        ("linkspread.kernels.gpu", "require('torch', extra='gpu', purpose='It')"),
+        ("linkspread.models.saving", "from linkspread.storage import Registry"),
+        ("linkspread.compiled.lad", "from numba import njit"),
+        ("linkspread.compiled.gpu", "require('torch', extra='gpu', purpose='It')"),
         ("linkspread.manifests.cache", "from linkspread.features import TextFeatures"),
         ("linkspread.datasets.fonts", "from linkspread.features import TextFeatures"),
         ("linkspread.cli.featurize", "from linkspread.manifests import featurize"),

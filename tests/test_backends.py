@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linkspread as ls
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
+from linkspread.compiled import backends, gpu
 from linkspread.graphs import knn_graph, l1_graph, nearest_neighbors, normalize
 from linkspread.graphs.distances import METRICS
-from linkspread.kernels import backends, gpu
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from linkspread.learning import make_map
 from linkspread.propagation import propagate, spread_links
-from linkspread.retrieval import rank
+from linkspread.search import rank
 from test_graphs_distances import brute_distances
 from test_graphs_neighbors import brute_neighbors, separated
 

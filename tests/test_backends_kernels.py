@@ -5,22 +5,22 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.compiled.lad import solve_many
 from linkspread.graphs import nearest_neighbors, normalize
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import as_link_matrix
 from linkspread.propagation import propagate
 from linkspread.propagation.filter import fitted_response, separate
-from linkspread.solvers import solve_many
 
 torch = pytest.importorskip("torch")
 
-from linkspread.kernels.gpu import codes, neighbors, plain, ranking  # noqa: E402
-from linkspread.kernels.gpu.devices import Device  # noqa: E402
-from linkspread.kernels.gpu.edges import symmetric_edges  # noqa: E402
-from linkspread.kernels.gpu.filters import triangle  # noqa: E402
-from linkspread.kernels.gpu.tables import ProductTable  # noqa: E402
+from linkspread.compiled.gpu import codes, neighbors, plain, ranking  # noqa: E402
+from linkspread.compiled.gpu.devices import Device  # noqa: E402
+from linkspread.compiled.gpu.edges import symmetric_edges  # noqa: E402
+from linkspread.compiled.gpu.filters import triangle  # noqa: E402
+from linkspread.compiled.gpu.tables import ProductTable  # noqa: E402
+from linkspread.compiled.lad_device import solve_on_device  # noqa: E402
 from linkspread.propagation.device import spread_on_device  # noqa: E402
-from linkspread.solvers.device import solve_on_device  # noqa: E402
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -92,7 +92,7 @@ def test_without_a_bound_wrong_neighbors_would_pass(rng, device, monkeypatch):
     ("n_items", "width", "group"), [(4096, 128, 32), (1000, 32, 8), (999, 192, 1)]
 )
 def test_fused_kernels_equal_plain_ones(n_items, width, group):
-    from linkspread.kernels.gpu import fused
+    from linkspread.compiled.gpu import fused
 
     draw = {"device": "cuda"}
     items, queries = (torch.rand((n, width), **draw).half() for n in (n_items, 300))
@@ -219,7 +219,7 @@ def test_the_least_entries_are_found_in_two_rounds(rng, device, n_columns):
 @pytest.mark.parametrize("shift", [0.0, 1e3])
 def test_distances_within_neighborhoods_are_those_of_differences(shift):
     torch = pytest.importorskip("torch")
-    from linkspread.kernels.gpu.neighborhoods import distances_within
+    from linkspread.compiled.gpu.neighborhoods import distances_within
 
     rng = np.random.default_rng(0)
     items = rng.normal(size=(6, 9, 5)) + shift

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from linkspread import Links
-from linkspread.baselines import BilinearRidge, bilinear_fit
-from linkspread.baselines.bilinear_fit import fit_bilinear
 from linkspread.links import as_link_matrix
+from linkspread.studies.baselines import BilinearRidge, bilinear_fit
+from linkspread.studies.baselines.bilinear_fit import fit_bilinear
 
 SIZES = {"text": 25, "image": 20}
 

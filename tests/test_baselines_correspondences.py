@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from linkspread import Links
-from linkspread.baselines.correspondences import (
+from linkspread.ground.errors import LinkError
+from linkspread.studies.baselines.correspondences import (
     balanced_links,
     correspondences,
     covariances,
     sample_pairs,
 )
-from linkspread.exceptions import LinkError
 
 LABELS = {"text": [0, 1, 1, -1, 2], "image": [1, 0, 1, -1]}
 SIZES = {"text": 5, "image": 4}

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from linkspread import Links
-from linkspread.baselines import KernelSmoother, gaussian_kernel
-from linkspread.baselines.gaussian_kernel import GaussianKernel
 from linkspread.graphs import mean_distance
 from linkspread.links import as_dense
+from linkspread.studies.baselines import KernelSmoother, gaussian_kernel
+from linkspread.studies.baselines.gaussian_kernel import GaussianKernel
 
 SIZES = {"text": 25, "image": 20}
 

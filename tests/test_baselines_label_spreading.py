@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.semi_supervised import LabelSpreading
 
-from linkspread.baselines import LabelSpreadingMatching
 from linkspread.graphs import NeighborGraph, normalize
 from linkspread.propagation.smoothing import smooth_over_graph
+from linkspread.studies.baselines import LabelSpreadingMatching
 from reference import random_graph, smoother
 
 SIZES = {"text": 60, "image": 45}

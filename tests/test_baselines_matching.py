@@ -10,7 +10,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from linkspread import Links
-from linkspread.baselines import (
+from linkspread.datasets import make_views
+from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
+from linkspread.metrics import mean_average_precision
+from linkspread.studies.baselines import (
     BilinearRidge,
     CanonicalSimilarity,
     CorrelationMatching,
@@ -22,9 +25,6 @@ from linkspread.baselines import (
     SpectralMatching,
     ZooMatching,
 )
-from linkspread.datasets import make_views
-from linkspread.exceptions import LinkError, LinkspreadError, ViewError
-from linkspread.metrics import mean_average_precision
 
 SIZES = {"text": 70, "image": 50}
 

@@ -9,14 +9,14 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 
 from linkspread import Links
-from linkspread.baselines import KernelSmoother
-from linkspread.baselines.gaussian_kernel import GaussianKernel
-from linkspread.baselines.memory import Memory, RowsOnce, in_tiles
 from linkspread.selection import tune
 from linkspread.selection.folds import link_trials
 from linkspread.selection.grids import expand_grid
 from linkspread.selection.questions import PairQuestion, Trial
 from linkspread.selection.runners import ModelRunner
+from linkspread.studies.baselines import KernelSmoother
+from linkspread.studies.baselines.gaussian_kernel import GaussianKernel
+from linkspread.studies.baselines.memory import Memory, RowsOnce, in_tiles
 
 SIZES = {"text": 50, "image": 40}
 # All that the vectors of a view depend on.

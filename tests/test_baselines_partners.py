@@ -9,7 +9,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from linkspread import Links
-from linkspread.baselines import (
+from linkspread.graphs import NeighborGraph
+from linkspread.ground.errors import FewLinksError, LinkspreadError, ViewError
+from linkspread.selection import tune
+from linkspread.studies.baselines import (
     AnchorSimilarity,
     CanonicalSimilarity,
     CorrelationMatching,
@@ -19,10 +22,7 @@ from linkspread.baselines import (
     RidgeToIdentity,
     SpectralMatching,
 )
-from linkspread.baselines.spectral_matching import SpectralEmbedding
-from linkspread.exceptions import FewLinksError, LinkspreadError, ViewError
-from linkspread.graphs import NeighborGraph
-from linkspread.selection import tune
+from linkspread.studies.baselines.spectral_matching import SpectralEmbedding
 
 SIZES = {"text": 60, "image": 45}
 WIDTH = 8

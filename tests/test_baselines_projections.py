@@ -9,16 +9,16 @@ from scipy.linalg import eigh
 from sklearn.cross_decomposition import CCA, PLSCanonical
 
 from linkspread import Links
-from linkspread.baselines import CorrelationMatching
-from linkspread.baselines.correspondences import covariances
-from linkspread.baselines.projections import (
+from linkspread.ground.errors import FewLinksError
+from linkspread.links import as_link_matrix
+from linkspread.studies.baselines import CorrelationMatching
+from linkspread.studies.baselines.correspondences import covariances
+from linkspread.studies.baselines.projections import (
     PROJECTIONS,
     canonical_projections,
     factor_projections,
     least_squares_projections,
 )
-from linkspread.exceptions import FewLinksError
-from linkspread.links import as_link_matrix
 
 
 def paired_views(rng, n=80, p=5, q=4):

@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from linkspread import Links
-from linkspread.baselines import RowThenColumn
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import NeighborGraph, normalize, normalize_rows
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import as_dense
+from linkspread.studies.baselines import RowThenColumn
 from reference import smoother
 
 ALPHA = {"text": 0.3, "image": 0.7}

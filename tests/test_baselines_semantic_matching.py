@@ -13,12 +13,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from linkspread import Links
-from linkspread.baselines import (
+from linkspread.graphs import mean_distance
+from linkspread.studies.baselines import (
     CorrelationMatching,
     CorrelationSemantics,
     SemanticMatching,
 )
-from linkspread.graphs import mean_distance
 
 N_CLASSES = 3
 

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
-from linkspread.baselines.posteriors import KernelSupportVectors
+from linkspread.studies.baselines.posteriors import KernelSupportVectors
 
 
 def _problem(rng, n_classes):

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from linkspread import Links
-from linkspread.baselines import (
+from linkspread.datasets import load_wikipedia
+from linkspread.metrics import mean_average_precision
+from linkspread.studies.baselines import (
     CorrelationSemantics,
     LabelSpreadingMatching,
     SemanticMatching,
 )
-from linkspread.datasets import load_wikipedia
-from linkspread.metrics import mean_average_precision
 
 HISTOGRAMS = {"text": "hellinger", "image": "chi2"}
 

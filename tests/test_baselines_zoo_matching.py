@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.cross_decomposition import CCA
 
 from linkspread import Links
-from linkspread.baselines import CorrelationMatching, ZooMatching
-from linkspread.exceptions import MissingDependencyError
+from linkspread.ground.errors import MissingDependencyError
+from linkspread.studies.baselines import CorrelationMatching, ZooMatching
 
 
 class PairedCCA(BaseEstimator):

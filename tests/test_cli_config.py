@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkspread.cli.config import gather_options, read_config, run_file, write_toml
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 WORDS = st.text(string.printable + 'äé"\\\x7f\u2028', max_size=12)
 VALUES = st.one_of(WORDS, st.booleans(), st.integers(-99, 99), st.floats(-9, 9))

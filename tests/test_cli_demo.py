@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from linkspread.cli import app, main
 from linkspread.cli.rendering import comparison_table, searches_table, step_bar
 from linkspread.datasets import load_glyphs
-from linkspread.report import Card, ComparisonRow, Hit, Search
+from linkspread.studies.report import Card, ComparisonRow, Hit, Search
 
 
 @pytest.fixture(scope="module")

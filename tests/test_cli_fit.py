@@ -19,8 +19,8 @@ from linkspread.cli import app, fit, model_output
 from linkspread.cli.fit_judgements import add_up
 from linkspread.cli.input_links import JudgedTable
 from linkspread.cli.model_folder import ModelFolder
-from linkspread.estimators.plan import plan_fit
-from linkspread.exceptions import MissingDependencyError
+from linkspread.ground.errors import MissingDependencyError
+from linkspread.models.plan import plan_fit
 from linkspread.selection import held_out_quality, plan_search
 from linkspread.storage import Judgement, LinkStore
 
@@ -301,7 +301,7 @@ import signal, sys, time
 # Programs that a shell starts in the background ignore interrupts, and so would this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from linkspread.cli import main, model_output
-from linkspread.estimators import LinkSpreading
+from linkspread.models import LinkSpreading
 save = LinkSpreading.save
 def slow_save(model, path):
     save(model, path)

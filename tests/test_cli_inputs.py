@@ -10,7 +10,7 @@ from linkspread import Links
 from linkspread.cli.input_links import read_judged
 from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
 from linkspread.cli.inputs import read_inputs
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 from linkspread.links.counts import count_links
 

@@ -55,7 +55,7 @@ def test_the_first_item_tells_the_views(path):
 
 def test_a_model_that_fails_to_learn_keeps_the_judgement(path, capsys, monkeypatch):
     def fail(model, links):
-        raise ls.exceptions.LinkError("links must be few, got many. Fit again.")
+        raise ls.ground.errors.LinkError("links must be few, got many. Fit again.")
 
     monkeypatch.setattr(ls.LinkSpreading, "add_links", fail)
     (path / "run.toml").write_text("")

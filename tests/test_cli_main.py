@@ -6,7 +6,7 @@ import pytest
 
 import linkspread
 from linkspread.cli import app, main
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 
 def run(monkeypatch, *arguments):

@@ -14,7 +14,7 @@ import linkspread as ls
 from judged_models import BETWEEN, PAIRS, fit_model, make_folder, run
 from linkspread.cli.model_folder import AbsorbedCounts, ModelFolder
 from linkspread.cli.pending import tell_pending
-from linkspread.exceptions import ModelError, StoreError
+from linkspread.ground.errors import ModelError, StoreError
 from linkspread.storage import Judgement, LinkStore
 
 

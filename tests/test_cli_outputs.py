@@ -11,7 +11,7 @@ import linkspread as ls
 from example_files import command, prepare
 from linkspread.cli import demo, featurize, model_output, tune
 from linkspread.cli.outputs import check_writable
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
 FIT = f"fit {VIEWS} --links pairs.csv --model spreading --n-neighbors 5 --quiet"

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from benchmarks_in_small import write_wikipedia
 from linkspread import LinkSpreading
 from linkspread.cli import app, main
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import read_study, write_study
-from linkspread.reproduction import tables
-from linkspread.reproduction.methods import Method
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies import tables
+from linkspread.studies.methods import Method
+from linkspread.studies.report import read_study, write_study
 from test_report_budgets import make_budgets, make_cell
 from test_report_results import make_study
 
@@ -147,7 +147,7 @@ def test_budgets_are_written_too(tmp_path, monkeypatch):
     ]
     for name in ("label_methods", "link_methods"):
         monkeypatch.setattr(
-            f"linkspread.reproduction.budgets.{name}", lambda *_, **__: methods
+            f"linkspread.studies.budgets.{name}", lambda *_, **__: methods
         )
     output = tmp_path / "report"
     run("reproduce", "budgets", "wikipedia", "--data", tmp_path, "--quick",
@@ -190,9 +190,7 @@ def test_what_cannot_be_gone_on_with_is_refused_and_kept(
     sentence = write_before(output / "study.json", kind)
     before = (output / "study.json").read_bytes()
     for name in ("label_methods", "link_methods"):  # nothing to wait for
-        monkeypatch.setattr(
-            f"linkspread.reproduction.budgets.{name}", lambda *_, **__: []
-        )
+        monkeypatch.setattr(f"linkspread.studies.budgets.{name}", lambda *_, **__: [])
     words = ["linkspread", "reproduce", "budgets", "wikipedia", "--quick", "--resume",
              "--data", str(tmp_path), "--output", str(output)]  # fmt: skip
     monkeypatch.setattr(sys, "argv", words)

@@ -190,7 +190,7 @@ def test_a_picture_that_is_not_there_is_one_sentence(pictured, capsys):
 
 def test_features_that_are_gone_do_not_hinder_a_search(path, capsys, monkeypatch):
     def fail(folder):
-        raise ls.exceptions.ModelError("the features folder is gone. Make it anew.")
+        raise ls.ground.errors.ModelError("the features folder is gone. Make it anew.")
 
     monkeypatch.setattr(ModelFolder, "features", fail)
     assert run("search", path, "--id", "t7") == 0

@@ -10,8 +10,8 @@ from linkspread.cluster import cells
 from linkspread.cluster.neighbors import search_blocks
 from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session
-from linkspread.exceptions import GraphError
 from linkspread.graphs import nearest_neighbors
+from linkspread.ground.errors import GraphError
 
 pytest.importorskip("faiss")
 CHOSEN = {"n_neighbors": 8, "metric": "euclidean", "backend": "cpu"}

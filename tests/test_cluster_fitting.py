@@ -13,8 +13,8 @@ from cluster_cases import largest_difference, local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
 from linkspread.cluster import fitting, products, session
-from linkspread.cores import count_threads
-from linkspread.exceptions import GraphError, LinkspreadError, ViewError
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import GraphError, LinkspreadError, ViewError
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
 

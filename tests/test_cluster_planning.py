@@ -6,7 +6,7 @@ import pytest
 import linkspread as ls
 from cluster_cases import problem
 from linkspread import cluster
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.propagation.exact import spread_responses
 from linkspread.propagation.filter import separate
 

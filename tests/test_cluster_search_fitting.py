@@ -11,7 +11,7 @@ from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
 from linkspread.cluster.search_fitting import BlockWork
 from linkspread.cluster.session import Session
-from linkspread.exceptions import LinkError, LinkspreadError, ViewError
+from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 
 PAIR = ("text", "image")
 

@@ -15,8 +15,8 @@ from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
 from linkspread.cluster.shard_index import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards, write_shard
-from linkspread.exceptions import LinkspreadError, ModelError, ViewError
-from linkspread.retrieval import ItemIndex
+from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
+from linkspread.search import ItemIndex
 from linkspread.storage.documents import checksum
 
 BETWEEN = {"source": "text", "target": "image"}

@@ -8,7 +8,7 @@ import pytest
 from linkspread.cluster import open_view
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.tables import open_views
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 
 
 @pytest.fixture

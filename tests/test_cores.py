@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from linkspread import cores
-from linkspread.cores import count_threads, hold_blas, own_cores
+from linkspread.ground import cores
+from linkspread.ground.cores import count_threads, hold_blas, own_cores
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
 

@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 from linkspread.datasets import Partners, load_catalogues
-from linkspread.exceptions import LinkspreadError, MissingDependencyError, ViewError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError, ViewError
 from reference import recall_at_one
 
 ABT_BUY = {

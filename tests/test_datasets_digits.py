@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.datasets import load_digits_views
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 VIEWS = ("fac", "fou", "kar", "mor", "pix", "zer")
 WIDTHS = (216, 76, 64, 6, 240, 47)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from linkspread.datasets import load_fonts, make_glyph_image
 from linkspread.datasets.unicode_blocks import family
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from reference import recall_at_one
 
 

@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.datasets import make_neighbor_graph
-from linkspread.exceptions import GraphError
+from linkspread.ground.errors import GraphError
 
 
 def edges(W):

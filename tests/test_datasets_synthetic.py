@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.datasets import make_views
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
 from linkspread.datasets import Collection, load_wikipedia
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 
 
 def write_folder(folder, **changes):

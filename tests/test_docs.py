@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import linkspread
-from linkspread.report import read_study
+from linkspread.studies.report import read_study
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

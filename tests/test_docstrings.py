@@ -19,7 +19,7 @@ from test_public_names import MODULES, load
 MAX_SUMMARY = 79
 # A kernel states its array equation in one sentence; its arrays are its callers'. What
 # learning is made of is for the models alone.
-INTERNAL = ("linkspread.kernels", "linkspread.learning")
+INTERNAL = ("linkspread.compiled", "linkspread.learning")
 
 
 def public_objects(module_names):

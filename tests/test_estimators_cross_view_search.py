@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import linkspread as ls
-from linkspread.exceptions import LinkError, ViewError
+from linkspread.ground.errors import LinkError, ViewError
 from linkspread.learning import fit_factors, read_evidence
 
 
@@ -183,7 +183,7 @@ def test_a_prior_of_ones_own_is_compared_in_place_of_the_views(views):
         ),
         (
             lambda v: ls.CrossViewSearch(metric="cosin").fit(v),
-            ls.exceptions.LinkspreadError,
+            ls.ground.errors.LinkspreadError,
             "`metric` must be one of",
         ),
         (
@@ -199,7 +199,7 @@ def test_a_prior_of_ones_own_is_compared_in_place_of_the_views(views):
         ),
         (
             lambda v: ls.CrossViewSearch().fit(v).search(0, source="a", target="text"),
-            ls.exceptions.LinkspreadError,
+            ls.ground.errors.LinkspreadError,
             "'a'",
         ),
     ],

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.metrics import mean_average_precision
 from linkspread.propagation import lowrank
 from reference import exact_scores, filtered_links, relative_error
@@ -70,7 +70,7 @@ def check_scores(model):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::linkspread.exceptions.ConflictWarning")
+@pytest.mark.filterwarnings("ignore::linkspread.ground.errors.ConflictWarning")
 @settings(
     max_examples=2000, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
 )

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import LinkError, LinkspreadError, UnknownItemError
 from linkspread.graphs import knn_graph, normalize
+from linkspread.ground.errors import LinkError, LinkspreadError, UnknownItemError
 from linkspread.links import as_dense
 from reference import exact_scores, fixed_point
 from small_views import KINDS, PARAMETERS, SIZES, make_links, make_views

@@ -6,7 +6,7 @@ import pytest
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import UnknownItemError, UnknownItemWarning
+from linkspread.ground.errors import UnknownItemError, UnknownItemWarning
 from linkspread.selection import evaluate_search
 
 NAMES = np.array(["ant", "boat", "cat"])

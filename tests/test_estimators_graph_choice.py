@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from linkspread import LinkSpreading
-from linkspread.exceptions import GraphError, LinkspreadError, ViewError
 from linkspread.graphs import NeighborGraph, knn_graph, normalize, normalize_rows
+from linkspread.ground.errors import GraphError, LinkspreadError, ViewError
 from linkspread.selection import tune
 from reference import extended_scores, random_graph, relative_error
 from test_estimators_link_spreading import PARAMETERS, M, N, make_links, make_views

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import GraphError
 from linkspread.graphs import adjust_weights, knn_graph, l1_graph, normalize
+from linkspread.ground.errors import GraphError
 from linkspread.propagation import propagate
 
 SIZES = {"text": 40, "image": 30}

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import LinkError, LinkspreadError
 from linkspread.graphs import knn_graph, normalize
+from linkspread.ground.errors import LinkError, LinkspreadError
 from reference import fixed_point, relative_error
 from small_views import (
     KINDS,
@@ -191,7 +191,7 @@ def test_wrong_parameters_are_one_sentence_before_any_work(
 ):
     # Nothing may be computed: a graph can take minutes, a mistake must not.
     monkeypatch.setattr(
-        "linkspread.estimators.link_spreading.build_graphs", lambda *_, **__: 1 / 0
+        "linkspread.models.link_spreading.build_graphs", lambda *_, **__: 1 / 0
     )
     model = LinkSpreading(**{"n_neighbors": 4} | parameters)
     with pytest.raises(LinkspreadError, match=message):

@@ -7,8 +7,8 @@ from sklearn.neighbors import NearestNeighbors
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import NeighborGraph, normalize
+from linkspread.ground.errors import LinkspreadError
 from linkspread.propagation import spread_links
 from reference import relative_error
 

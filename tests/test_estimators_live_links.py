@@ -7,7 +7,7 @@ import pytest
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import ConflictWarning, LinkError, LinkspreadError
+from linkspread.ground.errors import ConflictWarning, LinkError, LinkspreadError
 from reference import exact_scores, relative_error
 
 SIZES = {"text": 50, "image": 40, "sound": 35}

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import GraphError, ViewError
+from linkspread.ground.errors import GraphError, ViewError
 from test_estimators_link_spreading import PARAMETERS, M, N, make_links, make_views
 
 ASK = {"source": "text", "target": "image", "n_results": 6}

@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 from linkspread import Links, LinkSpreading
-from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
 from linkspread.graphs import normalize
 from linkspread.links import as_link_matrix
+from linkspread.models.fit_report import FitReport, GraphReport, SpreadReport
 from linkspread.propagation import spread_links
 from linkspread.propagation.cost import propagation_cost
 from test_estimators_link_spreading import PARAMETERS, N, make_links, make_views
@@ -27,7 +27,7 @@ def test_the_plan_is_said_before_any_work(monkeypatch, caplog, verbose):
     def stop(*_, **__):
         raise Started
 
-    monkeypatch.setattr("linkspread.estimators.link_spreading.build_graphs", stop)
+    monkeypatch.setattr("linkspread.models.link_spreading.build_graphs", stop)
     caplog.set_level(logging.DEBUG, logger="linkspread")
     model = LinkSpreading(verbose=verbose, **PARAMETERS)
     with pytest.raises(Started):

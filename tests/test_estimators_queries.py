@@ -10,10 +10,10 @@ import pytest
 from scipy import sparse
 
 from linkspread import LinkSpreading
-from linkspread.estimators.queries import read_queries
-from linkspread.exceptions import LinkspreadError, UnknownItemError, ViewError
 from linkspread.graphs import NeighborGraph, normalize, normalize_rows
+from linkspread.ground.errors import LinkspreadError, UnknownItemError, ViewError
 from linkspread.links import as_dense
+from linkspread.models.queries import read_queries
 from reference import extended_scores, relative_error
 from test_estimators_link_spreading import (
     PARAMETERS,

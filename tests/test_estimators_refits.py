@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread import LinkSpreading
-from linkspread.estimators.spreading import Spreading
-from linkspread.exceptions import GraphError, LinkspreadError
+from linkspread.ground.errors import GraphError, LinkspreadError
+from linkspread.models.spreading import Spreading
 from small_views import SIZES, make_links, make_pairs, make_views
 
 NAMES = ("text", "image", "sound")

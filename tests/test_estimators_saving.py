@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import ConflictWarning, ModelError, ViewError
 from linkspread.graphs import knn_graph
+from linkspread.ground.errors import ConflictWarning, ModelError, ViewError
 from small_views import KINDS, SIZES, make_links, make_views
 
 BASIC = {"n_neighbors": 4, "alpha": 0.6}

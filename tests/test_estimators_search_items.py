@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linkspread as ls
-from linkspread.exceptions import LinkError, LinkspreadError, ViewError
+from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 from search_models import KINDS, PAIR, class_views, make_pair, model
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}

@@ -5,12 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linkspread as ls
-from linkspread.estimators import cross_view_search
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 from linkspread.learning import Choice, Setting, fit_factors, read_evidence
 from linkspread.learning import factors as learning_factors
 from linkspread.learning import terms as learning_terms
 from linkspread.learning.terms import PairsTerm
+from linkspread.models import cross_view_search
 
 PAIR = ("text", "image")
 N = 200
@@ -99,7 +99,7 @@ def judge_at_random(model, given, rng, n):
         given.append(new)
 
 
-@pytest.mark.filterwarnings("ignore::linkspread.exceptions.ConflictWarning")
+@pytest.mark.filterwarnings("ignore::linkspread.ground.errors.ConflictWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_judgements_give_what_a_fit_gives(case, monkeypatch):
     model = fitted(case, monkeypatch)

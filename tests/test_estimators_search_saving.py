@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import linkspread as ls
-from linkspread.estimators.stored_search import SEARCH_REGISTRY
-from linkspread.exceptions import LinkspreadError, ModelError
+from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.learning import Choice, Setting, ViewMap, maps
 from linkspread.learning.cores import LabelModel
+from linkspread.models.stored_search import SEARCH_REGISTRY
 from model_folders import copy_folder
 from search_models import KINDS, PAIR, class_views, model
 from spoilt_files import flip

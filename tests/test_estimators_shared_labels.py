@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from linkspread import Links, LinkSpreading
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 from small_views import SIZES, make_links, make_pairs, make_views
 
 OF = {

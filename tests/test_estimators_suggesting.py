@@ -7,7 +7,7 @@ import pytest
 
 from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_neighbor_graph
-from linkspread.exceptions import ConflictWarning, LinkError, LinkspreadError
+from linkspread.ground.errors import ConflictWarning, LinkError, LinkspreadError
 from small_views import KINDS, PARAMETERS, M, N, fitted, make_links, make_views
 
 BETWEEN = {"source": "text", "target": "image"}

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 import linkspread as ls
-from linkspread.baselines import LabelSpreadingMatching
-from linkspread.cores import count_threads
-from linkspread.estimators.plan import plan_fit
+from linkspread.compiled import threads
+from linkspread.compiled.threads import count_rows, map_blocks
 from linkspread.graphs import L1Graph, NeighborGraph
-from linkspread.kernels import threads
-from linkspread.kernels.threads import count_rows, map_blocks
+from linkspread.ground.cores import count_threads
+from linkspread.models.plan import plan_fit
 from linkspread.propagation import chebyshev
 from linkspread.selection import tune
+from linkspread.studies.baselines import LabelSpreadingMatching
 from thread_counts import blas_threads, two_blas_threads, watched  # noqa: F401
 
 pytestmark = [
@@ -163,7 +163,7 @@ def test_rows_are_counted_where_all_tables_tell_them():
 
 
 def test_a_wrong_number_of_jobs_is_refused(data, links):
-    with pytest.raises(ls.exceptions.GraphError, match="`n_jobs` must be None or"):
+    with pytest.raises(ls.ground.errors.GraphError, match="`n_jobs` must be None or"):
         ls.LinkSpreading(n_jobs=0).fit(data.views(), links)
 
 

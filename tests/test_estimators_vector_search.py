@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from linkspread import Links, LinkSpreading
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import (
+from linkspread.graphs import knn_graph, normalize
+from linkspread.ground.errors import (
     BlockTooLargeError,
     LinkspreadError,
     UnknownItemError,
 )
-from linkspread.graphs import knn_graph, normalize
 from linkspread.links import Items, as_dense
+from linkspread.models.vector_search import VectorSearch
 from reference import fixed_point, relative_error
 from small_views import (
     PARAMETERS,
@@ -278,7 +278,7 @@ def test_an_index_is_built_once_for_each_fit(rng, monkeypatch):
     pytest.importorskip("faiss")
     built = []
     monkeypatch.setattr(
-        "linkspread.retrieval.index.ItemCells.tune",
+        "linkspread.search.index.ItemCells.tune",
         lambda cells, vectors, true: built.append(len(vectors)),
     )
     left, right = rng.standard_normal((50, 4)), rng.standard_normal((1500, 4))

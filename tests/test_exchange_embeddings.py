@@ -12,9 +12,9 @@ import linkspread
 from given_vectors import BETWEEN, GivenVectors, make_given
 from linkspread import LinkSpreading
 from linkspread.datasets import make_views
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange import take_embeddings
 from linkspread.exchange.embeddings import describe, read_description
+from linkspread.ground.errors import LinkspreadError
 from test_baselines_matching import BY_LABELS, SIZES, some_labels
 
 MODELS = {

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from given_vectors import BETWEEN, GivenVectors, damaged, make_given
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange import faiss_index as module
 from linkspread.exchange import read_faiss, write_faiss
+from linkspread.ground.errors import LinkspreadError
 from small_views import fitted
 
 pytest.importorskip("faiss")

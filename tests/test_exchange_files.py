@@ -7,8 +7,8 @@ import pytest
 
 from given_vectors import BETWEEN, GivenVectors, make_given
 from linkspread import exchange
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.exchange.files import new_file, reading
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
 WRITERS = {
     "numpy": exchange.write_numpy,

@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 
 from given_vectors import BETWEEN, make_given
 from linkspread import LinkSpreading
-from linkspread.exceptions import LinkspreadError, UnknownItemError
 from linkspread.exchange import run_file, write_run
+from linkspread.ground.errors import LinkspreadError, UnknownItemError
 from small_views import N, fitted
 
 

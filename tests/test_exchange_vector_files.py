@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from given_vectors import BETWEEN, damaged, make_given, same_embeddings
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange import (
     read_numpy,
     read_parquet,
@@ -14,6 +13,7 @@ from linkspread.exchange import (
     write_numpy,
     write_parquet,
 )
+from linkspread.ground.errors import LinkspreadError
 
 FORMATS = {"numpy": (write_numpy, read_numpy), "parquet": (write_parquet, read_parquet)}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8).map(

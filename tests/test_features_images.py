@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import PictureFeatures, read_picture
+from linkspread.ground.errors import LinkspreadError
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")
 ImageOps = pytest.importorskip("PIL.ImageOps")

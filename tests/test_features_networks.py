@@ -6,13 +6,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from linkspread.exceptions import (
+from linkspread.features import NetworkFeatures, networks, weights
+from linkspread.ground.errors import (
     LinkspreadError,
     MissingDependencyError,
     ModelError,
     UnreadablePicture,
 )
-from linkspread.features import NetworkFeatures, networks, weights
 
 REASON = "the network needs the packages of linkspread[network]"
 Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")

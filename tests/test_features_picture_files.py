@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from linkspread.exceptions import LinkspreadError, UnreadablePicture
 from linkspread.features import PictureFeatures, read_picture
-from linkspread.parameter_checks import naming
+from linkspread.ground.checks import naming
+from linkspread.ground.errors import LinkspreadError, UnreadablePicture
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")
 

@@ -11,9 +11,9 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.features import PictureFeatures
 from linkspread.graphs import nearest_neighbors
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
-from linkspread.exceptions import LinkspreadError, MissingDependencyError, ModelError
 from linkspread.features import SentenceFeatures, sentences
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError, ModelError
 
 REASON = "vectors of sentences need the packages of linkspread[sentences]"
 TEXTS = [

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from linkspread.exceptions import LinkspreadError, ModelError
 from linkspread.features import (
     TRANSFORMERS,
     PictureFeatures,
@@ -19,6 +18,7 @@ from linkspread.features import (
     VisualWords,
     default_transformer,
 )
+from linkspread.ground.errors import LinkspreadError, ModelError
 
 TEXTS = [
     "Heavy rain and wind tomorrow",

@@ -12,9 +12,9 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import TagFeatures, TextFeatures, TopicFeatures, tokenize
 from linkspread.graphs import knn_graph
+from linkspread.ground.errors import LinkspreadError
 
 TEXTS = [
     "the sea and the sky",

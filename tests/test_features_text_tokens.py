@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import tokenize
 from linkspread.features.tokens import fold, tag_name
+from linkspread.ground.errors import LinkspreadError
 
 # Characters at which scripts, marks and joiners meet, mixed with any others.
 TRICKY = "aßİıΣς\u0345\u0301\u200b\u200c\u200d\u00ad'’·.,_-1٣๓०é e\u3099かカｶ漢กำเ်ကខ្ម👍"

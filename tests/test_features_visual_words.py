@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances_argmin
 
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
 from linkspread.features import VisualWords
 from linkspread.graphs import nearest_neighbors
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
 Image = pytest.importorskip("PIL.Image", reason="pictures need the package pillow")
 cv2 = pytest.importorskip("cv2", reason="SIFT needs the package opencv")

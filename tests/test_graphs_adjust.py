@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from linkspread.exceptions import GraphError, LinkError
 from linkspread.graphs import adjust, adjust_weights, normalize
+from linkspread.ground.errors import GraphError, LinkError
 from linkspread.links import Links
 from reference import dense_filter, random_graph
 

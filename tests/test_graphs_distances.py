@@ -11,13 +11,13 @@ from sklearn.metrics.pairwise import (
     manhattan_distances,
 )
 
-from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs.distances import (
     METRICS,
     ProductDistances,
     pairwise_distances,
     resolve_metric,
 )
+from linkspread.ground.errors import GraphError, ViewError
 
 
 def product_distances(Q, X, *, metric):

@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.neighbors import kneighbors_graph
 
-from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs import NeighborGraph, knn_graph, mean_distance
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import METRICS
 from linkspread.graphs.neighbors import NeighborIndex
+from linkspread.ground.errors import GraphError, ViewError
 from test_graphs_distances import brute_distances
 
 

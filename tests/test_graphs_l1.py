@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from linkspread.exceptions import GraphError, LinkError
 from linkspread.graphs import L1Graph, l1_graph, nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
+from linkspread.ground.errors import GraphError, LinkError
 from linkspread.links import Links
 
 N, K = 60, 12

@@ -14,12 +14,12 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_info
 
-from linkspread.cores import count_threads
-from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs import nearest_neighbors, neighbors
 from linkspread.graphs.distances import METRICS
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.products import ProductTiles, RefinedTiles
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import GraphError, ViewError
 from test_graphs_distances import brute_distances
 
 MAKERS = {"dense": np.asarray, "sparse": sp.csr_array}

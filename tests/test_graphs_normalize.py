@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.exceptions import GraphError
 from linkspread.graphs import check_graph, normalize, normalize_rows
+from linkspread.ground.errors import GraphError
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import ViewError
 from linkspread.graphs.rows import check_rows
+from linkspread.ground.errors import ViewError
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_matrix])

@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import manhattan_distances
 
-from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs import NeighborGraph, mean_distance
 from linkspread.graphs.distances import METRICS, resolve_metric
 from linkspread.graphs.weights import (
@@ -18,6 +17,7 @@ from linkspread.graphs.weights import (
     lift_exponents,
     local_bandwidths,
 )
+from linkspread.ground.errors import GraphError, ViewError
 from test_graphs_distances import brute_distances
 
 

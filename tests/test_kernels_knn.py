@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.kernels import (
+from linkspread.compiled import (
     difference_sums,
     keep_nearest,
     sparse_difference_sums,

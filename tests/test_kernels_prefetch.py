@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linkspread.kernels import chebyshev_step, clenshaw_step
-from linkspread.kernels.prefetch import AHEAD, LINE_BYTES, SMALL_BYTES, lines_to_fetch
+from linkspread.compiled import chebyshev_step, clenshaw_step
+from linkspread.compiled.prefetch import AHEAD, LINE_BYTES, SMALL_BYTES, lines_to_fetch
 from linkspread.propagation.chebyshev import N_TERMS, recurrence_terms
 
 N_ITEMS = 20_000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from linkspread.kernels import (
+from linkspread.compiled import (
     add_products,
     largest_means,
     pair_products,

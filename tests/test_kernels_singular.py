@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import linkspread
-from linkspread.kernels.singular import svd
+from linkspread.compiled.singular import svd
 
 
 def fail(*_, **__):

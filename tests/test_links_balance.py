@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links import Links
 from linkspread.links.balance import balance_classes, balance_pairs, check_balance
 

@@ -3,7 +3,7 @@
 import pytest
 
 from linkspread import Links
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 
 IDS = {"text": ["a", "b", "c"], "image": ["p", "q"]}
 PAIRS = [("a", "p", 1.0), ("b", "q", -1.0), ("a", "p", 1.0)]

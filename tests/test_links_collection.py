@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linkspread.exceptions import (
+from linkspread.ground.errors import (
     LinkError,
     UnknownItemError,
     UnknownItemWarning,

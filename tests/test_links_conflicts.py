@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 from linkspread.links import Links
 from linkspread.links.conflicts import find_conflicts
 from linkspread.links.tables import PairTable

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from linkspread.exceptions import LinkError, MissingDependencyError
+from linkspread.ground.errors import LinkError, MissingDependencyError
 from linkspread.links.files import find_delimiter, read_columns
 
 COLUMNS = {"text": ["t1", "t2"], "image": ["i1", "i2"], "weight": ["1", "-0.5"]}

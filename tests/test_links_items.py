@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import LinkError, UnknownItemError, ViewError
+from linkspread.ground.errors import LinkError, UnknownItemError, ViewError
 from linkspread.links import Items
 from linkspread.links.items import as_ids
 

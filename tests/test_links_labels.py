@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import LinkMatrix, Links
 from linkspread.links.labels import label_factors, memberships_of, number_classes
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import LinkError, UnknownItemError
+from linkspread.ground.errors import LinkError, UnknownItemError
 from linkspread.links import Items
 from linkspread.links.pairs import (
     describe_pairs,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from linkspread import Links
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 
 SIZES = {"text": 5, "image": 4}
 Y = {"text": np.array([0, 1, -1, 2, 0]), "image": np.array([1, 0, 2, -1])}

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import LinkError, ViewError
+from linkspread.ground.errors import LinkError, ViewError
 from linkspread.links.tables import PairTable, read_pairs
 from linkspread.storage import PairColumns
 

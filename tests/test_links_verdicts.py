@@ -8,7 +8,7 @@ import pytest
 from linkspread import Links
 from linkspread.cli.input_links import read_judged
 from linkspread.cli.input_places import Place
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links import Items
 from linkspread.links.verdicts import read_verdicts
 

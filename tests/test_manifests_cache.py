@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import PictureFeatures, TextFeatures
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests import RowCache, default_cache, featurize, read_collection
 from linkspread.manifests.describing import BATCH
 from linkspread.manifests.states import fingerprint, make_transformer, take_state

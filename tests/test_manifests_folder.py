@@ -8,8 +8,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 import linkspread as ls
-from linkspread.exceptions import LinkspreadError, ModelError, ViewError
 from linkspread.features import TagFeatures, TextFeatures
+from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
 from linkspread.manifests import (
     FeatureSet,
     ItemCollection,

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from linkspread.datasets import load_corel5k
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.manifests import ViewItems, featurize, read_collection
 from manifest_collections import picture, write_items, write_table
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import ndcg_score
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import ndcg, precision_at_k, recall_at_k
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from linkspread.progress import announce, format_bytes, format_seconds, track
+from linkspread.ground.progress import announce, format_bytes, format_seconds, track
 
 
 @contextmanager

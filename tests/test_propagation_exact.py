@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
 from linkspread.propagation import (
     alternate,

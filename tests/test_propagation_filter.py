@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import chebyshev
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.propagation.filter import fitted_response, separate, unseen_response
 
 SETTINGS = [(0.0, 0.0), (0.025, 0.95), (0.3, 0.5), (0.6, 0.95), (0.95, 0.95)]

@@ -99,10 +99,10 @@ def test_a_bare_import_is_light():
 def test_rooms_are_imported_when_they_are_first_used():
     program = (
         "import sys, linkspread as ls\n"
-        "rooms = ('linkspread.baselines', 'linkspread.selection')\n"
+        "rooms = ('linkspread.studies.baselines', 'linkspread.selection')\n"
         "assert not any(room in sys.modules for room in rooms)\n"
         "assert {'baselines', 'selection'} <= set(dir(ls)) & set(ls.__all__)\n"
-        "ls.selection.tune, ls.baselines.BilinearRidge\n"
+        "ls.selection.tune, ls.studies.baselines.BilinearRidge\n"
         "assert not hasattr(ls, 'nowhere')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

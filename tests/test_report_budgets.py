@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import BudgetCell, BudgetStudy
-from linkspread.report.budgets import budget_text
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report import BudgetCell, BudgetStudy
+from linkspread.studies.report.budgets import budget_text
 
 
 def make_cell(kind, amount, method, *scores, **changes):

@@ -4,7 +4,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import make_blobs
 
 from linkspread.metrics import mean_average_precision
-from linkspread.report import (
+from linkspread.studies.report import (
     ComparisonRow,
     choose_labeled,
     compare_chance,

@@ -7,11 +7,11 @@ from xml.dom import minidom
 
 import pytest
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import explanation_picture
-from linkspread.report.explanation_picture import COLUMNS, WIDTH
-from linkspread.report.picture_shapes import CARD_WIDTH
-from linkspread.retrieval import Contribution, Explanation, Split
+from linkspread.ground.errors import LinkspreadError
+from linkspread.search import Contribution, Explanation, Split
+from linkspread.studies.report import explanation_picture
+from linkspread.studies.report.explanation_picture import COLUMNS, WIDTH
+from linkspread.studies.report.picture_shapes import CARD_WIDTH
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FOR, AGAINST = "#0072B2", "#D55E00"

@@ -6,8 +6,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from linkspread.exceptions import MissingDependencyError
-from linkspread.report import (
+from linkspread.ground.errors import MissingDependencyError
+from linkspread.studies.report import (
     MethodResult,
     ParameterCurve,
     budget_figures,
@@ -15,7 +15,7 @@ from linkspread.report import (
     parameter_figures,
     recall_figures,
 )
-from linkspread.report.drawing import COLORS, INK, line_looks
+from linkspread.studies.report.drawing import COLORS, INK, line_looks
 from test_report_budgets import make_budgets, make_cell
 from test_report_results import make_run, make_study
 
@@ -129,7 +129,7 @@ def test_no_setting_is_left_behind(study, budgets):
 
 def test_pyplot_is_not_loaded():
     program = (
-        "import sys; from linkspread.report import *; "
+        "import sys; from linkspread.studies.report import *; "
         "cell = BudgetCell('links', 1, 'ours', (0.5,), 1.0, ()); "
         "assert 'matplotlib' not in sys.modules; "
         "budget_figures(BudgetStudy('', '', '', '', 'ours', (cell,), {})); "

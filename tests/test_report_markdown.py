@@ -1,7 +1,7 @@
 import pytest
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import (
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report import (
     MethodResult,
     parameters_markdown,
     replace_between,

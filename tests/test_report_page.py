@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import LinkspreadError, ViewError
-from linkspread.report import (
+from linkspread.ground.errors import LinkspreadError, ViewError
+from linkspread.studies.report import (
     Card,
     ComparisonRow,
     Hit,

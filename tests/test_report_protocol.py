@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.report import (
+from linkspread.studies.report import (
     choose_labeled,
     choose_queries,
     expected_by_chance,

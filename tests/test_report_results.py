@@ -3,8 +3,8 @@ from statistics import stdev
 import numpy as np
 import pytest
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import MethodResult, ParameterCurve, Run, TableStudy
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report import MethodResult, ParameterCurve, Run, TableStudy
 
 DIRECTIONS = ("there", "back")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import (
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report import (
     BudgetCell,
     Card,
     Hit,

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from linkspread.report import (
+from linkspread.studies.report import (
     Card,
     Hit,
     MethodResult,

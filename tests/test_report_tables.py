@@ -1,7 +1,7 @@
 import pytest
 
-from linkspread.report import MethodResult
-from linkspread.report.tables import (
+from linkspread.studies.report import MethodResult
+from linkspread.studies.report.tables import (
     parameter_list,
     parameters_text,
     results_table,

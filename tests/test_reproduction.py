@@ -7,12 +7,12 @@ import pytest
 
 from benchmarks_in_small import small_collection
 from linkspread import CrossViewSearch, Links, LinkSpreading
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.reproduction import Split, resplit, run_budgets, run_table
-from linkspread.reproduction.collections import load_benchmark
-from linkspread.reproduction.measures import ask, choose, measure
-from linkspread.reproduction.methods import (
+from linkspread.studies.budgets import run_budgets
+from linkspread.studies.collections import load_benchmark
+from linkspread.studies.measures import ask, choose, measure
+from linkspread.studies.methods import (
     PRINTED,
     Method,
     label_methods,
@@ -20,11 +20,14 @@ from linkspread.reproduction.methods import (
     matched_methods,
     table_methods,
 )
-from linkspread.reproduction.splits import (
+from linkspread.studies.splits import (
+    Split,
     label_links,
     matched_links,
     random_links,
+    resplit,
 )
+from linkspread.studies.tables import run_table
 
 METRICS = {"text": ("euclidean", "hellinger"), "image": ("euclidean", "chi2")}
 ALLOWED = ("alpha", "C", "ridge", "width", "reg", "score")
@@ -146,7 +149,7 @@ def quick_budgets(monkeypatch):
     """Let the budgets have few choices."""
     for make in (label_methods, link_methods, matched_methods):
         monkeypatch.setattr(
-            f"linkspread.reproduction.budgets.{make.__name__}",
+            f"linkspread.studies.budgets.{make.__name__}",
             lambda metrics, make=make: quickly(make(metrics)),
         )
 
@@ -194,7 +197,7 @@ def test_a_method_that_learns_nothing_from_so_few_scores_as_chance_does(
 ):
     ours, cca = (m for m in link_methods(METRICS) if m.name in ("LinkSpreading", "CCA"))
     monkeypatch.setattr(
-        "linkspread.reproduction.budgets.link_methods",
+        "linkspread.studies.budgets.link_methods",
         lambda metrics: [replace(ours, grid=[]), cca],
     )
     words = {**WORDS, "metrics": METRICS, "labels": (), "matched": False}

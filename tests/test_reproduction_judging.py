@@ -9,17 +9,16 @@ from typer.testing import CliRunner
 from benchmarks_in_small import small_collection, write_wikipedia
 from linkspread import LinkSpreading
 from linkspread.cli import app
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.report import BudgetCell, BudgetStudy, read_study
-from linkspread.reproduction import resplit
-from linkspread.reproduction.judging import (
+from linkspread.studies.judging import (
     N_START,
     judging_learner,
     needed_judgements,
     run_judging,
 )
-from linkspread.reproduction.splits import random_links
+from linkspread.studies.report import BudgetCell, BudgetStudy, read_study
+from linkspread.studies.splits import random_links, resplit
 
 LEARNER = LinkSpreading(n_neighbors=12, alpha=0.9, rank=8)
 WORDS = {

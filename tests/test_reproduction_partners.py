@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from linkspread.datasets import Partners
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
-from linkspread.reproduction.methods import partner_methods
-from linkspread.reproduction.partners import (
+from linkspread.studies.methods import partner_methods
+from linkspread.studies.partners import (
     PARTNERS,
     _KnownPairs,
     load_partners,
@@ -55,7 +55,7 @@ def quick_methods(monkeypatch):
         ours = replace(methods[3], name="CrossViewSearch")
         return [ours, *(m for m in methods if m.name in QUICK)]
 
-    monkeypatch.setattr("linkspread.reproduction.partners.partner_methods", few)
+    monkeypatch.setattr("linkspread.studies.partners.partner_methods", few)
 
 
 def study_of(collection, **options):

@@ -7,20 +7,22 @@ import pytest
 
 from benchmarks_in_small import small_collection
 from linkspread import LinkSpreading
-from linkspread.baselines import SemanticMatching
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import read_study, write_study
-from linkspread.reproduction import Split, resplit, run_table, tables
-from linkspread.reproduction.collections import WIDTHS
-from linkspread.reproduction.methods import (
+from linkspread.ground.errors import LinkspreadError
+from linkspread.selection.grids import expand_grid
+from linkspread.selection.tuning import flatten, unflatten
+from linkspread.studies import tables
+from linkspread.studies.baselines import SemanticMatching
+from linkspread.studies.collections import WIDTHS
+from linkspread.studies.methods import (
     Method,
     label_methods,
     link_methods,
     matched_methods,
     table_methods,
 )
-from linkspread.selection.grids import expand_grid
-from linkspread.selection.tuning import flatten, unflatten
+from linkspread.studies.report import read_study, write_study
+from linkspread.studies.splits import Split, resplit
+from linkspread.studies.tables import run_table
 
 METRICS = {"text": ("euclidean", "hellinger"), "image": ("euclidean", "chi2")}
 NEAR = {"text": [6, 12], "image": [6, 12]}

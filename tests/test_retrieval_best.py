@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.retrieval import best
-from linkspread.retrieval.best import best_entries
+from linkspread.search import best
+from linkspread.search.best import best_entries
 
 
 def by_sorting(block, n_results):

@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 import linkspread as ls
-from linkspread.estimators import search_pairs
 from linkspread.learning.maps import unit_rows
-from linkspread.retrieval import bounds
-from linkspread.retrieval.bounds import TURN, CodedTable, bound_scores, coded
-from linkspread.retrieval.rank import LEAST_SHARE, rank_bounded, rank_rows
+from linkspread.models import search_pairs
+from linkspread.search import bounds
+from linkspread.search.bounds import TURN, CodedTable, bound_scores, coded
+from linkspread.search.rank import LEAST_SHARE, rank_bounded, rank_rows
 
 N_TARGETS = 700
 ASK = {"source": "text", "target": "image"}

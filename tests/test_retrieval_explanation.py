@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from linkspread.propagation.filter import fitted_response, unseen_response
-from linkspread.retrieval import Contribution, Explanation, Split
-from linkspread.retrieval.explanation_shares import (
+from linkspread.judging.explanation_shares import (
     class_shares,
     item_shares,
     label_shares,
@@ -17,8 +15,10 @@ from linkspread.retrieval.explanation_shares import (
     pair_shares,
     single_share,
 )
-from linkspread.retrieval.explanation_spread import first_step
-from linkspread.retrieval.explanation_text import amount_format
+from linkspread.judging.explanation_spread import first_step
+from linkspread.judging.explanation_text import amount_format
+from linkspread.propagation.filter import fitted_response, unseen_response
+from linkspread.search import Contribution, Explanation, Split
 
 IDS = np.array(["a", "b", "c"]), np.array([10, 11])
 EIGENVALUES = np.linspace(-1, 1, 41)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
-from linkspread.retrieval import ItemIndex, cells, index, rank
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
+from linkspread.search import ItemIndex, cells, index, rank
 
 N_ITEMS, WIDTH = 3000, 8
 
@@ -80,7 +80,7 @@ def test_rows_are_as_long_as_the_shortest():
 
 
 def test_a_few_items_are_all_that_is_scored(monkeypatch):
-    module = sys.modules["linkspread.retrieval.rank"]
+    module = sys.modules["linkspread.search.rank"]
     shapes = []
 
     def record(block, n_results):
@@ -206,8 +206,8 @@ def test_an_unknown_method_is_one_sentence():
 
 def test_a_poor_recall_is_told_loudly(monkeypatch, caplog, rng):
     pytest.importorskip("faiss")
-    monkeypatch.setattr("linkspread.retrieval.cells.TARGET_RECALL", 0.0)
-    monkeypatch.setattr("linkspread.retrieval.cells.FEWEST_PROBED", 1)
+    monkeypatch.setattr("linkspread.search.cells.TARGET_RECALL", 0.0)
+    monkeypatch.setattr("linkspread.search.cells.FEWEST_PROBED", 1)
     with caplog.at_level(logging.WARNING, logger="linkspread"):
         own = ItemIndex(rng.standard_normal((3000, 16)), method="approximate",
                         queries=rng.standard_normal((300, 16)))  # fmt: skip

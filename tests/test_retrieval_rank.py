@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.retrieval import rank
+from linkspread.search import rank
 
 
 def by_sorting(vectors, items, n_results):
@@ -42,7 +42,7 @@ def test_rank_is_a_full_stable_sort(
 @pytest.mark.parametrize("block_entries", [1, 30, 70, 10**6])
 def test_blocks_of_any_size_agree(monkeypatch, rng, block_entries):
     # The function hides the module of the same name from a dotted path.
-    module = sys.modules["linkspread.retrieval.rank"]
+    module = sys.modules["linkspread.search.rank"]
     monkeypatch.setattr(module, "BLOCK_ENTRIES", block_entries)
     vectors = rng.integers(-3, 4, (11, 4)).astype(float)
     items = rng.integers(-3, 4, (30, 4)).astype(float)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import knn_graph, normalize
-from linkspread.retrieval import suggestion, suggestion_representatives
-from linkspread.retrieval.suggestion import suggest
-from linkspread.retrieval.suggestion_pairs import OpenPairs
-from linkspread.retrieval.suggestion_representatives import (
+from linkspread.judging.suggestion import suggest
+from linkspread.judging.suggestion_pairs import OpenPairs
+from linkspread.judging.suggestion_representatives import (
     choose_representatives,
     diffusion_features,
 )
+from linkspread.search import suggestion, suggestion_representatives
 
 SIZES = st.integers(1, 7)
 NOTHING = np.empty(0, dtype=np.int64)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import linkspread as ls
-from linkspread.exceptions import UnknownItemError
-from linkspread.retrieval import suggestion_gains
-from linkspread.retrieval.suggestion_gains import explained_shares
+from linkspread.ground.errors import UnknownItemError
+from linkspread.judging.suggestion_gains import explained_shares
+from linkspread.search import suggestion_gains
 
 
 def dense_shares(features, pairs, judged):

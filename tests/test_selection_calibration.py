@@ -8,10 +8,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from linkspread import Links, LinkSpreading
-from linkspread.baselines import SemanticMatching
 from linkspread.datasets import make_views
-from linkspread.exceptions import FewLinksError, LinkspreadError
+from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.selection import ScoreCalibration, calibrate
+from linkspread.studies.baselines import SemanticMatching
 
 N = 200
 BETWEEN = {"source": "text", "target": "image"}

@@ -13,7 +13,7 @@ def test_no_query_with_anything_to_find_is_said():
     model = ls.LinkSpreading(n_neighbors=5).fit(data.views(), data.labels)
     labels = {"text": np.zeros(60, dtype=int), "image": np.ones(40, dtype=int)}
     with pytest.raises(
-        ls.exceptions.LinkspreadError, match="some item of view 'image'"
+        ls.ground.errors.LinkspreadError, match="some item of view 'image'"
     ):
         evaluate_search(model, labels, include_known=True)
 

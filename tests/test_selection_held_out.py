@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from linkspread import Links, LinkSpreading
-from linkspread.baselines import BilinearRidge
 from linkspread.datasets import make_views
-from linkspread.exceptions import FewLinksError, LinkError, LinkspreadError
+from linkspread.ground.errors import FewLinksError, LinkError, LinkspreadError
 from linkspread.selection import held_out, held_out_quality, plan_held_out
 from linkspread.selection.quality import _chance_precision, measure_pairs
+from linkspread.studies.baselines import BilinearRidge
 
 SIZES = {"text": 90, "image": 70}
 BETWEEN = "text", "image"

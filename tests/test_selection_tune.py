@@ -6,7 +6,14 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from linkspread import Links, LinkSpreading
-from linkspread.baselines import (
+from linkspread.datasets import make_views
+from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.metrics import mean_average_precision
+from linkspread.models.graph_kinds import GRAPHS
+from linkspread.selection import LabelFolds, runners, tune
+from linkspread.selection.folds import item_trials, link_trials
+from linkspread.selection.grids import expand_grid, group_settings
+from linkspread.studies.baselines import (
     BilinearRidge,
     CorrelationMatching,
     KernelSmoother,
@@ -14,13 +21,6 @@ from linkspread.baselines import (
     RowThenColumn,
     SemanticMatching,
 )
-from linkspread.datasets import make_views
-from linkspread.estimators.graph_kinds import GRAPHS
-from linkspread.exceptions import LinkError, LinkspreadError
-from linkspread.metrics import mean_average_precision
-from linkspread.selection import LabelFolds, runners, tune
-from linkspread.selection.folds import item_trials, link_trials
-from linkspread.selection.grids import expand_grid, group_settings
 
 GRID = {"alpha": {"text": [0.05, 0.6], "image": [0.3]}, "beta": [0.5, 0.95]}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.solvers import relative_gaps, solve_lad
-from linkspread.solvers.highs import solve_with_highs
+from linkspread.compiled.highs import solve_with_highs
+from linkspread.compiled.lad import relative_gaps, solve_lad
 from test_solvers_lad import highs_objective, objective
 
 

@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_info
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.solvers import batches, solve_lad, solve_many
+from linkspread.compiled.lad import batches, solve_lad, solve_many
+from linkspread.ground.errors import LinkspreadError
 
 GAP = 1e-6
 SHAPES = [(1, 1), (1, 7), (7, 1), (5, 5), (20, 20), (40, 20), (15, 45), (90, 90)]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from linkspread.compiled.lad import solve_many
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import mean_distance, nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
-from linkspread.solvers import solve_many
 from test_solvers_lad import GAP, laplacian_root
 
 N_ROWS, N_NEIGHBORS = 200, 90

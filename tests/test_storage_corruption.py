@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkspread as ls
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.storage.manifest import MAX_MANIFEST
 from model_folders import copy_folder, model
 from spoilt_files import flip

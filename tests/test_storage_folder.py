@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage import Content, folder, manifest, read_folder, write_folder
 
 fcntl = pytest.importorskip("fcntl")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import MissingDependencyError, ModelError
+from linkspread.ground.errors import MissingDependencyError, ModelError
 from linkspread.storage import Content, id_columns, write_folder
 from linkspread.storage.files import HashingFile
 from linkspread.storage.id_columns import check_ids, read_ids, write_ids
@@ -75,7 +75,7 @@ def test_pyarrow_is_asked_for_before_anything_is_written(monkeypatch, tmp_path):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("linkspread.exceptions.importlib.import_module", missing)
+    monkeypatch.setattr("linkspread.ground.errors.importlib.import_module", missing)
     content = Content({}, {}, {"ids": np.arange(3)}, {})
     with pytest.raises(MissingDependencyError, match=r"linkspread\[tables\]"):
         write_folder(tmp_path / "model", content)

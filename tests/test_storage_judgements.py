@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from link_store_places import judge
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.storage.judgements import Undo, check_judgement, check_undo
 
 

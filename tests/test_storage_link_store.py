@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from link_store_places import PAIR, empty_database, execute, judge
 from linkspread import Links
-from linkspread.exceptions import LinkError, LinkspreadError, StoreError
+from linkspread.ground.errors import LinkError, LinkspreadError, StoreError
 from linkspread.storage import LinkStore, Undo, link_store, link_store_places
 from postgres_server import running_server
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from link_store_places import empty_database, execute, judge
-from linkspread.exceptions import LinkspreadError, MissingDependencyError, StoreError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError, StoreError
 from linkspread.storage import LinkStore, link_store_places, link_store_tables
 from linkspread.storage.link_store_rows import append_judgements
 from postgres_server import running_server

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from scipy import sparse
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage import Content, Ids, Registry, Stored
 from linkspread.storage.decoding import check_csr
 from linkspread.storage.kinds import ANYTHING, COUNT, NUMBER, TEXT, array, sequence

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from numpy.testing import assert_array_equal
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.files import HashingFile, hash_file
 from linkspread.storage.tensors import DTYPES, as_tensor, read_tensors, write_tensors
 

@@ -11,10 +11,10 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import linkspread as ls
-from linkspread.baselines import KernelSmoother
-from linkspread.exceptions import ColumnWarning
+from linkspread.ground.errors import ColumnWarning
 from linkspread.metrics import mean_average_precision
 from linkspread.selection import calibrate, tune
+from linkspread.studies.baselines import KernelSmoother
 from linkspread.tables import Table, doubtful_columns, doubts
 
 N = 300

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import linkspread as ls
-from linkspread.exceptions import ViewError
+from linkspread.ground.errors import ViewError
 from linkspread.tables import Table, read_frame
-from linkspread.validation import check_views
+from linkspread.tables.validation import check_views
 
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 X = np.arange(12.0).reshape(4, 3)

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.tables import column_names
-from linkspread.validation import (
+from linkspread.tables.validation import (
     check_columns,
     check_table,
     check_varied,

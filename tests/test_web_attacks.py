@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.web import Settings, serve
 from linkspread.web.access import Access, Buckets, host_name, is_same_site
 from web_sites import EVIL, fit_model, form_token, make_data, many_browsers

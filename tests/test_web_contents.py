@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkspread.datasets import load_glyphs, make_glyph_image
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 from linkspread.web.contents import Contents, FeatureContents, PictureCache, shorten
 from linkspread.web.glyph_contents import GlyphContents, are_glyphs

@@ -155,7 +155,7 @@ def test_what_was_acknowledged_is_there_once(killed):
 
 
 # Some of the pairs that are judged here were cannot-links of the fit: they add up.
-@pytest.mark.filterwarnings("ignore::linkspread.exceptions.ConflictWarning")
+@pytest.mark.filterwarnings("ignore::linkspread.ground.errors.ConflictWarning")
 def test_the_model_of_the_restarted_server_knows_all_of_them(killed):
     _, rows, found, _ = killed
     said = {(row.who, row.left_id, row.right_id) for row in rows}

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import linkspread as ls
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.storage import Judgement, LinkStore
 from linkspread.web.live_model import LiveModel
 from web_sites import PAIRS, fit_search

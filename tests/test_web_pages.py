@@ -326,7 +326,7 @@ def test_a_model_that_takes_no_links_says_so(browser):
     site = site_of(browser)
 
     def refuse(links):
-        raise ls.exceptions.LinkError("no")
+        raise ls.ground.errors.LinkError("no")
 
     site.live._model.add_links = refuse
     page = search(browser)

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from linkspread.cli import app
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
 from linkspread.storage import LinkStore
 from web_sites import fit_model

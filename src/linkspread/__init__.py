@@ -12,38 +12,29 @@ Links(1 must and 1 cannot between text and image)
 import importlib
 from typing import Any
 
-from linkspread import (
-    datasets,
-    exceptions,
-    graphs,
-    links,
-    metrics,
-    propagation,
-    retrieval,
-    solvers,
-)
-from linkspread.estimators import CrossViewSearch, LinkSpreading, load
+from linkspread import datasets, graphs, links, metrics, propagation, search
+from linkspread.ground import errors
 from linkspread.links import Links
+from linkspread.models import CrossViewSearch, LinkSpreading, load
 
 __all__ = [
     "CrossViewSearch",
     "LinkSpreading",
     "Links",
-    "baselines",
     "datasets",
-    "exceptions",
+    "errors",
     "graphs",
     "links",
     "load",
     "metrics",
     "propagation",
-    "retrieval",
+    "search",
     "selection",
-    "solvers",
+    "studies",
 ]
 __version__ = "0.1.0"
 # Rooms that are imported when they are first used.
-LAZY = ("baselines", "selection")
+LAZY = ("selection", "studies")
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,7 @@ from linkspread.cli.search import run_search
 from linkspread.cli.serve import run_serve
 from linkspread.cli.suggest import run_suggest
 from linkspread.cli.tune import run_tune
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["app", "main"]
 

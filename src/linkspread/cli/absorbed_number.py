@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.files import sync_folder, write_file
 from linkspread.storage.manifest import MANIFEST
 
@@ -24,15 +24,7 @@ NAME, LOCK = "absorbed.json", ".absorbing.lock"
 
 @dataclass(frozen=True)
 class Absorbed:
-    """Which rows of a store are in a model.
-
-    Attributes
-    ----------
-    number : int, default=0
-        All rows up to this one are.
-    row : str, default=""
-        Id of that row, by which another store is told.
-    """
+    """Which rows of a store are in a model."""
 
     number: int = 0
     row: str = ""

@@ -14,7 +14,7 @@ from rich.text import Text
 from linkspread import cluster
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.pending import tell_pending
-from linkspread.exceptions import LinkspreadError, UnknownItemError
+from linkspread.ground.errors import LinkspreadError, UnknownItemError
 
 __all__ = [
     "AsJson",

@@ -16,7 +16,7 @@ from typing import Any
 
 from linkspread import __version__
 from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["gather_options", "read_config", "run_file", "write_toml"]
 
@@ -31,21 +31,7 @@ ABOUT = ("command", "version", "quality")
 def gather_options(
     typed: Mapping[str, Any], *, also: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the options of a command, from its file and from what was typed.
-
-    Parameters
-    ----------
-    typed : mapping from str to object
-        All options of the command by name, None where they were not typed; `config`
-        is the file.
-    also : iterable of str, default=()
-        Further names that may stand in the file.
-
-    Returns
-    -------
-    options : dict from str to object
-        Those that were given, with paths in full.
-    """
+    """Return the options of a command, from its file and from what was typed."""
     given = {
         name: value
         for name, value in typed.items()
@@ -59,18 +45,7 @@ def gather_options(
 
 
 def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
-    """Return the options of a file.
-
-    Parameters
-    ----------
-    path : Path
-    known : iterable of str
-        Names of the options that there are.
-
-    Returns
-    -------
-    options : dict from str to object
-    """
+    """Return the options of a file."""
     try:
         options = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -103,22 +78,7 @@ def run_file(
     folder: Path,
     quality: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the text of a run file: how to run a command once more.
-
-    Parameters
-    ----------
-    command : str
-    options : mapping from str to object
-        With paths in full.
-    folder : Path
-        In which the file will be.
-    quality : mapping from str to object, default=None
-        What the run found out about itself.
-
-    Returns
-    -------
-    text : str
-    """
+    """Return the text of a run file: how to run a command once more."""
     about: dict[str, Any] = {"command": command, "version": __version__}
     if quality is not None:
         about["quality"] = quality
@@ -128,17 +88,7 @@ def run_file(
 
 
 def write_toml(options: Mapping[str, Any]) -> str:
-    """Return options as TOML, tables last.
-
-    Parameters
-    ----------
-    options : mapping from str to object
-        Texts, numbers, booleans, paths, lists of them, and one level of mappings.
-
-    Returns
-    -------
-    text : str
-    """
+    """Return options as TOML, tables last."""
     flat = {k: v for k, v in options.items() if not isinstance(v, Mapping)}
     lines = [f"{name} = {_value(value)}" for name, value in flat.items()]
     for name, table in options.items():

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from linkspread.cli.rendering import comparison_table, searches_table, step_bar
 from linkspread.datasets import Glyphs, load_glyphs, make_glyph_image
-from linkspread.estimators import CrossViewSearch
 from linkspread.links import Links
-from linkspread.report import (
+from linkspread.models import CrossViewSearch
+from linkspread.studies.report import (
     Card,
     ComparisonRow,
     Hit,

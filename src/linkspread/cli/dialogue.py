@@ -29,21 +29,7 @@ def judge_pairs(
     who: str,
     show: Callable[[int], None],
 ) -> list[Answer]:
-    """Ask about pairs on the terminal, and return the answers that count.
-
-    Parameters
-    ----------
-    store : LinkStore
-    pairs : sequence of (left id, right id)
-    between : tuple of two str
-    who : str
-    show : callable
-        Shows the pair at a place.
-
-    Returns
-    -------
-    answers : list of Answer
-    """
+    """Ask about pairs on the terminal, and return the answers that count."""
     answers: list[Answer] = []
     place = 0
     while place < len(pairs):

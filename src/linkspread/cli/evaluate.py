@@ -19,7 +19,7 @@ from linkspread.cli.inputs import (
     join_judged,
 )
 from linkspread.cli.model_folder import ModelFolder
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.selection import (
     Quality,
     SearchQuality,

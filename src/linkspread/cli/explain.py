@@ -23,11 +23,11 @@ from linkspread.cli.asking import (
     write_json,
 )
 from linkspread.cli.item_contents import ItemContents, read_contents
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import explanation_picture, picture_data_uri, write_page
-from linkspread.report.explanation_picture import UNLINKED
-from linkspread.retrieval import Explanation, Split
-from linkspread.retrieval.explanation_text import HEADINGS, amount_format, name_item
+from linkspread.ground.errors import LinkspreadError
+from linkspread.judging import Explanation, Split
+from linkspread.judging.explanation_text import HEADINGS, amount_format, name_item
+from linkspread.studies.report import explanation_picture, picture_data_uri, write_page
+from linkspread.studies.report.explanation_picture import UNLINKED
 
 __all__ = ["run_explain"]
 

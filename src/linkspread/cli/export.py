@@ -17,7 +17,6 @@ from linkspread.cli.asking import (
     tell,
 )
 from linkspread.cli.outputs import check_writable
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange import (
     write_faiss,
     write_numpy,
@@ -26,6 +25,7 @@ from linkspread.exchange import (
     write_run,
 )
 from linkspread.exchange.files import check_new
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["run_export"]
 

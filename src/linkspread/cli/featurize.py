@@ -12,7 +12,7 @@ import typer
 from linkspread.cli.asking import AsJson, tell
 from linkspread.cli.featurize_summary import tell_features, tell_plan
 from linkspread.cli.outputs import check_writable
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests import (
     default_cache,
     featurize,

@@ -7,9 +7,9 @@ from typing import Any
 from rich.table import Table
 
 from linkspread.cli.asking import console, plain, tell, write_json
+from linkspread.ground.progress import format_bytes, format_seconds
 from linkspread.manifests import FeatureSet, ItemCollection
 from linkspread.manifests.estimate import ViewEstimate
-from linkspread.progress import format_bytes, format_seconds
 
 __all__ = ["tell_features", "tell_plan"]
 

@@ -57,12 +57,12 @@ from linkspread.cli.sharded import (
     fit_in_shards,
     shared_folder,
 )
-from linkspread.estimators import LinkSpreading
-from linkspread.estimators.plan import plan_fit
-from linkspread.exceptions import ColumnWarning, FewLinksError, LinkspreadError
+from linkspread.ground.errors import ColumnWarning, FewLinksError, LinkspreadError
+from linkspread.ground.progress import format_seconds
 from linkspread.links import Links
 from linkspread.links.counts import count_links
-from linkspread.progress import format_seconds
+from linkspread.models import LinkSpreading
+from linkspread.models.plan import plan_fit
 from linkspread.selection import (
     Quality,
     held_out_quality,

@@ -26,16 +26,7 @@ Said = tuple[tuple[tuple[str, str], ...], float]
 
 
 def add_up(judged: Iterable[JudgedTable]) -> dict[ViewPair, list[Pair]]:
-    """Return each pair once, with the sum of its weights; pairs that sum to 0 go.
-
-    Parameters
-    ----------
-    judged : iterable of JudgedTable
-
-    Returns
-    -------
-    pairs : dict from two views to list of (left id, right id, weight)
-    """
+    """Return each pair once, with the sum of its weights; pairs that sum to 0 go."""
     totals: dict[ViewPair, dict[tuple[Any, Any], float]] = {}
     for table in judged:
         turned = table.between[::-1] in totals and table.between not in totals
@@ -50,13 +41,7 @@ def add_up(judged: Iterable[JudgedTable]) -> dict[ViewPair, list[Pair]]:
 
 
 def keep_judged(folder: ModelFolder, judged: Sequence[JudgedTable]) -> None:
-    """Store the pairs that a saved model was fitted to, and say that it has them.
-
-    Parameters
-    ----------
-    folder : ModelFolder
-    judged : sequence of JudgedTable
-    """
+    """Store the pairs that a saved model was fitted to, and say that it has them."""
     with folder.store() as store:
         _update(store, add_up(judged))
         number = store.last_number()
@@ -66,24 +51,7 @@ def keep_judged(folder: ModelFolder, judged: Sequence[JudgedTable]) -> None:
 def take_up_judged(
     place: str | Path, inputs: Inputs
 ) -> tuple[list[JudgedTable], int, int]:
-    """Bring a store up to date with the files of a fit, and return what it says.
-
-    Parameters
-    ----------
-    place : str or Path
-        Where the store is.
-    inputs : Inputs
-        What the files say.
-
-    Returns
-    -------
-    judged : list of JudgedTable
-        Pairs of the files and of people, those that items have.
-    number : int
-        Of the last row of the store that counts.
-    n_unknown : int
-        Pairs of items that the views do not have.
-    """
+    """Bring a store up to date with the files of a fit, and return what it says."""
     with LinkStore.open(place) as store:
         _update(store, add_up(inputs.judged))
         pairs = store.pairs()

@@ -13,9 +13,9 @@ from linkspread.cli.input_tables import read_features
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.model_output import is_model
 from linkspread.cluster.shard_folder import HEAD, SHARDS
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
+from linkspread.ground.progress import format_bytes
 from linkspread.links.counts import LabelCount, count_links
-from linkspread.progress import format_bytes
 from linkspread.storage.manifest import MODEL, read_manifest
 
 __all__ = ["run_info"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from linkspread.exceptions import LinkspreadError, ViewError, require
+from linkspread.ground.errors import LinkspreadError, ViewError, require
 from linkspread.links.files import find_delimiter
 from linkspread.tables import Table, read_frame
 

@@ -8,7 +8,7 @@ import numpy as np
 from linkspread.cli.input_columns import choose_column
 from linkspread.cli.input_places import Place
 from linkspread.cli.input_tables import naming_file, read_features
-from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items
 from linkspread.links.files import read_columns
 from linkspread.links.items import as_ids, list_first

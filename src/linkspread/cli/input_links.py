@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from linkspread.cli.input_places import Place
 from linkspread.cli.input_tables import naming_file
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links import Items
 from linkspread.links.files import read_columns
 from linkspread.links.pairs import with_positions
@@ -18,18 +18,7 @@ Pair = tuple[Any, Any, float]
 
 
 class JudgedTable(NamedTuple):
-    """Judged pairs of two views.
-
-    Attributes
-    ----------
-    between : tuple of two str
-    pairs : list of (left id, right id, weight)
-        Ids as the views have them; above 0 must, below 0 cannot.
-    n_unsure : int
-        Rows that say nothing and were left out.
-    skipped : str, default=""
-        What to say of pairs that were skipped, where any were.
-    """
+    """Judged pairs of two views."""
 
     between: ViewPair
     pairs: list[Pair]

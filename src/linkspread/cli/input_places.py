@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["Place", "parse_columns", "parse_labels", "parse_links", "parse_view"]
 
@@ -15,16 +15,7 @@ FILE = re.compile(r"(?P<path>.+?\.(?:npy|npz|parquet|csv|tsv))(?::(?P<columns>.+
 
 @dataclass(frozen=True)
 class Place:
-    """A file or a folder, whose it is, and which of its columns are meant.
-
-    Attributes
-    ----------
-    views : tuple of str
-        Views that it is about; none where that was not said.
-    path : Path
-    columns : tuple of str
-        Columns, or keys of an .npz file; none for all.
-    """
+    """A file or a folder, whose it is, and which of its columns are meant."""
 
     views: tuple[str, ...]
     path: Path

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from linkspread.cli.input_columns import read_columns_file
 from linkspread.cli.input_places import Place
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.tables import Table
-from linkspread.validation import check_table
+from linkspread.tables.validation import check_table
 
 __all__ = ["WITH_COLUMNS", "naming_file", "read_features", "read_view"]
 
@@ -28,22 +28,7 @@ def read_view(
     id_column: str | None = None,
     label_column: str | None = None,
 ) -> Table:
-    """Read the table of a view.
-
-    Parameters
-    ----------
-    place : Place
-    columns : sequence of str, default=()
-        Columns to take, or to leave out with a minus before each name.
-    id_column : str, default=None
-        Column of the ids; None takes `id` where there is one, else rows are counted.
-    label_column : str, default=None
-        Column of the labels, in tables that have it.
-
-    Returns
-    -------
-    table : Table
-    """
+    """Read the table of a view."""
     view, path = place.views[0], place.path
     _check_choice(place, columns)
     if path.is_dir():

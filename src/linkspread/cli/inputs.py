@@ -21,7 +21,12 @@ from linkspread.cli.input_places import (
     parse_view,
 )
 from linkspread.cli.input_tables import read_features, read_view
-from linkspread.exceptions import ConflictWarning, LinkError, LinkspreadError, ViewError
+from linkspread.ground.errors import (
+    ConflictWarning,
+    LinkError,
+    LinkspreadError,
+    ViewError,
+)
 from linkspread.links import Items, Links
 from linkspread.storage import PairColumns
 from linkspread.tables import Table, tell_doubts
@@ -112,19 +117,7 @@ MatchedOption = Annotated[
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a command was given.
-
-    Attributes
-    ----------
-    tables : dict from str to Table
-        Features and ids of each view.
-    judged : list of JudgedTable
-        The tables of pairs, as they go into the store.
-    known : list of Links
-        What labels say, and matched items.
-    notes : list of str
-        What a person should know of how the files were read.
-    """
+    """What a command was given."""
 
     tables: dict[str, Table]
     judged: list[JudgedTable] = field(default_factory=list)
@@ -169,19 +162,7 @@ class Inputs:
 
 
 def read_inputs(options: Mapping[str, Any]) -> Inputs:
-    """Read all that the options name.
-
-    Parameters
-    ----------
-    options : mapping from str to object
-        `view`, `columns`, `features`, `links`, `labels`, `label_column`, `id_column`,
-        `must_above`, `skip_unknown` and `matched`, as typed; paths are taken from the
-        current folder.
-
-    Returns
-    -------
-    inputs : Inputs
-    """
+    """Read all that the options name."""
     tables = _read_tables(options)
     told = [tell_doubts(t, v, leave_out=_leave_out) for v, t in tables.items()]
     inputs = Inputs(tables, notes=[note for note in told if note])
@@ -201,16 +182,7 @@ def read_inputs(options: Mapping[str, Any]) -> Inputs:
 
 
 def join_judged(judged: Sequence[JudgedTable]) -> Links:
-    """Return the links of several tables, without a warning of contradictions.
-
-    Parameters
-    ----------
-    judged : sequence of JudgedTable
-
-    Returns
-    -------
-    links : Links
-    """
+    """Return the links of several tables, without a warning of contradictions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConflictWarning)
         parts = [

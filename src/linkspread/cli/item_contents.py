@@ -5,19 +5,13 @@ from typing import Any
 
 from linkspread.cli.asking import tell
 from linkspread.cli.model_folder import ModelFolder
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["ItemContents", "read_contents"]
 
 
 class ItemContents:
-    """Texts and pictures of items by view and id.
-
-    Parameters
-    ----------
-    features : FeatureSet or None
-        None knows of no contents.
-    """
+    """Texts and pictures of items by view and id."""
 
     def __init__(self, features: Any = None) -> None:
         self._features = features

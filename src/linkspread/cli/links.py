@@ -33,8 +33,8 @@ from linkspread.cli.links_tables import (
 )
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.pending import absorb_and_tell, tell_pending
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange import write_pairs
+from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Judgement
 
 __all__ = ["links_app"]

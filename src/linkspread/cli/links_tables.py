@@ -6,7 +6,7 @@ from rich.table import Table
 
 from linkspread.cli.asking import console, plain
 from linkspread.cli.model_folder import ModelFolder
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.storage import Disagreement, Judgement, LinkStore, PairColumns
 
 __all__ = [

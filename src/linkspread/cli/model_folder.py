@@ -18,13 +18,13 @@ from linkspread.cli.absorbed_number import (
     write_absorbed,
 )
 from linkspread.cluster import is_sharded
-from linkspread.estimators import load
-from linkspread.estimators.stored_judgements import (
+from linkspread.ground.errors import LinkspreadError, ModelError, StoreError
+from linkspread.models import load
+from linkspread.models.stored_judgements import (
     TakenPairs,
     change_links,
     take_pairs,
 )
-from linkspread.exceptions import LinkspreadError, ModelError, StoreError
 from linkspread.storage import Judgement, LinkStore
 from linkspread.storage.judged_pairs import judged_items
 from linkspread.storage.manifest import MANIFEST
@@ -37,15 +37,7 @@ Pair = tuple[Any, Any, float]
 
 
 class AbsorbedCounts(NamedTuple):
-    """How many pairs a model took up.
-
-    Attributes
-    ----------
-    added : int
-    removed : int
-    unknown : int
-        Left out, because the model has no such item or view.
-    """
+    """How many pairs a model took up."""
 
     added: int
     removed: int
@@ -53,16 +45,7 @@ class AbsorbedCounts(NamedTuple):
 
 
 class ModelFolder:
-    """A saved model, the store of its judgements, and how it was made.
-
-    Parameters
-    ----------
-    path : str or Path
-        A folder that `linkspread fit` or ``model.save`` wrote.
-    store : str, default=None
-        Where the judgements are: a path or a URL of PostgreSQL, which is never shown;
-        None for judgements.db in the folder.
-    """
+    """A saved model, the store of its judgements, and how it was made."""
 
     def __init__(self, path: str | PathLike[str], *, store: str | None = None) -> None:
         self.path = Path(path)
@@ -152,17 +135,7 @@ class ModelFolder:
             }
 
     def absorb(self, model: Any) -> AbsorbedCounts:
-        """Bring a model up to date with the store, and save it.
-
-        Parameters
-        ----------
-        model : CrossViewSearch or LinkSpreading
-            As it is saved in the folder; it is changed in place.
-
-        Returns
-        -------
-        counts : AbsorbedCounts
-        """
+        """Bring a model up to date with the store, and save it."""
         with alone(self.path), self.store() as store:
             self._check_newest()
             state = self._state(store)

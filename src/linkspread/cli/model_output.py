@@ -19,7 +19,7 @@ from linkspread.cli.fit_judgements import keep_judged
 from linkspread.cli.input_links import JudgedTable
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.outputs import check_writable
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from linkspread.storage.files import write_file, writing
 from linkspread.storage.manifest import MANIFEST, read_manifest
 
@@ -29,17 +29,7 @@ RUN = "run.toml"
 
 
 class FittedPairs(NamedTuple):
-    """Judged pairs that a model was fitted to, and where they are stored.
-
-    Attributes
-    ----------
-    judged : sequence of JudgedTable
-        For the store in the folder, where there is none yet.
-    store : str, default=None
-        Place of a store elsewhere.
-    number : int, default=None
-        Last row of the store that the model knows; None where there was no store.
-    """
+    """Judged pairs that a model was fitted to, and where they are stored."""
 
     judged: Sequence[JudgedTable]
     store: str | None = None
@@ -47,18 +37,7 @@ class FittedPairs(NamedTuple):
 
 
 def check_output(path: str | None, *, overwrite: bool) -> Path:
-    """Return where a model may be written, before anything is computed.
-
-    Parameters
-    ----------
-    path : str or None
-    overwrite : bool
-        Whether an older model may be replaced.
-
-    Returns
-    -------
-    path : Path
-    """
+    """Return where a model may be written, before anything is computed."""
     if path is None:
         raise LinkspreadError(
             "`--output` must be a folder for the model, and was not given. Add "
@@ -85,17 +64,7 @@ def check_output(path: str | None, *, overwrite: bool) -> Path:
 
 
 def is_model(folder: Path) -> bool:
-    """Tell a model from a features folder, which is stored alike, and from others.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    is_model : bool
-        Also for one of another version.
-    """
+    """Tell a model from a features folder, which is stored alike, and from others."""
     if not (folder / MANIFEST).is_file():
         return False
     try:
@@ -106,22 +75,7 @@ def is_model(folder: Path) -> bool:
 
 
 def write_model(model: Any, output: Path, *, run: str, pairs: FittedPairs) -> list[str]:
-    """Write a model folder, all of it or nothing; judgements in it stay.
-
-    Parameters
-    ----------
-    model : CrossViewSearch or LinkSpreading
-        Fitted.
-    output : Path
-        As `check_output` returned it.
-    run : str
-        Text of run.toml.
-    pairs : FittedPairs
-
-    Returns
-    -------
-    notes : list of str
-    """
+    """Write a model folder, all of it or nothing; judgements in it stay."""
     with writing(output):
         if output.exists():
             return _write_over(model, output, run, pairs)

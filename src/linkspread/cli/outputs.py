@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["check_writable"]
 

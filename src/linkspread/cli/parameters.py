@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from linkspread.cli.inputs import Inputs
-from linkspread.estimators import CrossViewSearch, LinkSpreading
-from linkspread.estimators.graph_choice import fitting_neighbors
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
+from linkspread.models import CrossViewSearch, LinkSpreading
+from linkspread.models.graph_choice import fitting_neighbors
 
 __all__ = [
     "Alpha",
@@ -79,13 +79,7 @@ def is_spreading(options: Mapping[str, Any]) -> bool:
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse a model that there is not, and options that are none of it.
-
-    Parameters
-    ----------
-    options : mapping from str to object
-        Those that were given.
-    """
+    """Refuse a model that there is not, and options that are none of it."""
     model = options.get("model", SEARCH)
     if model not in MODELS:
         raise LinkspreadError(
@@ -102,19 +96,7 @@ def check_options(options: Mapping[str, Any]) -> None:
 
 
 def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
-    """Return the model of these options, not fitted.
-
-    Parameters
-    ----------
-    options : mapping from str to object
-        The model and its parameters that were typed.
-    inputs : Inputs
-        Its views, and the distances that suit them.
-
-    Returns
-    -------
-    model : CrossViewSearch or LinkSpreading
-    """
+    """Return the model of these options, not fitted."""
     check_options(options)
     given = {name: options[name] for name in ONE if name in options}
     if "balance" in given:
@@ -136,17 +118,7 @@ def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
 
 
 def read_value(text: Any) -> Any:
-    """Return a number where a text is one, or else the text.
-
-    Parameters
-    ----------
-    text : object
-        What is no text stays as it is.
-
-    Returns
-    -------
-    value : object
-    """
+    """Return a number where a text is one, or else the text."""
     if not isinstance(text, str):
         return text
     for kind in (int, float):

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 from linkspread.cli.model_folder import AbsorbedCounts, ModelFolder
-from linkspread.exceptions import MissingDependencyError, StoreError
+from linkspread.ground.errors import MissingDependencyError, StoreError
 
 __all__ = ["absorb_and_tell", "tell_pending"]
 

@@ -10,7 +10,7 @@ from linkspread.cli.asking import check_items, choose_views
 from linkspread.cli.input_places import parse_view
 from linkspread.cli.input_tables import WITH_COLUMNS, read_view
 from linkspread.cli.model_folder import ModelFolder
-from linkspread.exceptions import LinkspreadError, UnknownItemError, ViewError
+from linkspread.ground.errors import LinkspreadError, UnknownItemError, ViewError
 from linkspread.tables import Table
 
 __all__ = ["Asked", "Question", "read_limit", "read_questions"]
@@ -25,17 +25,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """The options that say what to search with, of which one is given.
-
-    Attributes
-    ----------
-    id : list of str
-    query_file : str or None
-    row : list of str
-        Rows of the file; none for all.
-    text : str or None
-    picture : Path or None
-    """
+    """The options that say what to search with, of which one is given."""
 
     id: list[str]
     query_file: str | None = None

@@ -13,8 +13,8 @@ from rich.progress import TimeElapsedColumn as Elapsed
 from rich.progress import TimeRemainingColumn as Remaining
 from rich.table import Table
 
-from linkspread.progress import format_seconds
-from linkspread.report import ComparisonRow, Search
+from linkspread.ground.progress import format_seconds
+from linkspread.studies.report import ComparisonRow, Search
 
 __all__ = ["comparison_table", "searches_table", "step_bar"]
 

@@ -10,10 +10,26 @@ import typer
 from rich.console import Console
 
 from linkspread.cli.rendering import step_bar
-from linkspread.cores import count_threads
 from linkspread.datasets import Partners
-from linkspread.exceptions import LinkspreadError
-from linkspread.report import (
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.budgets import check_continued, plan_budgets, run_budgets
+from linkspread.studies.collections import Benchmark, load_benchmark
+from linkspread.studies.environment import describe_environment
+from linkspread.studies.judging import (
+    AMOUNTS,
+    N_START,
+    judging_learner,
+    needed_judgements,
+    run_judging,
+)
+from linkspread.studies.methods import table_methods
+from linkspread.studies.partners import (
+    load_partners,
+    plan_partners,
+    run_partners,
+)
+from linkspread.studies.report import (
     BudgetStudy,
     TableStudy,
     build_study_page,
@@ -25,23 +41,7 @@ from linkspread.report import (
     write_page,
     write_study,
 )
-from linkspread.reproduction import run_budgets, run_table
-from linkspread.reproduction.budgets import check_continued, plan_budgets
-from linkspread.reproduction.collections import Benchmark, load_benchmark
-from linkspread.reproduction.environment import describe_environment
-from linkspread.reproduction.judging import (
-    AMOUNTS,
-    N_START,
-    judging_learner,
-    needed_judgements,
-    run_judging,
-)
-from linkspread.reproduction.methods import table_methods
-from linkspread.reproduction.partners import (
-    load_partners,
-    plan_partners,
-    run_partners,
-)
+from linkspread.studies.tables import run_table
 
 __all__ = ["reproduce_app"]
 

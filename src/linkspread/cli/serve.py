@@ -11,11 +11,11 @@ from rich.console import Console
 
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.datasets import load_glyphs
-from linkspread.estimators import CrossViewSearch
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.links import Links
-from linkspread.report import choose_labeled
+from linkspread.models import CrossViewSearch
 from linkspread.storage.manifest import MANIFEST
+from linkspread.studies.report import choose_labeled
 
 __all__ = ["make_app", "run_serve"]
 

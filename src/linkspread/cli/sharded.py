@@ -6,25 +6,14 @@ from pathlib import Path
 from linkspread import cluster
 from linkspread.cli.inputs import Inputs
 from linkspread.cli.outputs import check_writable
-from linkspread.estimators import LinkSpreading
-from linkspread.exceptions import ColumnWarning, LinkspreadError
+from linkspread.ground.errors import ColumnWarning, LinkspreadError
+from linkspread.models import LinkSpreading
 
 __all__ = ["check_shards_output", "fit_in_shards", "shared_folder"]
 
 
 def check_shards_output(path: str | None, *, overwrite: bool) -> Path:
-    """Return where shards may be written, before anything is computed.
-
-    Parameters
-    ----------
-    path : str or None
-    overwrite : bool
-        Whether older shards may be replaced.
-
-    Returns
-    -------
-    path : Path
-    """
+    """Return where shards may be written, before anything is computed."""
     if path is None:
         raise LinkspreadError(
             "`--output` must be a folder for the shards, and was not given. Add "
@@ -43,22 +32,7 @@ def check_shards_output(path: str | None, *, overwrite: bool) -> Path:
 def fit_in_shards(
     model: LinkSpreading, inputs: Inputs, scheduler: str | None, folder: Path
 ) -> str:
-    """Fit by the workers of a cluster, which write the model.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-        Not fitted.
-    inputs : Inputs
-    scheduler : str or None
-        Its address.
-    folder : Path
-
-    Returns
-    -------
-    told : str
-        What was written.
-    """
+    """Fit by the workers of a cluster, which write the model."""
     if scheduler is None:
         raise LinkspreadError(
             "`--shards` must be written by the workers of a cluster, and no "
@@ -82,15 +56,5 @@ def fit_in_shards(
 
 
 def shared_folder(folder: Path) -> Path | None:
-    """Return a folder on the disk of the model, which workers most likely see.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the model, which may not exist yet.
-
-    Returns
-    -------
-    shared : Path or None
-    """
+    """Return a folder on the disk of the model, which workers most likely see."""
     return folder.parent if folder.parent.is_dir() else None

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 
 __all__ = ["choose_display", "show_picture"]
 

@@ -35,16 +35,16 @@ from linkspread.cli.parameters import (
     choose_model,
     read_value,
 )
-from linkspread.exceptions import (
+from linkspread.exchange.files import new_file
+from linkspread.ground.errors import (
     ColumnWarning,
     LinkspreadError,
     MissingDependencyError,
 )
-from linkspread.exchange.files import new_file
-from linkspread.progress import format_seconds
-from linkspread.report.figures import draw_curve
-from linkspread.report.files import replace_file
+from linkspread.ground.progress import format_seconds
 from linkspread.selection import Tuning, tune
+from linkspread.studies.report.figures import draw_curve
+from linkspread.studies.report.files import replace_file
 
 __all__ = ["run_tune"]
 

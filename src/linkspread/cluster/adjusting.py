@@ -38,20 +38,7 @@ def adjust_blocks(
     tol: float,
     rank: int | None,
 ) -> BuiltGraph:
-    """Adjust the weights of a graph, as `graphs.adjust_weights` does.
-
-    Parameters
-    ----------
-    base : BuiltGraph
-    Z : LinkMatrix of shape (n_items, n_items)
-        Links within the view.
-    alpha, beta, tol : float
-    rank : int or None
-
-    Returns
-    -------
-    graph : BuiltGraph
-    """
+    """Adjust the weights of a graph, as `graphs.adjust_weights` does."""
     near, session = base.near, base.near.session
     name, blocks = near.view.name, near.blocks
     each = len(blocks)

@@ -14,8 +14,6 @@ import numpy as np
 from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.views import ChunkedView
-from linkspread.cores import count_threads
-from linkspread.exceptions import GraphError, MissingDependencyError
 from linkspread.graphs.approximate import (
     LEAST_ITEMS,
     N_SAMPLED,
@@ -29,6 +27,8 @@ from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import exact_sums, resolve_metric
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import GraphError, MissingDependencyError
 
 __all__ = ["BlockCells", "build_cells", "choose_search", "look_up", "sample_rows"]
 
@@ -38,14 +38,7 @@ QUERIES_AT_A_TIME = 2048
 
 @dataclass(frozen=True)
 class BlockCells:
-    """The cells of one block of items, as they travel.
-
-    Attributes
-    ----------
-    content : ndarray of uint8
-        The index of faiss; empty for a block so small that it is searched exactly.
-    n_probed, n_candidates : int
-    """
+    """The cells of one block of items, as they travel."""
 
     content: Array
     n_probed: int
@@ -55,22 +48,7 @@ class BlockCells:
 def choose_search(
     method: str, view: ChunkedView, n_neighbors: int, metric: Any, n_workers: int
 ) -> str:
-    """Return "exact" or "approximate".
-
-    Parameters
-    ----------
-    method : {"exact", "approximate", "auto"}
-        "auto" is approximate where an exact search by all workers would take more
-        than a minute, the metric allows it and faiss is installed.
-    view : ChunkedView
-    n_neighbors : int
-    metric : str or callable
-    n_workers : int
-
-    Returns
-    -------
-    method : {"exact", "approximate"}
-    """
+    """Return "exact" or "approximate"."""
     check_method(method)
     obstacle = metric_obstacle(resolve_metric(metric))
     if method == "approximate":
@@ -96,20 +74,7 @@ def build_cells(
     n_neighbors: int,
     metric: Any,
 ) -> list[Any]:
-    """Sort the items of every block into cells.
-
-    Parameters
-    ----------
-    session : Session
-    view : ChunkedView
-    blocks : RowBlocks
-    n_neighbors : int
-    metric : str or callable
-
-    Returns
-    -------
-    cells : list of futures of BlockCells
-    """
+    """Sort the items of every block into cells."""
     each = len(blocks)
     shared = [n_neighbors] * each, [metric] * each
     cells = session.submit_each(
@@ -120,17 +85,7 @@ def build_cells(
 
 
 def sample_rows(blocks: RowBlocks, own: tuple[int, int]) -> Array:
-    """Return the positions of a sample of all items that lie in one block.
-
-    Parameters
-    ----------
-    blocks : RowBlocks
-    own : tuple of two int
-
-    Returns
-    -------
-    positions : ndarray of int
-    """
+    """Return the positions of a sample of all items that lie in one block."""
     n_items = blocks.n_items
     rng = np.random.default_rng(1)
     sample = np.sort(rng.choice(n_items, min(N_SAMPLED, n_items), replace=False))
@@ -144,23 +99,7 @@ def look_up(
     excluded: Array,
     n_neighbors: int,
 ) -> tuple[Array, Array]:
-    """Return most of the nearest items of a block, ranked by exact distances.
-
-    Parameters
-    ----------
-    cells : BlockCells
-    index : NeighborIndex
-        Of the items of the block.
-    queries : ndarray of shape (n_queries, n_features)
-        Embedded.
-    excluded : ndarray of shape (n_queries,)
-    n_neighbors : int
-
-    Returns
-    -------
-    ids, distances : ndarray of shape (n_queries, n_neighbors)
-        -1 at infinity where too few were found.
-    """
+    """Return most of the nearest items of a block, ranked by exact distances."""
     faiss = load_faiss()
     lists = faiss.deserialize_index(cells.content)
     lists.nprobe = cells.n_probed

@@ -12,11 +12,11 @@ from linkspread.cluster.neighbors import Found
 from linkspread.cluster.session import alone
 from linkspread.cluster.view_graphs import BuiltGraph, Neighborhoods
 from linkspread.cluster.views import ChunkedView
+from linkspread.compiled.backends import use_backend
+from linkspread.compiled.lad import Report
 from linkspread.graphs import L1Graph
 from linkspread.graphs.l1 import L1Report
-from linkspread.kernels.backends import use_backend
 from linkspread.links import LinkMatrix
-from linkspread.solvers import Report
 
 __all__ = ["build_codes", "join_reports"]
 
@@ -26,18 +26,7 @@ Told = tuple[Report, int, int, int]
 
 
 def build_codes(near: Neighborhoods, Z: LinkMatrix | None) -> BuiltGraph:
-    """Code every item by its neighbours, as `graphs.l1_graph` does.
-
-    Parameters
-    ----------
-    near : Neighborhoods
-    Z : LinkMatrix of shape (n_items, n_items) or None
-        Links within the view, for CSR; None gives SR.
-
-    Returns
-    -------
-    graph : BuiltGraph
-    """
+    """Code every item by its neighbours, as `graphs.l1_graph` does."""
     session, view, chosen = near.session, near.view, near.chosen
     links = None if Z is None else session.hold(Z)
     code = partial(_code_block, view, chosen)
@@ -54,17 +43,7 @@ def build_codes(near: Neighborhoods, Z: LinkMatrix | None) -> BuiltGraph:
 
 
 def join_reports(told: list[Told], n_items: int) -> L1Report:
-    """Return what the workers report together.
-
-    Parameters
-    ----------
-    told : list of (Report, int, int, int)
-    n_items : int
-
-    Returns
-    -------
-    report : L1Report
-    """
+    """Return what the workers report together."""
     reports, duplicated, empty, lengths = zip(*told, strict=True)
     sums = {
         name: sum(getattr(report, name) for report in reports)

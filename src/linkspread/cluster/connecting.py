@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 
 __all__ = ["connect"]
 

@@ -12,16 +12,16 @@ from linkspread.cluster.planning import ClusterPlan
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.search_fitting import fit_search
 from linkspread.cluster.session import Session, Usage
-from linkspread.cores import count_threads
-from linkspread.estimators import CrossViewSearch, LinkSpreading
-from linkspread.estimators.fit_report import FitReport, GraphReport, SpreadReport
-from linkspread.estimators.link_choice import linked_pairs
-from linkspread.estimators.parameters import check_alphas, check_parameters
-from linkspread.estimators.spreading import Spreading
-from linkspread.kernels.threads import few_cores
+from linkspread.compiled.threads import few_cores
+from linkspread.ground.checks import naming
+from linkspread.ground.cores import count_threads
+from linkspread.ground.progress import announce
 from linkspread.links import Items
-from linkspread.parameter_checks import naming
-from linkspread.progress import announce
+from linkspread.models import CrossViewSearch, LinkSpreading
+from linkspread.models.fit_report import FitReport, GraphReport, SpreadReport
+from linkspread.models.link_choice import linked_pairs
+from linkspread.models.parameters import check_alphas, check_parameters
+from linkspread.models.spreading import Spreading
 
 __all__ = ["ClusterReport", "fit"]
 
@@ -103,15 +103,7 @@ def fit(
 
 
 class _ClusterFit:
-    """One fit, step by step.
-
-    Parameters
-    ----------
-    builder : GraphBuilder
-        With the model, the workers, the views and the links.
-    told : dict from str to str
-        Which columns of each view are used.
-    """
+    """One fit, step by step."""
 
     def __init__(self, builder: GraphBuilder, told: dict[str, str]) -> None:
         self.builder, self.model = builder, builder.model

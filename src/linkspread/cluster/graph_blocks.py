@@ -24,32 +24,14 @@ Join = Callable[[sparse.csr_array, sparse.csr_array], sparse.csr_array]
 
 
 def larger_of_both(A: sparse.csr_array, mirrored: sparse.csr_array) -> sparse.csr_array:
-    """Return the larger weight of each edge and its mirror image.
-
-    Parameters
-    ----------
-    A, mirrored : csr_array of shape (n_rows, n_items)
-
-    Returns
-    -------
-    W : csr_array of shape (n_rows, n_items)
-    """
+    """Return the larger weight of each edge and its mirror image."""
     return sparse.csr_array(A.maximum(mirrored))
 
 
 def mean_with_mirror(
     A: sparse.csr_array, mirrored: sparse.csr_array
 ) -> sparse.csr_array:
-    """Return the mean weight of each edge and its mirror image.
-
-    Parameters
-    ----------
-    A, mirrored : csr_array of shape (n_rows, n_items)
-
-    Returns
-    -------
-    W : csr_array of shape (n_rows, n_items)
-    """
+    """Return the mean weight of each edge and its mirror image."""
     W = sparse.csr_array((A + mirrored) * A.dtype.type(0.5))
     W.eliminate_zeros()
     W.sort_indices()
@@ -62,18 +44,6 @@ def symmetrize_blocks(
     """Join each block of a graph with the same rows of its transpose.
 
     Every block sends to every other the edges that end there, once.
-
-    Parameters
-    ----------
-    session : Session
-    edges : list of futures of csr_array of shape (n_rows, n_items)
-    blocks : RowBlocks
-    join : callable
-        Of a block and its mirror image.
-
-    Returns
-    -------
-    graph : list of futures of csr_array of shape (n_rows, n_items)
     """
     cut = session.submit_each(blocks, _mirror, edges, [blocks] * len(edges))
     pieces = [
@@ -93,18 +63,6 @@ def normalize_blocks(
     """Normalise a symmetric graph, as `graphs.normalize` does.
 
     Only the row sums travel.
-
-    Parameters
-    ----------
-    session : Session
-    graph : list of futures of csr_array of shape (n_rows, n_items)
-    blocks : RowBlocks
-    rescale : bool, default=True
-        Divide weights by the largest first, so that no sum of them overflows.
-
-    Returns
-    -------
-    normalized : list of futures of csr_array of shape (n_rows, n_items)
     """
     each = len(graph)
     largest = 1.0
@@ -118,18 +76,7 @@ def normalize_blocks(
 
 
 def assemble(session: Session, graph: list[Any], n_items: int) -> sparse.csr_array:
-    """Fetch a graph, a block at a time.
-
-    Parameters
-    ----------
-    session : Session
-    graph : list of futures of csr_array of shape (n_rows, n_items)
-    n_items : int
-
-    Returns
-    -------
-    W : csr_array of shape (n_items, n_items)
-    """
+    """Fetch a graph, a block at a time."""
     counts = session.fetch([session.submit(_count_edges, W) for W in graph])
     small = max(sum(counts), n_items) <= np.iinfo(np.int32).max
     integers = np.int32 if small else np.int64

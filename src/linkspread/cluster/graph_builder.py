@@ -10,29 +10,20 @@ from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.session import Session
 from linkspread.cluster.tables import OpenViews, check_files, open_views
 from linkspread.cluster.view_graphs import BuiltGraph, find_neighborhoods
-from linkspread.estimators import LinkSpreading
-from linkspread.estimators.graph_choice import choose_graphs
-from linkspread.estimators.graph_kinds import GRAPHS, GraphContext
-from linkspread.estimators.link_choice import choose_links
-from linkspread.estimators.parameters import check_adjustment, check_alphas
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.progress import announce
 from linkspread.links import Items, Links
-from linkspread.progress import announce
+from linkspread.models import LinkSpreading
+from linkspread.models.graph_choice import choose_graphs
+from linkspread.models.graph_kinds import GRAPHS, GraphContext
+from linkspread.models.link_choice import choose_links
+from linkspread.models.parameters import check_adjustment, check_alphas
 
 __all__ = ["GraphBuilder", "OpenedFit", "open_fit"]
 
 
 class OpenedFit(NamedTuple):
-    """What a fit begins with.
-
-    Attributes
-    ----------
-    builder : GraphBuilder
-    items : dict from str to Items
-    expected : ClusterPlan
-    told : dict from str to str
-        Which columns of each view are used.
-    """
+    """What a fit begins with."""
 
     builder: "GraphBuilder"
     items: dict[str, Items]
@@ -51,24 +42,7 @@ def open_fit(
     folder: Any,
     method: str,
 ) -> Iterator[OpenedFit]:
-    """Open the views of a fit, check everything, and say what it will take.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-    session : Session
-    views : mapping from str to path, ChunkedView or table
-    links : Links, or mapping from str to labels
-    ids : mapping from str to array-like of shape (n_items,) or None
-    folder : str, Path or None
-        For tables in memory, which stay there as long as the context.
-    method : str
-        Of the search for neighbours.
-
-    Yields
-    ------
-    opened : OpenedFit
-    """
+    """Open the views of a fit, check everything, and say what it will take."""
     with open_views(views, ids, folder) as opened:
         check_files(session, opened.chunked)
         items = {v: Items(opened.ids[v], view=v) for v in opened.chunked}
@@ -81,19 +55,7 @@ def open_fit(
 
 
 class GraphBuilder:
-    """Build the graph of one view after the other.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-        Its parameters are read, and all checked before anything is built.
-    session : Session
-    opened : OpenViews
-    links : Links
-        Resolved.
-    method : str
-        Of the search for neighbours.
-    """
+    """Build the graph of one view after the other."""
 
     def __init__(
         self,
@@ -111,19 +73,7 @@ class GraphBuilder:
         self.adjustments = check_adjustment(model.adjustment, alphas, model.beta)
 
     def build(self, view: str) -> tuple[BuiltGraph, Any, GraphContext]:
-        """Build the graph of a view.
-
-        Parameters
-        ----------
-        view : str
-
-        Returns
-        -------
-        built : BuiltGraph
-        links : LinkMatrix or None
-            Those within the view that took part in its codes.
-        context : GraphContext
-        """
+        """Build the graph of a view."""
         model, own = self.model, self.opened.chunked[view]
         context = GraphContext(
             view=view,

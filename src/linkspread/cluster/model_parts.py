@@ -8,11 +8,11 @@ from linkspread.cluster.coding import build_codes, join_reports
 from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.spreading import spread_over_blocks
 from linkspread.cluster.view_graphs import BuiltGraph, Neighborhoods, build_knn
-from linkspread.estimators.graph_kinds import AdjustedGraph, GraphContext
-from linkspread.estimators.spreading import Spreading
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.graphs.within import links_within
 from linkspread.links import as_link_matrix
+from linkspread.models.graph_kinds import AdjustedGraph, GraphContext
+from linkspread.models.spreading import Spreading
 
 __all__ = [
     "build_view_graph",
@@ -24,19 +24,7 @@ __all__ = [
 def build_view_graph(
     near: Neighborhoods, context: GraphContext
 ) -> tuple[BuiltGraph, Any]:
-    """Build the graph of a view by its name.
-
-    Parameters
-    ----------
-    near : Neighborhoods
-    context : GraphContext
-
-    Returns
-    -------
-    built : BuiltGraph
-    links : LinkMatrix or None
-        Those within the view that took part in the codes.
-    """
+    """Build the graph of a view by its name."""
     name, view, n_items = near.chosen["graph"], context.view, near.blocks.n_items
     if name in ("sr", "csr"):
         Z = None
@@ -56,19 +44,7 @@ def build_view_graph(
 
 
 def model_graph(built: BuiltGraph, links: Any, X: Any, context: GraphContext) -> Any:
-    """Return the graph of a view as a model keeps it.
-
-    Parameters
-    ----------
-    built : BuiltGraph
-    links : LinkMatrix or None
-    X : ndarray of shape (n_items, n_features)
-    context : GraphContext
-
-    Returns
-    -------
-    graph : NeighborGraph, AdjustedGraph or L1Graph
-    """
+    """Return the graph of a view as a model keeps it."""
     near, session = built.near, built.near.session
     chosen = {n: near.chosen[n] for n in ("n_neighbors", "metric", "bandwidth")}
     common = {**chosen, "n_jobs": context.n_jobs, "verbose": context.verbose}
@@ -87,18 +63,7 @@ def model_graph(built: BuiltGraph, links: Any, X: Any, context: GraphContext) ->
 def fit_spread(
     spreading: Spreading, graphs: Mapping[str, BlockGraph], pair: tuple[str, str]
 ) -> Any:
-    """Spread the links of two views, as `Spreading` does by itself.
-
-    Parameters
-    ----------
-    spreading : Spreading
-    graphs : mapping from str to BlockGraph
-    pair : tuple of two str
-
-    Returns
-    -------
-    spread : Spread or SpreadRows
-    """
+    """Spread the links of two views, as `Spreading` does by itself."""
     if not spreading.keeps_vectors(*pair):
         return spreading.rows(*pair)
     _, Z, _ = spreading.arrows(*pair)

@@ -15,9 +15,9 @@ from linkspread.cluster.cells import (
 from linkspread.cluster.row_blocks import RowBlocks, cut_rows
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.views import ChunkedView
+from linkspread.compiled.backends import use_backend
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
-from linkspread.kernels.backends import use_backend
 
 __all__ = ["Found", "nearest_in_chunks", "search_blocks"]
 
@@ -29,24 +29,7 @@ Found = tuple[Array, Array]
 def search_blocks(
     session: Session, view: ChunkedView, blocks: RowBlocks, chosen: dict[str, Any]
 ) -> tuple[list[Any], float | None]:
-    """Search the neighbours of all items, each block of rows by one worker.
-
-    Parameters
-    ----------
-    session : Session
-    view : ChunkedView
-    blocks : RowBlocks
-    chosen : dict
-        `n_neighbors`, `metric`, `backend` and `method`.
-
-    Returns
-    -------
-    found : list of futures of (ids, distances)
-        As `graphs.nearest_neighbors` returns them.
-    recall : float or None
-        Share of true neighbours that were found, from a sample; None after an exact
-        search.
-    """
+    """Search the neighbours of all items, each block of rows by one worker."""
     metric, n_neighbors = chosen["metric"], chosen["n_neighbors"]
     method = choose_search(
         chosen["method"], view, n_neighbors, metric, session.n_workers
@@ -71,19 +54,7 @@ def search_blocks(
 def nearest_in_chunks(
     view: ChunkedView, queries: Array, *, n_neighbors: int, metric: Any
 ) -> Found:
-    """Return the items of a view nearest to new ones, read a block at a time.
-
-    Parameters
-    ----------
-    view : ChunkedView
-    queries : ndarray of shape (n_queries, n_features)
-    n_neighbors : int
-    metric : str or callable
-
-    Returns
-    -------
-    ids, distances : ndarray of shape (n_queries, n_neighbors)
-    """
+    """Return the items of a view nearest to new ones, read a block at a time."""
     blocks = cut_rows(view.shape[0], view.shape[1] * view.dtype.itemsize, n_workers=1)
     search = _Search(view, blocks, n_neighbors, metric, "auto")
     return search.nearest(queries, np.full(len(queries), -1))

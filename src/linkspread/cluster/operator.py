@@ -22,12 +22,6 @@ class BlockOperator:
 
     What `propagation.chebyshev.FilterOperator` does. Between the two graphs, only the
     rows of items with links travel.
-
-    Parameters
-    ----------
-    x, y : BlockGraph
-    Z : LinkMatrix of shape (n, m)
-    separable : SeparableFilter
     """
 
     def __init__(
@@ -54,17 +48,7 @@ class BlockOperator:
         return BlockOperator(self.y, self.Z.T, self.x, turned)
 
     def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
-        """Return ``F_k @ block`` for the first responses, or for all.
-
-        Parameters
-        ----------
-        block : ndarray of shape (m, c)
-        n_responses : int, default=None
-
-        Returns
-        -------
-        products : list of ndarray of shape (n, c)
-        """
+        """Return ``F_k @ block`` for the first responses, or for all."""
         linked = self._linked(self.y.filtered_sums(block, self.separable.right))
         cores = self.separable.cores[:n_responses]
         n_bytes = self.x.n_items * block.shape[1] * self.dtype.itemsize

@@ -13,21 +13,21 @@ from linkspread.cluster.cells import choose_search
 from linkspread.cluster.products import SLAB_BYTES
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.views import ChunkedView, open_view
-from linkspread.estimators import LinkSpreading
-from linkspread.estimators.graph_choice import choose_graphs
-from linkspread.estimators.link_choice import choose_links, linked_pairs
-from linkspread.estimators.parameters import check_alphas, check_parameters
-from linkspread.estimators.plan import EDGES_PER_NEIGHBOR, working_width
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.progress import format_bytes
 from linkspread.links import Items, Links, as_link_matrix
-from linkspread.parameter_checks import check_count
-from linkspread.progress import format_bytes
+from linkspread.models import LinkSpreading
+from linkspread.models.graph_choice import choose_graphs
+from linkspread.models.link_choice import choose_links, linked_pairs
+from linkspread.models.parameters import check_alphas, check_parameters
+from linkspread.models.plan import EDGES_PER_NEIGHBOR, working_width
 from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import SeparableFilter, separate
 from linkspread.propagation.lowrank import widest_basis
 from linkspread.tables import is_frame
-from linkspread.validation import as_mapping, check_views
+from linkspread.tables.validation import as_mapping, check_views
 
 __all__ = ["ClusterPlan", "check_spreading", "plan", "plan_of"]
 
@@ -119,12 +119,7 @@ def plan(
 
 
 def check_spreading(model: Any) -> None:
-    """Refuse a model that is not planned, nor written in shards.
-
-    Parameters
-    ----------
-    model : object
-    """
+    """Refuse a model that is not planned, nor written in shards."""
     if not isinstance(model, LinkSpreading):
         raise LinkspreadError(
             "`model` must be a LinkSpreading to be planned or written in shards, got "
@@ -135,20 +130,7 @@ def check_spreading(model: Any) -> None:
 def plan_of(
     model: Any, tables: Mapping[str, Any], links: Links, n_workers: int
 ) -> ClusterPlan:
-    """Add up what graphs and rounds take.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-    tables : mapping from str to ChunkedView or ndarray
-    links : Links
-        Resolved.
-    n_workers : int
-
-    Returns
-    -------
-    plan : ClusterPlan
-    """
+    """Add up what graphs and rounds take."""
     choices = choose_graphs(model, tables, links)
     alphas = check_alphas(model.alpha, tables)
     views = {v: _ViewCost(X, choices[v], n_workers) for v, X in tables.items()}

@@ -13,8 +13,8 @@ from scipy import sparse
 from linkspread.cluster.graph_blocks import assemble
 from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session, alone
-from linkspread.kernels import add_terms, chebyshev_step, clenshaw_step
-from linkspread.progress import track
+from linkspread.compiled import add_terms, chebyshev_step, clenshaw_step
+from linkspread.ground.progress import track
 from linkspread.propagation.chebyshev import N_TERMS
 
 __all__ = ["BlockGraph", "SLAB_BYTES"]
@@ -27,18 +27,7 @@ SLAB_BYTES = 1 << 28
 
 
 class BlockGraph:
-    """A normalised graph in blocks of rows.
-
-    Parameters
-    ----------
-    session : Session
-    name : str
-        Of the view, for the progress.
-    blocks : RowBlocks
-    parts : list of futures of csr_array of shape (n_rows, n_items)
-    dtype : dtype
-        Of the parts.
-    """
+    """A normalised graph in blocks of rows."""
 
     def __init__(
         self,
@@ -57,49 +46,19 @@ class BlockGraph:
         return self.blocks.n_items
 
     def astype(self, dtype: Any) -> "BlockGraph":
-        """Return the graph in another precision.
-
-        Parameters
-        ----------
-        dtype : dtype
-
-        Returns
-        -------
-        graph : BlockGraph
-        """
+        """Return the graph in another precision."""
         if np.dtype(dtype) == self.dtype:
             return self
         parts = self._each(_cast, self.parts, [dtype] * len(self.parts))
         return BlockGraph(self.session, self.name, self.blocks, parts, dtype)
 
     def cut(self, rows: Any) -> list[Any]:
-        """Return a matrix in blocks of the same rows.
-
-        Parameters
-        ----------
-        rows : ndarray or sparse of shape (n_items, c)
-
-        Returns
-        -------
-        parts : list of ndarray or csr_array
-        """
+        """Return a matrix in blocks of the same rows."""
         rows = rows.tocsr() if sparse.issparse(rows) else rows
         return [_few_rows(rows[start:stop]) for start, stop in self.blocks]
 
     def filtered_sums(self, block: Any, coefficients: Array) -> list[Any]:
-        """Return ``phi_r(S) @ block`` for every polynomial phi_r, in blocks of rows.
-
-        Parameters
-        ----------
-        block : ndarray or sparse of shape (n_items, c)
-        coefficients : ndarray of shape (n_functions, degree + 1)
-            Chebyshev coefficients of the polynomials.
-
-        Returns
-        -------
-        sums : list of futures of ndarray of shape (n_rows, n_functions, c)
-            What `propagation.chebyshev.filtered_sums` returns.
-        """
+        """Return ``phi_r(S) @ block`` for every polynomial phi_r, in blocks of rows."""
         steps = np.ascontiguousarray(coefficients.T, dtype=self.dtype)
         parts = self.cut(block)
         slabs = [
@@ -114,17 +73,7 @@ class BlockGraph:
         ]
 
     def filtered_sum(self, sources: list[Any], coefficients: Array) -> list[Any]:
-        """Return ``sum_r phi_r(S) @ sources[:, r]`` by Clenshaw's recurrence.
-
-        Parameters
-        ----------
-        sources : list of futures of ndarray of shape (n_rows, n_functions, c)
-        coefficients : ndarray of shape (n_functions, degree + 1)
-
-        Returns
-        -------
-        total : list of futures of ndarray of shape (n_rows, c)
-        """
+        """Return ``sum_r phi_r(S) @ sources[:, r]`` by Clenshaw's recurrence."""
         each = len(self.blocks)
         steps = np.ascontiguousarray(coefficients.T, dtype=self.dtype)
         current = self._each(_no_sum, sources)

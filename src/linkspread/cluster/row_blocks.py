@@ -16,15 +16,7 @@ BLOCK_BYTES = 1 << 27
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """Where a table is cut.
-
-    Attributes
-    ----------
-    boundaries : tuple of int
-        Block i has the rows from ``boundaries[i]`` to ``boundaries[i + 1]``.
-    homes : tuple of str
-        The worker with which the parts of each block stay, as far as they are known.
-    """
+    """Where a table is cut."""
 
     boundaries: tuple[int, ...]
     homes: tuple[str, ...] = ()
@@ -35,16 +27,7 @@ class RowBlocks:
         return self.boundaries[-1]
 
     def home(self, i: int) -> str | None:
-        """Return the worker of a block, or None if any will do.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        home : str or None
-        """
+        """Return the worker of a block, or None if any will do."""
         return self.homes[i] if self.homes else None
 
     def __len__(self) -> int:
@@ -57,27 +40,7 @@ class RowBlocks:
 def cut_rows(
     n_items: int, row_bytes: int, *, n_workers: int, multiple: int = MULTIPLE
 ) -> RowBlocks:
-    """Cut a table into blocks, a few for each worker and none too large.
-
-    Parameters
-    ----------
-    n_items : int
-    row_bytes : int
-        Bytes of a row.
-    n_workers : int
-    multiple : int, default=64
-        Of which the rows of all blocks but the last are.
-
-    Returns
-    -------
-    blocks : RowBlocks
-
-    Examples
-    --------
-    >>> from linkspread.cluster.row_blocks import cut_rows
-    >>> cut_rows(300, 8, n_workers=1).boundaries
-    (0, 192, 300)
-    """
+    """Cut a table into blocks, a few for each worker and none too large."""
     n_blocks = BLOCKS_PER_WORKER * n_workers
     step = min(-(-n_items // n_blocks), max(BLOCK_BYTES // row_bytes, 1))
     step = -(-step // multiple) * multiple

@@ -16,10 +16,9 @@ from linkspread.cluster.session import Session, alone
 from linkspread.cluster.tables import check_files, open_views
 from linkspread.cluster.view_graphs import build_knn, find_neighborhoods
 from linkspread.cluster.views import ChunkedView
-from linkspread.estimators import CrossViewSearch
+from linkspread.compiled.backends import use_backend
+from linkspread.compiled.threads import own_threads
 from linkspread.graphs import NeighborGraph
-from linkspread.kernels.backends import use_backend
-from linkspread.kernels.threads import own_threads
 from linkspread.learning import ViewMap
 from linkspread.learning.maps import (
     TILE,
@@ -28,6 +27,7 @@ from linkspread.learning.maps import (
     standardize,
     unit_rows,
 )
+from linkspread.models import CrossViewSearch
 from linkspread.propagation.heat import heat_coefficients, inverse_root
 
 __all__ = ["BlockWork", "fit_search"]
@@ -45,20 +45,7 @@ def fit_search(
     folder: Any,
     method: str,
 ) -> None:
-    """Fit the learner, with maps that the workers compute.
-
-    Parameters
-    ----------
-    model : CrossViewSearch
-    session : Session
-    views : mapping from str to path, ChunkedView or table
-    links : Links or None
-    ids : mapping from str to array-like of shape (n_items,) or None
-    folder : str, Path or None
-        For tables in memory.
-    method : str
-        Of the search for neighbours.
-    """
+    """Fit the learner, with maps that the workers compute."""
     with open_views(views, ids, folder) as opened:
         check_files(session, opened.chunked)
         opened.tell(verbose=session.verbose)
@@ -76,20 +63,7 @@ def fit_search(
 
 @dataclass(frozen=True)
 class BlockWork:
-    """What the map of a view needs of all rows, computed by the workers.
-
-    Parameters
-    ----------
-    session : Session
-    view : ChunkedView
-    X : ndarray of shape (n_items, n_features)
-        The same table, as the model keeps it.
-    metric : str
-    method : str
-        Of the search for neighbours.
-    backend : str, default="auto"
-        Of the workers that search.
-    """
+    """What the map of a view needs of all rows, computed by the workers."""
 
     session: Session
     view: ChunkedView
@@ -111,19 +85,7 @@ class BlockWork:
         return total.astype(np.float32)
 
     def heat(self, graph: NeighborGraph, landmarks: Array) -> Array:
-        """Build a graph in blocks, and return the features of its heat.
-
-        Parameters
-        ----------
-        graph : NeighborGraph
-            Not fitted.
-        landmarks : ndarray of int of shape (n_landmarks,)
-
-        Returns
-        -------
-        values : ndarray of float32 of shape (n_items, d)
-            Of unit norm.
-        """
+        """Build a graph in blocks, and return the features of its heat."""
         names = ("n_neighbors", "metric", "bandwidth", "weights")
         chosen = {name: getattr(graph, name) for name in names}
         chosen |= {"method": self.method, "backend": self.backend}
@@ -146,12 +108,7 @@ class BlockWork:
         return np.concatenate(self.session.fetch(parts))
 
     def fill(self, view: ViewMap) -> None:
-        """Write the features of all items, and centre and scale them here.
-
-        Parameters
-        ----------
-        view : ViewMap
-        """
+        """Write the features of all items, and centre and scale them here."""
         names = [name for name in view.blocks if name != "graph"]
         for name in set(view.blocks) - set(names):
             view.values[:, view.columns(name)] = view.blocks[name].values

@@ -17,9 +17,9 @@ from scipy import sparse
 
 from linkspread import __version__
 from linkspread.cluster.row_blocks import RowBlocks
-from linkspread.exceptions import LinkspreadError, require
-from linkspread.kernels.threads import few_cores
-from linkspread.progress import format_bytes, track
+from linkspread.compiled.threads import few_cores
+from linkspread.ground.errors import LinkspreadError, require
+from linkspread.ground.progress import format_bytes, track
 
 __all__ = ["Session", "Usage", "alone", "worker_threads"]
 
@@ -46,16 +46,7 @@ _measure_graphs()
 
 
 def alone(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a task have the threads of its worker for itself, and no more than these.
-
-    Parameters
-    ----------
-    task : callable
-
-    Returns
-    -------
-    task : callable
-    """
+    """Let a task have the threads of its worker for itself, and no more than these."""
 
     @wraps(task)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -66,13 +57,7 @@ def alone(task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def worker_threads() -> int | None:
-    """Return how many threads the worker that runs this was given.
-
-    Returns
-    -------
-    n_threads : int or None
-        None where no worker runs it.
-    """
+    """Return how many threads the worker that runs this was given."""
     if "distributed" not in sys.modules:
         return None
     from distributed import get_worker
@@ -109,14 +94,7 @@ class Usage:
 
 
 class Session:
-    """A client of a Dask cluster, with the few things that a fit does with it.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    verbose : bool, default=False
-        Show the progress.
-    """
+    """A client of a Dask cluster, with the few things that a fit does with it."""
 
     def __init__(self, client: Any, *, verbose: bool = False) -> None:
         self.distributed = _check_client(client)
@@ -133,19 +111,7 @@ class Session:
     def submit(
         self, task: Callable[..., Any], *args: Any, home: str | None = None
     ) -> Any:
-        """Send a task whose arguments may be other tasks, and lists of them.
-
-        Parameters
-        ----------
-        task : callable
-        *args : object
-        home : str, default=None
-            The worker that shall do it, if it is still there.
-
-        Returns
-        -------
-        future : distributed.Future
-        """
+        """Send a task whose arguments may be other tasks, and lists of them."""
         place: dict[str, Any] = {}
         if home is not None:
             place = {"workers": [home], "allow_other_workers": True}
@@ -154,37 +120,14 @@ class Session:
     def submit_each(
         self, blocks: RowBlocks, task: Callable[..., Any], *columns: Sequence[Any]
     ) -> list[Any]:
-        """Send a task for each block to the worker of that block.
-
-        Parameters
-        ----------
-        blocks : RowBlocks
-        task : callable
-        *columns : sequence
-            One argument for each block.
-
-        Returns
-        -------
-        futures : list of distributed.Future
-        """
+        """Send a task for each block to the worker of that block."""
         rows = zip(*columns, strict=True)
         return [
             self.submit(task, *args, home=blocks.home(i)) for i, args in enumerate(rows)
         ]
 
     def settle(self, blocks: RowBlocks, futures: Sequence[Any]) -> RowBlocks:
-        """Let blocks stay with the workers that hold their results.
-
-        Parameters
-        ----------
-        blocks : RowBlocks
-        futures : sequence of distributed.Future
-            One for each block, done.
-
-        Returns
-        -------
-        blocks : RowBlocks
-        """
+        """Let blocks stay with the workers that hold their results."""
         holders = self.client.who_has(futures)
         homes = [(*holders.get(future.key, ()), "")[0] for future in futures]
         return replace(blocks, homes=tuple(homes) if all(homes) else ())
@@ -193,14 +136,6 @@ class Session:
         """Return a small value as a task, for many others that need it.
 
         The scheduler keeps it, so that it is not lost with a worker.
-
-        Parameters
-        ----------
-        value : object
-
-        Returns
-        -------
-        future : distributed.Future
         """
         import dask
 
@@ -216,21 +151,11 @@ class Session:
 
         What is made of them, and is lost with a worker, is then made again from them
         and not from the beginning.
-
-        Parameters
-        ----------
-        *futures : distributed.Future
         """
         self._kept.extend(futures)
 
     def finish(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done, and show how far they are.
-
-        Parameters
-        ----------
-        futures : sequence of distributed.Future
-        label : str
-        """
+        """Wait until tasks are done, and show how far they are."""
         done = self.distributed.as_completed(futures)
         for future in track(
             done, total=len(futures), label=label, verbose=self.verbose
@@ -239,27 +164,11 @@ class Session:
                 self.fetch(future)
 
     def wait(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done or have failed, which fetching them will tell.
-
-        Parameters
-        ----------
-        futures : sequence of distributed.Future
-        label : str
-            What they do.
-        """
+        """Wait until tasks are done or have failed, which fetching them will tell."""
         self.distributed.wait(futures)
 
     def fetch(self, futures: Any) -> Any:
-        """Return the result of one task, or of several.
-
-        Parameters
-        ----------
-        futures : distributed.Future or list of them
-
-        Returns
-        -------
-        results : object or list
-        """
+        """Return the result of one task, or of several."""
         try:
             return self.client.gather(futures)
         except self.distributed.KilledWorker as error:
@@ -270,16 +179,7 @@ class Session:
             ) from error
 
     def each(self, futures: Sequence[Any]) -> Iterator[Any]:
-        """Yield the results of tasks, holding one at a time.
-
-        Parameters
-        ----------
-        futures : sequence of distributed.Future
-
-        Yields
-        ------
-        result : object
-        """
+        """Yield the results of tasks, holding one at a time."""
         for future in futures:
             yield self.fetch(future)
 

@@ -25,16 +25,16 @@ from linkspread.cluster.spreading import spread_blocks
 from linkspread.cluster.tables import OpenViews
 from linkspread.cluster.vector_shards import VectorShards, write_shard
 from linkspread.cluster.view_graphs import BuiltGraph
-from linkspread.estimators import LinkSpreading
-from linkspread.estimators.link_choice import (
-    linked_pairs,
-)
-from linkspread.estimators.parameters import check_alphas, check_parameters
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs.distances import METRICS
 from linkspread.graphs.normalize import row_sums
-from linkspread.parameter_checks import naming
-from linkspread.progress import announce
+from linkspread.ground.checks import naming
+from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.progress import announce
+from linkspread.models import LinkSpreading
+from linkspread.models.link_choice import (
+    linked_pairs,
+)
+from linkspread.models.parameters import check_alphas, check_parameters
 from linkspread.propagation.exact import spread_responses, warn_of_error
 
 __all__ = ["fit_shards"]

@@ -24,11 +24,11 @@ from linkspread.cluster.vector_shards import (
     check_shards,
 )
 from linkspread.cluster.views import ChunkedView, open_view
-from linkspread.estimators.stored_graphs import PAIR, STORED_GRAPHS
-from linkspread.exceptions import ModelError, ViewError
 from linkspread.graphs.distances import METRICS
 from linkspread.graphs.weights import WEIGHTS
+from linkspread.ground.errors import ModelError, ViewError
 from linkspread.links import Items, Links
+from linkspread.models.stored_graphs import PAIR, STORED_GRAPHS
 from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.files import naming_file
 from linkspread.storage.kinds import (
@@ -157,16 +157,7 @@ def write_head(
     pairs: Mapping[tuple[str, str], ShardedPair],
     views: Mapping[str, ShardedView],
 ) -> None:
-    """Make shards that were written the model of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-    items : mapping from str to Items
-    links : Links
-    pairs : mapping from pairs of str to ShardedPair
-    views : mapping from str to ShardedView
-    """
+    """Make shards that were written the model of a folder."""
     state = {
         "items": dict(items),
         "links": links,

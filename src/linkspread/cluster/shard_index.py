@@ -7,9 +7,9 @@ import numpy as np
 
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.vector_shards import VectorShards
-from linkspread.retrieval.best import best_entries
-from linkspread.retrieval.index import most_barred, without_barred
-from linkspread.retrieval.rank import count_open, rank
+from linkspread.search.best import best_entries
+from linkspread.search.index import most_barred, without_barred
+from linkspread.search.rank import count_open, rank
 
 __all__ = ["ShardIndex"]
 
@@ -17,16 +17,7 @@ Array = np.ndarray
 
 
 class ShardIndex:
-    """Find items by inner product among vectors in shards.
-
-    Parameters
-    ----------
-    shards : VectorShards
-    folder : str or Path
-    client : distributed.Client, default=None
-        Its workers search the shards at the same time; None searches one after the
-        other here.
-    """
+    """Find items by inner product among vectors in shards."""
 
     def __init__(
         self, shards: VectorShards, folder: str | os.PathLike[str], client: Any = None
@@ -43,21 +34,7 @@ class ShardIndex:
         barred: Any = None,
         backend: str = "auto",
     ) -> tuple[Array, Array]:
-        """Return the items with the largest inner products for each query.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (n_queries, rank)
-        n_results : int
-        only : ndarray of int of shape (n_open,), default=None
-        barred : csr_array of shape (n_queries, n_items), default=None
-        backend : str, default="auto"
-            All as of `ItemIndex.search`.
-
-        Returns
-        -------
-        positions, scores : ndarray of shape (n_queries, n_found)
-        """
+        """Return the items with the largest inner products for each query."""
         n_found = min(n_results, count_open(self.shards.n_items, only, barred))
         n_tried = n_found + most_barred(barred)
         found = self._run(

@@ -13,14 +13,14 @@ from linkspread.cluster.neighbors import nearest_in_chunks
 from linkspread.cluster.shard_index import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards
 from linkspread.cluster.views import ChunkedView
-from linkspread.estimators.link_choice import check_linked
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import LinkspreadError
 from linkspread.graphs import normalize_rows
 from linkspread.graphs.edge_weights import weigh_new
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items, Links
-from linkspread.parameter_checks import check_name
-from linkspread.validation import check_table
+from linkspread.models.link_choice import check_linked
+from linkspread.models.vector_search import VectorSearch
+from linkspread.tables.validation import check_table
 
 __all__ = ["ShardedModel", "ShardedPair", "ShardedView"]
 
@@ -31,20 +31,7 @@ EXTENSIBLE = ("knn", "cwa")
 
 @dataclass(frozen=True)
 class ShardedView:
-    """What places new items of a view.
-
-    Attributes
-    ----------
-    graph : str
-    n_neighbors : int
-    metric : str
-    bandwidth : str or float
-    weights : str
-    n_features : int
-    widths : ndarray of shape (n_items,), or float
-    degrees : ndarray of shape (n_items,)
-        Row sums of the graph.
-    """
+    """What places new items of a view."""
 
     graph: str
     n_neighbors: int
@@ -58,14 +45,7 @@ class ShardedView:
 
 @dataclass(frozen=True)
 class ShardedPair:
-    """The scores of two views: `propagation.Spread`, with its vectors in files.
-
-    Attributes
-    ----------
-    left, right : VectorShards
-    core, unseen_left, unseen_right : ndarray of shape (r, s)
-    error : float
-    """
+    """The scores of two views: `propagation.Spread`, with its vectors in files."""
 
     left: VectorShards
     right: VectorShards

@@ -26,14 +26,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class BlockVectors:
-    """Spread links, the vectors of the items still with the workers.
-
-    Attributes
-    ----------
-    left, right : list of futures or of ndarray of shape (n_rows, r) and (m_rows, s)
-    cores : list of ndarray of shape (r, s)
-    error : float
-    """
+    """Spread links, the vectors of the items still with the workers."""
 
     left: list[Any]
     right: list[Any]
@@ -51,22 +44,7 @@ def spread_over_blocks(
     tol: float,
     rank: int | None,
 ) -> Spread:
-    """Propagate links, as `propagation.spread_links` does.
-
-    Parameters
-    ----------
-    x, y : BlockGraph
-    Z : sparse, ndarray or LinkMatrix of shape (n, m)
-    alpha : tuple of two floats
-    beta : float
-    tol : float
-    rank : int or None
-
-    Returns
-    -------
-    spread : Spread
-        Fetched whole.
-    """
+    """Propagate links, as `propagation.spread_links` does."""
     responses = spread_responses(alpha, beta)
     found = spread_blocks(x, Z, y, responses, tol=tol, rank=rank)
     left, right = (np.concatenate(_fetch(x, own)) for own in (found.left, found.right))
@@ -85,20 +63,7 @@ def spread_blocks(
     tol: float,
     rank: int | None,
 ) -> BlockVectors:
-    """Apply responses to links by thin factors, or by a sketch if they are wide.
-
-    Parameters
-    ----------
-    x, y : BlockGraph
-    Z : sparse, ndarray or LinkMatrix of shape (n, m)
-    responses : tuple of callables
-    tol : float
-    rank : int or None
-
-    Returns
-    -------
-    vectors : BlockVectors
-    """
+    """Apply responses to links by thin factors, or by a sketch if they are wide."""
     links = as_link_matrix(Z)
     single = x.dtype == y.dtype == np.float32
     dtype = np.dtype(np.float32 if single else np.float64)

@@ -13,10 +13,10 @@ from scipy import sparse
 from linkspread.cluster.session import Session
 from linkspread.cluster.view_files import read_ids
 from linkspread.cluster.views import ChunkedView, open_view
-from linkspread.exceptions import LinkspreadError, ViewError
-from linkspread.progress import format_bytes
+from linkspread.ground.errors import LinkspreadError, ViewError
+from linkspread.ground.progress import format_bytes
 from linkspread.tables import Table, Views
-from linkspread.validation import as_mapping, check_varied, check_views
+from linkspread.tables.validation import as_mapping, check_varied, check_views
 
 __all__ = ["OpenViews", "check_files", "open_views"]
 
@@ -25,15 +25,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class OpenViews:
-    """Views on the disk, and what was given with them.
-
-    Attributes
-    ----------
-    chunked : dict from str to ChunkedView
-    ids : dict from str to ids, or to the number of items
-    read : Views
-        Those that were given as tables in memory.
-    """
+    """Views on the disk, and what was given with them."""
 
     chunked: dict[str, ChunkedView]
     ids: dict[str, Any]
@@ -55,16 +47,7 @@ class OpenViews:
         return on_disk | self.read.tell(verbose=verbose)
 
     def table(self, view: str) -> Array:
-        """Return the whole table of a view, mapped from the disk where it can be.
-
-        Parameters
-        ----------
-        view : str
-
-        Returns
-        -------
-        X : ndarray of shape (n_items, n_features)
-        """
+        """Return the whole table of a view, mapped from the disk where it can be."""
         own = self.chunked[view]
         if view in self.tables:
             return self.tables[view]
@@ -90,19 +73,7 @@ class OpenViews:
 def open_views(
     views: Any, ids: Mapping[str, Any] | None, folder: Any
 ) -> Iterator[OpenViews]:
-    """Open the views of a fit; tables in memory are written to a folder first.
-
-    Parameters
-    ----------
-    views : mapping from str to path, ChunkedView or table
-    ids : mapping from str to array-like of shape (n_items,) or None
-    folder : str, Path or None
-        For tables in memory; None makes one and removes it in the end.
-
-    Yields
-    ------
-    opened : OpenViews
-    """
+    """Open the views of a fit; tables in memory are written to a folder first."""
     views, ids = as_mapping(views), dict(ids or {})
     _check_names(views, ids)
     tables = {v: own for v, own in views.items() if not _is_on_disk(own)}
@@ -126,13 +97,7 @@ def open_views(
 
 
 def check_files(session: Session, views: Mapping[str, ChunkedView]) -> None:
-    """Refuse workers that do not see the files of a view.
-
-    Parameters
-    ----------
-    session : Session
-    views : mapping from str to ChunkedView
-    """
+    """Refuse workers that do not see the files of a view."""
     for name, view in views.items():
         answers = session.client.run(_missing, sorted(set(view.files)))
         for worker, file in answers.items():

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, ModelError
-from linkspread.progress import format_bytes
+from linkspread.ground.errors import LinkspreadError, ModelError
+from linkspread.ground.progress import format_bytes
 from linkspread.storage.files import HashingFile, hash_file, open_plain, write_file
 
 __all__ = ["ShardFile", "VectorShards", "are_plain", "check_shards", "write_shard"]
@@ -24,15 +24,7 @@ PRECISIONS = ("float32", "float64")
 
 @dataclass(frozen=True)
 class ShardFile:
-    """A file of vectors.
-
-    Attributes
-    ----------
-    name : str
-    n_rows : int
-    n_bytes : int
-    sha256 : str
-    """
+    """A file of vectors."""
 
     name: str
     n_rows: int
@@ -42,16 +34,7 @@ class ShardFile:
 
 @dataclass(frozen=True)
 class VectorShards:
-    """The vectors of one view's items, in files of some rows each.
-
-    Attributes
-    ----------
-    files : tuple of ShardFile
-        In the order of the items.
-    width : int
-        Length of the vectors.
-    precision : {"float32", "float64"}
-    """
+    """The vectors of one view's items, in files of some rows each."""
 
     files: tuple[ShardFile, ...]
     width: int
@@ -68,17 +51,7 @@ class VectorShards:
         return sum(file.n_rows for file in self.files)
 
     def read(self, k: int, folder: str | os.PathLike[str]) -> Array:
-        """Return the vectors of one file, mapped into memory.
-
-        Parameters
-        ----------
-        k : int
-        folder : str or Path
-
-        Returns
-        -------
-        vectors : ndarray of shape (n_rows, width)
-        """
+        """Return the vectors of one file, mapped into memory."""
         file = self.files[k]
         try:
             # A plain file of this folder, and no link out of it.
@@ -101,17 +74,7 @@ class VectorShards:
         return rows
 
     def take(self, positions: Array, folder: str | os.PathLike[str]) -> Array:
-        """Return the vectors of some items.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (n,)
-        folder : str or Path
-
-        Returns
-        -------
-        vectors : ndarray of shape (n, width)
-        """
+        """Return the vectors of some items."""
         taken = np.empty((len(positions), self.width), self.precision)
         for k, start, stop in self.ranges():
             own = np.flatnonzero((start <= positions) & (positions < stop))
@@ -127,17 +90,7 @@ class VectorShards:
 
 
 def write_shard(vectors: Array, folder: str) -> ShardFile:
-    """Write vectors to a file of a folder, which is then whole or not there.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_rows, width)
-    folder : str
-
-    Returns
-    -------
-    file : ShardFile
-    """
+    """Write vectors to a file of a folder, which is then whole or not there."""
     vectors = np.ascontiguousarray(vectors)
 
     def write(file: HashingFile) -> None:
@@ -159,15 +112,7 @@ def write_shard(vectors: Array, folder: str) -> ShardFile:
 
 
 def check_shards(shards: VectorShards, folder: Path, *, verify: bool) -> None:
-    """Refuse files that are not those that were written.
-
-    Parameters
-    ----------
-    shards : VectorShards
-    folder : Path
-    verify : bool
-        Compare checksums as well, which reads every byte.
-    """
+    """Refuse files that are not those that were written."""
     for k, file in enumerate(shards.files):
         shards.read(k, folder)
         with open_plain(folder, file.name) as opened:
@@ -180,16 +125,7 @@ def check_shards(shards: VectorShards, folder: Path, *, verify: bool) -> None:
 
 
 def are_plain(shards: Any) -> bool:
-    """Tell whether shards, as a manifest tells them, could have been written here.
-
-    Parameters
-    ----------
-    shards : VectorShards
-
-    Returns
-    -------
-    plain : bool
-    """
+    """Tell whether shards, as a manifest tells them, could have been written here."""
     return shards.precision in PRECISIONS and all(
         SHARD_NAME.fullmatch(file.name) and file.n_rows > 0 for file in shards.files
     )

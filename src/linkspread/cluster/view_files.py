@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import require
-from linkspread.validation import check_table
+from linkspread.ground.errors import require
+from linkspread.tables.validation import check_table
 
 __all__ = ["KINDS", "ZARR", "read_chunk", "read_ids", "survey_file"]
 
@@ -19,21 +19,7 @@ CHUNK_BYTES = 1 << 26
 
 
 def survey_file(file: Path, chunk_rows: int | None) -> tuple[list, int, Any]:
-    """Return where the chunks of a file are, without reading them.
-
-    Parameters
-    ----------
-    file : Path
-    chunk_rows : int or None
-
-    Returns
-    -------
-    chunks : list of (origin, n_rows)
-        The first row of each, or its row group in parquet.
-    n_features : int
-    dtype : type
-        float32 or float64.
-    """
+    """Return where the chunks of a file are, without reading them."""
     if file.suffix == ".parquet":
         return _survey_parquet(file)
     table = _zarr(file) if file.suffix == ZARR else np.load(file, mmap_mode="r")
@@ -51,21 +37,7 @@ def survey_file(file: Path, chunk_rows: int | None) -> tuple[list, int, Any]:
 
 
 def read_chunk(path: str, origin: int, n_rows: int, *, name: str) -> Any:
-    """Return one chunk of a file, as far as the file has so many rows.
-
-    Parameters
-    ----------
-    path : str
-    origin : int
-        As from :func:`survey_file`.
-    n_rows : int
-    name : str
-        For messages.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_features)
-    """
+    """Return one chunk of a file, as far as the file has so many rows."""
     if path.endswith(".parquet"):
         return check_table(_parquet(path).read_row_group(origin), view=name)
     if path.endswith(ZARR):
@@ -74,16 +46,7 @@ def read_chunk(path: str, origin: int, n_rows: int, *, name: str) -> Any:
 
 
 def read_ids(files: list[str]) -> Array | None:
-    """Return the column `id` of parquet files; None where one has none.
-
-    Parameters
-    ----------
-    files : list of str
-
-    Returns
-    -------
-    ids : ndarray of shape (n_rows,) or None
-    """
+    """Return the column `id` of parquet files; None where one has none."""
     if not all(file.endswith(".parquet") for file in files):
         return None
     opened = [_parquet(file) for file in files]

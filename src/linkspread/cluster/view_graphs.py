@@ -37,20 +37,7 @@ N_SAMPLED = 1000
 
 @dataclass(frozen=True)
 class Neighborhoods:
-    """The neighbours of all items of a view, in blocks of rows.
-
-    Attributes
-    ----------
-    session : Session
-    view : ChunkedView
-    blocks : RowBlocks
-    found : list of futures of (ids, distances)
-    widths : ndarray of shape (n_items,), or float
-    chosen : dict
-        Parameters of the graph.
-    recall : float or None
-        Of the search, if it was approximate.
-    """
+    """The neighbours of all items of a view, in blocks of rows."""
 
     session: Session
     view: ChunkedView
@@ -63,17 +50,7 @@ class Neighborhoods:
 
 @dataclass
 class BuiltGraph:
-    """A graph in blocks of rows.
-
-    Attributes
-    ----------
-    near : Neighborhoods
-    affinity : list of futures of csr_array of shape (n_rows, n_items)
-    told : list of futures
-        What the workers report of each block.
-    base : BuiltGraph or None
-        The graph whose weights were adjusted.
-    """
+    """A graph in blocks of rows."""
 
     near: Neighborhoods
     affinity: list[Any]
@@ -100,20 +77,7 @@ class BuiltGraph:
 def find_neighborhoods(
     session: Session, view: ChunkedView, blocks: RowBlocks, chosen: dict[str, Any]
 ) -> Neighborhoods:
-    """Search the neighbours of all items and measure how wide neighbourhoods are.
-
-    Parameters
-    ----------
-    session : Session
-    view : ChunkedView
-    blocks : RowBlocks
-    chosen : dict
-        `n_neighbors`, `metric`, `bandwidth`, `backend` and `method`.
-
-    Returns
-    -------
-    near : Neighborhoods
-    """
+    """Search the neighbours of all items and measure how wide neighbourhoods are."""
     found, recall = search_blocks(session, view, blocks, chosen)
     blocks = session.settle(blocks, found)
     if chosen["bandwidth"] == "local":
@@ -125,16 +89,7 @@ def find_neighborhoods(
 
 
 def build_knn(near: Neighborhoods) -> BuiltGraph:
-    """Build the graph of nearest neighbours.
-
-    Parameters
-    ----------
-    near : Neighborhoods
-
-    Returns
-    -------
-    graph : BuiltGraph
-    """
+    """Build the graph of nearest neighbours."""
     session, view, chosen = near.session, near.view, near.chosen
     shared = chosen["metric"], chosen["weights"], view.dtype, near.blocks.n_items
     widths = [session.hold(near.widths)] * len(near.found)

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from linkspread.cluster.view_files import KINDS, ZARR, read_chunk, survey_file
-from linkspread.exceptions import LinkspreadError, ViewError
-from linkspread.parameter_checks import check_count
-from linkspread.validation import check_table
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import LinkspreadError, ViewError
+from linkspread.tables.validation import check_table
 
 __all__ = ["ChunkedView", "open_view"]
 

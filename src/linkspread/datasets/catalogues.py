@@ -15,7 +15,7 @@ import numpy as np
 
 from linkspread.datasets.collection import Partners
 from linkspread.datasets.folders import file_error, find_folder, read_lines
-from linkspread.parameter_checks import check_name
+from linkspread.ground.checks import check_name
 
 __all__ = ["load_catalogues"]
 

@@ -17,8 +17,8 @@ from scipy.sparse import csr_array
 
 from linkspread.datasets.collection import Collection
 from linkspread.datasets.folders import file_error, find_folder, read_lines
-from linkspread.exceptions import ViewError
-from linkspread.validation import check_table
+from linkspread.ground.errors import ViewError
+from linkspread.tables.validation import check_table
 
 __all__ = ["Corel5k", "load_corel5k"]
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["file_error", "find_folder", "read_lines"]
 
@@ -17,22 +17,7 @@ def find_folder(
     source: str,
     argument: str = "folder",
 ) -> Path:
-    """Return the folder given, or the one below LINKSPREAD_DATA.
-
-    Parameters
-    ----------
-    folder : path-like or None
-    name : str
-        Of the folder below LINKSPREAD_DATA.
-    title, holds, source : str
-        What it is called, what must be in it, and where it comes from, for messages.
-    argument : str, default="folder"
-        What the caller calls it, for messages.
-
-    Returns
-    -------
-    folder : Path
-    """
+    """Return the folder given, or the one below LINKSPREAD_DATA."""
     if folder is None and not os.environ.get("LINKSPREAD_DATA"):
         raise LinkspreadError(
             f"`{argument}` must name the folder of {title} where the environment "
@@ -49,18 +34,7 @@ def find_folder(
 
 
 def read_lines(path: Path, *, source: str) -> list[str]:
-    """Return the lines of a text file that are not blank, of which there must be one.
-
-    Parameters
-    ----------
-    path : Path
-    source : str
-        Where the data come from, for messages.
-
-    Returns
-    -------
-    lines : list of str
-    """
+    """Return the lines of a text file that are not blank, of which there must be one."""
     if not path.is_file():
         raise file_error(path, "must exist", "no such file", source=source)
     try:
@@ -76,17 +50,7 @@ def read_lines(path: Path, *, source: str) -> list[str]:
 
 
 def file_error(path: Path, rule: str, received: str, *, source: str) -> LinkspreadError:
-    """Return the error of a file that breaks a rule.
-
-    Parameters
-    ----------
-    path : Path
-    rule, received, source : str
-
-    Returns
-    -------
-    error : LinkspreadError
-    """
+    """Return the error of a file that breaks a rule."""
     return LinkspreadError(
         f"{path} {rule}, got {received}. Unpack the data again. {source}"
     )

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 
 from linkspread.datasets.collection import Collection
 from linkspread.datasets.unicode_blocks import family
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 
 __all__ = [
     "Glyphs",

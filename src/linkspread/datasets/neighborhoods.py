@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy.sparse import csr_array
 
-from linkspread.exceptions import GraphError
+from linkspread.ground.errors import GraphError
 
 __all__ = ["make_neighbor_graph"]
 

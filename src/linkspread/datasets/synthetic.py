@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from linkspread.exceptions import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError, ViewError
 
 __all__ = ["SyntheticViews", "make_views"]
 

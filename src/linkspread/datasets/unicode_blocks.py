@@ -95,23 +95,7 @@ _STARTS = [first for first, _, _ in BLOCKS]
 
 
 def family(character: str) -> str:
-    """Return the family of a character, or ``"Other"`` outside the table.
-
-    Parameters
-    ----------
-    character : str
-        One character.
-
-    Returns
-    -------
-    family : str
-
-    Examples
-    --------
-    >>> from linkspread.datasets.unicode_blocks import family
-    >>> family("ж"), family("⠿"), family("中")
-    ('Cyrillic', 'Braille', 'Other')
-    """
+    """Return the family of a character, or ``"Other"`` outside the table."""
     code = ord(character)
     # Basic Latin starts at zero, so a block that starts at or before `code` exists.
     _, last, name = BLOCKS[bisect_right(_STARTS, code) - 1]

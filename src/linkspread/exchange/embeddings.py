@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from linkspread import __version__
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import LinkspreadError
-from linkspread.parameter_checks import check_name
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import LinkspreadError
+from linkspread.models.vector_search import VectorSearch
 
 __all__ = [
     "Embeddings",

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import (
     INDEXES,
     as_float32,
@@ -23,7 +21,9 @@ from linkspread.exchange.embeddings import (
 )
 from linkspread.exchange.files import FilePath, new_file, reading
 from linkspread.graphs.approximate import load_faiss
-from linkspread.parameter_checks import check_count, check_name
+from linkspread.ground.checks import check_count, check_name
+from linkspread.ground.errors import LinkspreadError
+from linkspread.models.vector_search import VectorSearch
 
 __all__ = ["FaissIndex", "read_faiss", "write_faiss"]
 

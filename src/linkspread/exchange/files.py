@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from linkspread.exceptions import LinkspreadError, MissingDependencyError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
 __all__ = ["FilePath", "check_new", "new_file", "reading"]
 

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import numpy as np
 
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import (
     Embeddings,
     describe,
@@ -13,6 +11,8 @@ from linkspread.exchange.embeddings import (
     take_embeddings,
 )
 from linkspread.exchange.files import FilePath, new_file, reading
+from linkspread.ground.errors import LinkspreadError
+from linkspread.models.vector_search import VectorSearch
 
 __all__ = ["read_numpy", "write_numpy"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, require
 from linkspread.exchange.files import FilePath, new_file
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.storage import PairColumns
 
 __all__ = ["write_pairs"]

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import require
 from linkspread.exchange.embeddings import (
     Embeddings,
     describe,
@@ -14,6 +12,8 @@ from linkspread.exchange.embeddings import (
     take_embeddings,
 )
 from linkspread.exchange.files import FilePath, new_file, reading
+from linkspread.ground.errors import require
+from linkspread.models.vector_search import VectorSearch
 
 __all__ = ["read_parquet", "write_parquet"]
 

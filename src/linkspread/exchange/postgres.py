@@ -10,8 +10,6 @@ from secrets import token_hex
 from types import ModuleType
 from typing import Any
 
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import LinkspreadError, require
 from linkspread.exchange.embeddings import (
     INDEXES,
     Embeddings,
@@ -19,7 +17,9 @@ from linkspread.exchange.embeddings import (
     take_embeddings,
 )
 from linkspread.exchange.postgres_copy import copy_blocks
-from linkspread.parameter_checks import check_name
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import LinkspreadError, require
+from linkspread.models.vector_search import VectorSearch
 from linkspread.storage.postgres_failures import failure_reason
 
 __all__ = ["write_postgres"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.estimators.vector_search import VectorSearch
-from linkspread.exceptions import LinkspreadError
 from linkspread.exchange.embeddings import check_model
 from linkspread.exchange.files import FilePath, new_file
-from linkspread.parameter_checks import check_count
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import LinkspreadError
+from linkspread.models.vector_search import VectorSearch
 
 __all__ = ["write_run"]
 

@@ -15,7 +15,7 @@ from linkspread.features.tags import TagFeatures
 from linkspread.features.topics import TopicFeatures
 from linkspread.features.visual_words import VisualWords
 from linkspread.features.words import TextFeatures
-from linkspread.parameter_checks import check_name
+from linkspread.ground.checks import check_name
 
 __all__ = ["TRANSFORMERS", "default_transformer"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["check_at_least", "draw_descriptors", "learn_codebook", "nearest_words"]
 

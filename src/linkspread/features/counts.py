@@ -12,8 +12,8 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.parameter_checks import check_count
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = [
     "check_text",

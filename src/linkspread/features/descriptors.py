@@ -19,17 +19,7 @@ _FLAT = 1.0
 
 
 def local_descriptors(channels: np.ndarray) -> np.ndarray:
-    """Return the descriptors of opponent channels, laid out as in the picture.
-
-    Parameters
-    ----------
-    channels : ndarray of float32 of shape (3, height, width)
-
-    Returns
-    -------
-    descriptors : ndarray of float32 of shape (n_rows, n_columns, N_VALUES)
-        Lengths between 0, for a flat place, and 1.
-    """
+    """Return the descriptors of opponent channels, laid out as in the picture."""
     cells = _cell_sums(channels)
     mass = _windows(cells.sum(axis=2)).sum(axis=(2, 3)) + _FLAT * (_CELL * _SIDE) ** 2
     # Rooting cells instead of descriptors is the same and takes a 16th of the roots.

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, require
 from linkspread.features.picture_files import check_size, decoding, open_file, refuse
 from linkspread.features.picture_modes import to_rgb, turn_upright
+from linkspread.ground.errors import LinkspreadError, require
 
 __all__ = ["check_pictures", "open_picture", "read_picture", "rescale"]
 

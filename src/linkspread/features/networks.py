@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import require
 from linkspread.features.codebooks import check_at_least
 from linkspread.features.images import check_pictures, read_picture
 from linkspread.features.states import TEXT, StoredTransformer
 from linkspread.features.weights import check_digest, file_digest, package_file
-from linkspread.progress import track
+from linkspread.ground.errors import require
+from linkspread.ground.progress import track
 
 __all__ = ["NetworkFeatures"]
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, BinaryIO
 
-from linkspread.exceptions import UnreadablePicture, require
+from linkspread.ground.errors import UnreadablePicture, require
 
 __all__ = ["MAX_PIXELS", "check_size", "decoding", "open_file", "refuse"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import require
+from linkspread.ground.errors import require
 
 __all__ = ["to_rgb", "turn_upright"]
 

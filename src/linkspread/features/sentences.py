@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import require
 from linkspread.features.codebooks import check_at_least
 from linkspread.features.counts import (
     check_text,
@@ -24,6 +23,7 @@ from linkspread.features.counts import (
 )
 from linkspread.features.states import TEXT, StoredTransformer
 from linkspread.features.weights import check_digest, file_digest, package_file
+from linkspread.ground.errors import require
 
 __all__ = ["SentenceFeatures"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 
 __all__ = ["COUNT", "NAMES", "StoredTransformer", "TEXT", "table"]
 
@@ -41,13 +41,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
     _metric: ClassVar[str]
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was learnt, as arrays, numbers, strings and lists of strings.
-
-        Returns
-        -------
-        state : dict from str to ndarray, int, str or list of str
-            With the parameters of `get_params` all that `transform` depends on.
-        """
+        """Return what was learnt, as arrays, numbers, strings and lists of strings."""
         check_is_fitted(self)
         state = {name: getattr(self, name) for name in self._stored}
         is_names = {name for name, rule in self._stored.items() if rule == NAMES}
@@ -55,19 +49,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, params: Mapping[str, Any], state: Mapping[str, Any]) -> Self:
-        """Return a fitted transformer that transforms as the one the state is of.
-
-        Parameters
-        ----------
-        params : mapping
-            What `get_params` returned.
-        state : mapping
-            What `get_state` returned. Everything in it is checked.
-
-        Returns
-        -------
-        transformer : StoredTransformer
-        """
+        """Return a fitted transformer that transforms as the one the state is of."""
         unknown = sorted(set(params) - set(cls._get_param_names()))
         if unknown:
             raise ModelError(

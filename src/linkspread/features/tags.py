@@ -13,11 +13,11 @@ from typing import Any
 
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features.counts import is_missing, row_shares
 from linkspread.features.text_transformer import TextTransformer
 from linkspread.features.tokens import tag_name
-from linkspread.parameter_checks import check_count
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["TagFeatures"]
 

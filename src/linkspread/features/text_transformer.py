@@ -24,19 +24,7 @@ class TextTransformer(StoredTransformer):
     _stored: ClassVar[dict[str, Any]] = {"vocabulary_": NAMES, "n_empty_": COUNT}
 
     def fit(self, texts: Iterable[Any], y: Any = None) -> Self:
-        """Learn the vocabulary of the texts.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            Read once. None and NaN are empty texts.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        self : TextTransformer
-        """
+        """Learn the vocabulary of the texts."""
         self._learn_from(texts)
         return self
 
@@ -45,50 +33,17 @@ class TextTransformer(StoredTransformer):
 
         The texts are read once, as from a generator; what is held is the number of
         times that each token occurs in each of them.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            Read once. None and NaN are empty texts.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        X : csr_array or ndarray of shape (n_texts, n_features)
-            As of `transform`.
         """
         return self._weigh(self._learn_from(texts))
 
     def transform(self, texts: Iterable[Any]) -> Any:
-        """Return the features of texts.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            Read once. None and NaN are empty texts.
-
-        Returns
-        -------
-        X : csr_array or ndarray of shape (n_texts, n_features)
-            A text without any token of the vocabulary has a row of zeros.
-        """
+        """Return the features of texts."""
         check_is_fitted(self)
         places = {token: place for place, token in enumerate(self.vocabulary_)}
         return self._weigh(count_tokens(texts, self._split, places)[0])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features.
-
-        Parameters
-        ----------
-        input_features : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        names : ndarray of str of shape (n_features,)
-        """
+        """Return the names of the features."""
         check_is_fitted(self)
         return self.vocabulary_.copy()
 

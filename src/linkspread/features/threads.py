@@ -8,8 +8,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from linkspread.cores import count_threads, hold_blas
-from linkspread.progress import track
+from linkspread.ground.cores import count_threads, hold_blas
+from linkspread.ground.progress import track
 
 __all__ = ["for_each", "single_threaded"]
 

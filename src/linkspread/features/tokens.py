@@ -16,7 +16,7 @@ import unicodedata
 from functools import cache
 from itertools import chain
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["fold", "tag_name", "tokenize"]
 

@@ -14,10 +14,10 @@ from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import LinkspreadError, ModelError
 from linkspread.features.states import table
 from linkspread.features.text_transformer import TextTransformer
-from linkspread.parameter_checks import check_count, check_positive
+from linkspread.ground.checks import check_count, check_positive
+from linkspread.ground.errors import LinkspreadError, ModelError
 
 __all__ = ["TopicFeatures"]
 

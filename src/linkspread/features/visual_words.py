@@ -19,7 +19,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import require
 from linkspread.features.codebooks import (
     check_at_least,
     draw_descriptors,
@@ -29,6 +28,7 @@ from linkspread.features.codebooks import (
 from linkspread.features.images import check_pictures, open_picture
 from linkspread.features.states import COUNT, StoredTransformer, table
 from linkspread.features.threads import for_each, single_threaded
+from linkspread.ground.errors import require
 
 __all__ = ["VisualWords"]
 

@@ -9,7 +9,7 @@ import importlib.util
 from functools import cache
 from pathlib import Path
 
-from linkspread.exceptions import MissingDependencyError, ModelError
+from linkspread.ground.errors import MissingDependencyError, ModelError
 
 __all__ = ["check_digest", "file_digest", "package_file"]
 

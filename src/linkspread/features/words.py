@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 
 from linkspread.features.states import table
 from linkspread.features.text_transformer import TextTransformer
-from linkspread.parameter_checks import check_count
+from linkspread.ground.checks import check_count
 
 __all__ = ["TextFeatures"]
 

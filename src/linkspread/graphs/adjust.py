@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.exceptions import GraphError
 from linkspread.graphs.normalize import check_graph, normalize
 from linkspread.graphs.within import links_within
+from linkspread.ground.errors import GraphError
 from linkspread.propagation import Factored, propagate
 
 __all__ = [
@@ -100,21 +100,7 @@ def _adjust(w: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
-    """Adjust the weights of the edges there are.
-
-    Parameters
-    ----------
-    W : csr_array of shape (n_rows, n_items)
-        A graph, or some of its rows.
-    F : Factored of shape (n_rows, n_items)
-    largest : float
-        By which F is divided.
-
-    Returns
-    -------
-    adjusted : csr_array of shape (n_rows, n_items)
-        Symmetric up to rounding.
-    """
+    """Adjust the weights of the edges there are."""
     adjusted = W.copy()
     adjusted.data = _adjust(W.data, values_on_edges(F, W) / largest).astype(W.dtype)
     return adjusted
@@ -159,18 +145,7 @@ def _symmetric(W: sp.csr_array) -> sp.csr_array:
 
 
 def values_on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
-    """Return the entries of F at the edges of a graph: dot products, not a matrix.
-
-    Parameters
-    ----------
-    F : Factored of shape (n_rows, n_items)
-    W : csr_array of shape (n_rows, n_items)
-        A graph, or some of its rows.
-
-    Returns
-    -------
-    values : ndarray of shape (n_edges,)
-    """
+    """Return the entries of F at the edges of a graph: dot products, not a matrix."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     values = np.empty(W.nnz)
     for start in range(0, W.nnz, EDGE_BLOCK):
@@ -196,16 +171,6 @@ def largest_product(left: np.ndarray, right: np.ndarray, best: float) -> float:
     A product is at most that of the lengths of its two vectors, so vectors are taken
     in the order of their lengths until that cannot beat the best seen. Only the
     `MAX_SEARCHED` longest take part.
-
-    Parameters
-    ----------
-    left, right : ndarray of shape (n, r) and (m, r)
-    best : float
-        The best seen elsewhere.
-
-    Returns
-    -------
-    largest : float
     """
     left, left_lengths = longest_vectors(left)
     right, right_lengths = longest_vectors(right)
@@ -220,17 +185,7 @@ def largest_product(left: np.ndarray, right: np.ndarray, best: float) -> float:
 
 
 def longest_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the longest vectors, longest first, and their lengths.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n, r)
-
-    Returns
-    -------
-    longest : ndarray of shape (n_kept, r)
-    lengths : ndarray of shape (n_kept,)
-    """
+    """Return the longest vectors, longest first, and their lengths."""
     lengths = np.linalg.norm(vectors, axis=1)
     order = np.argsort(-lengths, kind="stable")[:MAX_SEARCHED]
     return vectors[order], lengths[order]

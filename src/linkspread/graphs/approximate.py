@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.cores import count_threads
-from linkspread.exceptions import GraphError, MissingDependencyError, require
+from linkspread.compiled.threads import map_blocks
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
-from linkspread.kernels.threads import map_blocks
-from linkspread.progress import format_seconds, track
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import GraphError, MissingDependencyError, require
+from linkspread.ground.progress import format_seconds, track
 
 __all__ = [
     "Cells",
@@ -56,12 +56,7 @@ SEED = 0
 
 
 def check_method(method: Any) -> None:
-    """Refuse a way to search that is not known.
-
-    Parameters
-    ----------
-    method : str
-    """
+    """Refuse a way to search that is not known."""
     if not isinstance(method, str) or method not in METHODS:
         raise GraphError(
             f"`method` must be one of {', '.join(METHODS)}, got {method!r}. "
@@ -70,20 +65,7 @@ def check_method(method: Any) -> None:
 
 
 def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
-    """Return "exact" or "approximate", or say why the latter cannot be had.
-
-    Parameters
-    ----------
-    method : {"exact", "approximate", "auto"}
-        "auto" is approximate where an exact search would take more than a minute, the
-        metric and the items allow it and faiss is installed.
-    index : NeighborIndex
-    n_neighbors : int
-
-    Returns
-    -------
-    method : {"exact", "approximate"}
-    """
+    """Return "exact" or "approximate", or say why the latter cannot be had."""
     check_method(method)
     n_items, n_features = index.items.shape
     obstacle = _obstacle(index)
@@ -104,16 +86,7 @@ def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
 
 
 def metric_obstacle(metric: Metric) -> str:
-    """Say why faiss cannot search by a metric; nothing where it can.
-
-    Parameters
-    ----------
-    metric : Metric
-
-    Returns
-    -------
-    obstacle : str
-    """
+    """Say why faiss cannot search by a metric; nothing where it can."""
     if metric.pairwise is None and not metric.relative:
         return ""
     return (
@@ -135,17 +108,7 @@ def _obstacle(index: NeighborIndex) -> str:
 
 
 def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
-    """Import faiss, or say how to install it.
-
-    Parameters
-    ----------
-    purpose : str, default="method='approximate'"
-        What it is needed for.
-
-    Returns
-    -------
-    faiss : module
-    """
+    """Import faiss, or say how to install it."""
     with warnings.catch_warnings():
         # Its bindings are deprecated in newer versions of Python.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -159,27 +122,7 @@ def approximate_neighbors(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return most of the nearest neighbours of all items, nearest first.
-
-    Parameters
-    ----------
-    index : NeighborIndex
-        At least `LEAST_ITEMS` dense items with a metric that has an embedding.
-    n_neighbors : int
-    n_jobs : int, default=None
-        Threads; None takes every core.
-    verbose : bool, default=False
-        Show the progress.
-
-    Returns
-    -------
-    ids : ndarray of shape (n_items, n_neighbors)
-        No item is its own neighbour; exact duplicates of it are.
-    distances : ndarray of shape (n_items, n_neighbors)
-        Exact, in float64.
-    recall : float
-        Share of true neighbours that were found, from a sample.
-    """
+    """Return most of the nearest neighbours of all items, nearest first."""
     queries, excluded = index.prepare(None)
     n_threads = count_threads(n_jobs)
     cells = Cells(index, n_neighbors, n_threads)
@@ -220,14 +163,7 @@ def _log_recall(recall: float, n_rows: int, *, verbose: bool) -> None:
 
 
 class Cells:
-    """Items sorted into the cells of a faiss index, in shortened form.
-
-    Parameters
-    ----------
-    index : NeighborIndex
-    n_neighbors : int
-    n_threads : int
-    """
+    """Items sorted into the cells of a faiss index, in shortened form."""
 
     def __init__(self, index: NeighborIndex, n_neighbors: int, n_threads: int):
         self.faiss = load_faiss()
@@ -268,16 +204,7 @@ class Cells:
         return np.hstack([rows, np.zeros((len(rows), 1), dtype=rows.dtype)])
 
     def tune(self, queries: np.ndarray, sample: np.ndarray, exact: np.ndarray) -> None:
-        """Look through more cells or more candidates until the sample is found.
-
-        Parameters
-        ----------
-        queries : ndarray of shape (n_items, n_features)
-            Embedded.
-        sample : ndarray of shape (n_sampled,)
-        exact : ndarray of shape (n_sampled, n_neighbors)
-            Distances of their true neighbours.
-        """
+        """Look through more cells or more candidates until the sample is found."""
         recall = self._try(queries, sample, exact)
         largest = min(40 * self.n_neighbors + 80, len(self.rows))
         while recall < TARGET_RECALL:
@@ -310,19 +237,7 @@ class Cells:
     def search(
         self, queries: np.ndarray, *, verbose: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the neighbours of all items, at infinity where too few were found.
-
-        Parameters
-        ----------
-        queries : ndarray of shape (n_items, n_features)
-            Embedded.
-        verbose : bool, default=False
-
-        Returns
-        -------
-        ids : ndarray of shape (n_items, n_neighbors)
-        distances : ndarray of shape (n_items, n_neighbors)
-        """
+        """Return the neighbours of all items, at infinity where too few were found."""
         self.cells.nprobe = self.n_probed
         n_items = len(self.rows)
         shape = (n_items, self.n_neighbors)

@@ -6,9 +6,9 @@
 True
 """
 
-from linkspread.cores import count_threads
 from linkspread.graphs.neighbors import ITEM_TILE, QUERY_TILE
 from linkspread.graphs.products import CONVERSION_BLOCK
+from linkspread.ground.cores import count_threads
 
 __all__ = ["code_cost", "knn_cost"]
 
@@ -24,28 +24,7 @@ CODES_AT_A_TIME = 64
 
 
 def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, int]:
-    """Estimate the time and the memory of a dense Euclidean `knn_graph`.
-
-    Parameters
-    ----------
-    n_items : int
-    n_features : int
-    n_neighbors : int
-
-    Returns
-    -------
-    seconds : float
-        On this machine's number of cores.
-    n_bytes : int
-        Peak memory beyond the table itself.
-
-    Examples
-    --------
-    >>> from linkspread.graphs.cost import knn_cost
-    >>> seconds, n_bytes = knn_cost(50_000, 128, 20)
-    >>> n_bytes < 500e6
-    True
-    """
+    """Estimate the time and the memory of a dense Euclidean `knn_graph`."""
     n_threads = count_threads(None)
     n_pairs = float(n_items) ** 2
     seconds = n_pairs * (2 * n_features / FLOPS_PER_SECOND + SECONDS_PER_KEY)
@@ -63,30 +42,7 @@ def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, in
 def code_cost(
     n_items: int, n_features: int, n_neighbors: int, *, constrained: bool
 ) -> tuple[float, int]:
-    """Estimate the time and the memory of the sparse codes of `l1_graph`.
-
-    Parameters
-    ----------
-    n_items : int
-    n_features : int
-    n_neighbors : int
-    constrained : bool
-        Whether links take part (CSR).
-
-    Returns
-    -------
-    seconds : float
-        On this machine's number of cores, the search for neighbours not included.
-    n_bytes : int
-        Peak memory beyond the table itself.
-
-    Examples
-    --------
-    >>> from linkspread.graphs.cost import code_cost
-    >>> few, many = (code_cost(1000, 64, k, constrained=False)[0] for k in (30, 90))
-    >>> few < many
-    True
-    """
+    """Estimate the time and the memory of the sparse codes of `l1_graph`."""
     solving = (2.5 if constrained else 1) * SECONDS_PER_CODE * (n_neighbors / 90) ** 3
     measuring = n_neighbors**2 * n_features * SECONDS_PER_DIFFERENCE
     block = 8 * n_neighbors * (3 * n_neighbors + n_features)

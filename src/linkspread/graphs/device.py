@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from linkspread.compiled.backends import choose_device
+from linkspread.compiled.gpu import load_torch
 from linkspread.graphs.distances import Metric
 from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.rows import Rows
-from linkspread.kernels.backends import choose_device
-from linkspread.kernels.gpu import load_torch
 
 __all__ = ["DeviceKernels", "device_for_codes", "device_for_search", "symmetric_graph"]
 
@@ -25,20 +25,7 @@ LEAST_EDGES = 2e6
 
 
 def device_for_search(backend: str, metric: Metric, items: Rows, n_queries: int) -> Any:
-    """Return the device on which neighbours are to be searched, or None.
-
-    Parameters
-    ----------
-    backend : str
-    metric : Metric
-    items : ndarray or csr_array of shape (n_items, n_features)
-        Sparse items, and distances of the user's own, stay with the processor.
-    n_queries : int
-
-    Returns
-    -------
-    device : Device or None
-    """
+    """Return the device on which neighbours are to be searched, or None."""
     work = float(n_queries) * items.shape[0] * items.shape[1]
     device = choose_device(backend, work=work, least=LEAST_PRODUCTS)
     return None if sp.issparse(items) or metric.pairwise is not None else device
@@ -47,20 +34,7 @@ def device_for_search(backend: str, metric: Metric, items: Rows, n_queries: int)
 def device_for_codes(
     backend: str, metric: Metric, items: Rows, n_rows: int, n_neighbors: int
 ) -> Any:
-    """Return the device on which sparse codes are to be found, or None.
-
-    Parameters
-    ----------
-    backend : str
-    metric : Metric
-    items : ndarray or csr_array of shape (n_items, n_features)
-    n_rows : int
-    n_neighbors : int
-
-    Returns
-    -------
-    device : Device or None
-    """
+    """Return the device on which sparse codes are to be found, or None."""
     work = float(n_rows) * n_neighbors**3
     device = choose_device(backend, work=work, least=LEAST_CODES)
     return None if sp.issparse(items) or metric.pairwise is not None else device
@@ -69,25 +43,12 @@ def device_for_codes(
 def symmetric_graph(
     ids: Array, weights: Array, dtype: np.dtype, *, backend: str = "auto"
 ) -> sp.csr_array:
-    """Return the graph in which each item is joined to its neighbours.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_items, n_neighbors)
-    weights : ndarray of shape (n_items, n_neighbors)
-        The larger one counts where both ends name an edge.
-    dtype : dtype
-    backend : str, default="auto"
-
-    Returns
-    -------
-    W : csr_array of shape (n_items, n_items)
-    """
+    """Return the graph in which each item is joined to its neighbours."""
     device = choose_device(backend, work=ids.size, least=LEAST_EDGES)
     if device is None:
         W = neighbor_matrix(ids, weights, dtype, len(ids))
         return W.maximum(sp.csr_array(W.T))
-    from linkspread.kernels.gpu.edges import symmetric_edges
+    from linkspread.compiled.gpu.edges import symmetric_edges
 
     data, indices, indptr = symmetric_edges(
         device.put(ids).long(), device.put(weights.astype(dtype))
@@ -100,14 +61,7 @@ def symmetric_graph(
 
 
 class DeviceKernels:
-    """Affinities among the neighbours of items, as tensors on a device.
-
-    Parameters
-    ----------
-    device : Device
-    kernels : NeighborhoodKernels
-    kernel : {"gaussian", "similarity"}
-    """
+    """Affinities among the neighbours of items, as tensors on a device."""
 
     def __init__(self, device: Any, kernels: Any, kernel: str) -> None:
         self.device, self.kernel, self.metric = device, kernel, kernels.metric
@@ -120,19 +74,8 @@ class DeviceKernels:
     def problems(
         self, ids: Array, targets: Array, roots: Any
     ) -> Callable[[slice], tuple[Any, Any]]:
-        """Return what builds the problems of some rows.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_rows, k)
-        targets : ndarray of shape (n_rows, k)
-        roots : LinkedNeighborhoods or None
-
-        Returns
-        -------
-        problems : callable
-        """
-        from linkspread.kernels.gpu.neighborhoods import affinities, distances_within
+        """Return what builds the problems of some rows."""
+        from linkspread.compiled.gpu.neighborhoods import affinities, distances_within
 
         def build(rows: slice) -> tuple[Any, Any]:
             near, wanted = self.device.put(ids[rows]).long(), targets[rows]

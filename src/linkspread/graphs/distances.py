@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.exceptions import GraphError, ViewError
+from linkspread.compiled import difference_sums, sparse_difference_sums
 from linkspread.graphs.rows import Rows, check_rows
-from linkspread.kernels import difference_sums, sparse_difference_sums
+from linkspread.ground.errors import GraphError, ViewError
 
 __all__ = [
     "METRICS",
@@ -36,23 +36,7 @@ Pairwise = Callable[[Rows, Rows], np.ndarray]
 
 @dataclass(frozen=True)
 class Metric:
-    """A distance, as an embedding of the rows followed by a sum over the features.
-
-    Parameters
-    ----------
-    name : str
-    embed : callable
-        Maps rows and a flag, true for queries and false for items, to the rows whose
-        sums are squared distances.
-    similarity : callable
-        Maps distances to similarities, for ``weights="similarity"``.
-    relative : bool, default=False
-        Divide each squared difference by the sum of the two entries.
-    non_negative : bool, default=False
-        Refuse rows with negative entries.
-    pairwise : callable, default=None
-        A distance of the user's own, between two blocks of rows.
-    """
+    """A distance, as an embedding of the rows followed by a sum over the features."""
 
     name: str
     embed: Callable[[Rows, bool], Rows]
@@ -170,18 +154,7 @@ METRICS = {
 
 
 def resolve_metric(metric: str | Pairwise) -> Metric:
-    """Return the metric of that name, or wrap a callable.
-
-    Parameters
-    ----------
-    metric : str or callable
-        One of `METRICS`, or a function of two blocks (n_queries, n_features) and
-        (n_items, n_features) that returns distances (n_queries, n_items).
-
-    Returns
-    -------
-    metric : Metric
-    """
+    """Return the metric of that name, or wrap a callable."""
     if callable(metric):
         name = getattr(metric, "__name__", "callable")
         return replace(METRICS["euclidean"], name=name, pairwise=metric)
@@ -194,23 +167,7 @@ def resolve_metric(metric: str | Pairwise) -> Metric:
 
 
 def exact_sums(metric: Metric, Q: Rows, X: Rows, ids: np.ndarray) -> np.ndarray:
-    """Return squared distances between embedded queries and chosen items.
-
-    Parameters
-    ----------
-    metric : Metric
-    Q : ndarray or csr_array of shape (n_queries, n_features)
-        Embedded queries.
-    X : ndarray or csr_array of shape (n_items, n_features)
-        Embedded items.
-    ids : ndarray of shape (n_queries, n_chosen)
-        Items to compare each query with; -1 gives infinity.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_queries, n_chosen)
-        From differences in float64, so that duplicates are at distance 0 exactly.
-    """
+    """Return squared distances between embedded queries and chosen items."""
     out = np.empty(ids.shape)
     ids = np.ascontiguousarray(ids)
     if sp.issparse(X):
@@ -222,19 +179,7 @@ def exact_sums(metric: Metric, Q: Rows, X: Rows, ids: np.ndarray) -> np.ndarray:
 
 
 def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
-    """Return all distances between two small tables.
-
-    Parameters
-    ----------
-    Q : array-like or sparse of shape (n_queries, n_features)
-    X : array-like or sparse of shape (n_items, n_features)
-    metric : str or callable
-        As in `knn_graph`.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_queries, n_items)
-    """
+    """Return all distances between two small tables."""
     chosen = resolve_metric(metric)
     Q, X = _embed_tables(chosen, Q, X)
     if chosen.pairwise is not None:
@@ -248,12 +193,6 @@ class ProductDistances:
 
     Much faster than `pairwise_distances` for wide tables; the squares of distances
     near 0 have the rounding of the largest. Metrics that no product tells are exact.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n_items, n_features)
-    metric : str or callable
-        As in `knn_graph`.
     """
 
     def __init__(self, X: Any, *, metric: str | Pairwise) -> None:

@@ -28,25 +28,7 @@ def weigh_new(
     dtype: Any,
     n_items: int,
 ) -> sp.csr_array:
-    """Return the affinities of new items to their nearest fitted items.
-
-    Parameters
-    ----------
-    ids, distances : ndarray of shape (n_queries, n_neighbors)
-        Nearest first.
-    fitted : ndarray of shape (n_items,), or float
-        Widths of the fitted items, or the one width for all.
-    local : bool
-        Whether each item has its own width.
-    weights : str
-    metric : str or callable
-    dtype : dtype
-    n_items : int
-
-    Returns
-    -------
-    rows : csr_array of shape (n_queries, n_items)
-    """
+    """Return the affinities of new items to their nearest fitted items."""
     widths = fitted
     if local:
         widths = local_bandwidths(distances, smallest=float(np.min(fitted)))
@@ -59,18 +41,7 @@ def weigh_new(
 def widths_of_ends(
     left: np.ndarray | float, right: np.ndarray | float, ids: np.ndarray
 ) -> tuple[np.ndarray | float, np.ndarray | float]:
-    """Return the widths of both ends of every edge, in shapes that broadcast.
-
-    Parameters
-    ----------
-    left : ndarray of shape (n_rows,), or float
-    right : ndarray of shape (n_items,), or float
-    ids : ndarray of shape (n_rows, n_neighbors)
-
-    Returns
-    -------
-    left, right : ndarray or float
-    """
+    """Return the widths of both ends of every edge, in shapes that broadcast."""
     if np.ndim(right) == 0:
         return left, right
     return np.asarray(left)[:, None], np.asarray(right)[ids]

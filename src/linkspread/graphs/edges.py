@@ -9,21 +9,7 @@ __all__ = ["neighbor_matrix", "replace_edges", "without_own"]
 def neighbor_matrix(
     ids: np.ndarray, weights: np.ndarray, dtype: np.dtype, n_items: int
 ) -> sp.csr_array:
-    """Return the weights of neighbours as a matrix.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows, n_neighbors)
-    weights : ndarray of shape (n_rows, n_neighbors)
-    dtype : dtype
-        Of the result; weights that round to 0 in it are no edges.
-    n_items : int
-
-    Returns
-    -------
-    W : csr_array of shape (n_rows, n_items)
-        Indices are sorted.
-    """
+    """Return the weights of neighbours as a matrix."""
     n_rows, n_neighbors = ids.shape
     small = ids.size <= np.iinfo(np.int32).max
     indptr = np.arange(n_rows + 1, dtype=np.int32 if small else np.int64) * n_neighbors
@@ -42,24 +28,7 @@ def replace_edges(
     *,
     dropped: np.ndarray | None = None,
 ) -> sp.csr_array:
-    """Return a graph in which some items have other edges.
-
-    Parameters
-    ----------
-    W : csr_array of shape (n_before, n_before)
-        Symmetric.
-    edges : csr_array of shape (n_changed, n_items)
-        From each of these items to its neighbours; n_items may be more than before.
-    changed : ndarray of int of shape (n_changed,)
-        Their positions.
-    dropped : ndarray of int, default=None
-        Items whose older edges go; None takes all that changed.
-
-    Returns
-    -------
-    W : csr_array of shape (n_items, n_items)
-        Symmetric. Edges between other items are those there were.
-    """
+    """Return a graph in which some items have other edges."""
     n_items = edges.shape[1]
     kept = np.ones(W.shape[0], dtype=W.dtype)
     dropped = changed if dropped is None else dropped
@@ -76,19 +45,7 @@ def replace_edges(
 def without_own(
     own: np.ndarray, ids: np.ndarray, distances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours of items without these items themselves.
-
-    Parameters
-    ----------
-    own : ndarray of int of shape (n_rows,)
-        Position of each item.
-    ids, distances : ndarray of shape (n_rows, k + 1)
-        What was found for it, itself among the nearest.
-
-    Returns
-    -------
-    ids, distances : ndarray of shape (n_rows, k)
-    """
+    """Return the neighbours of items without these items themselves."""
     is_own = ids == own[:, None]
     # Among many duplicates of an item it may not have been found itself.
     is_own[~is_own.any(axis=1), -1] = True

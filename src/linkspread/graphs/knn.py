@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
+from linkspread.compiled.threads import on_own_threads
 from linkspread.graphs.approximate import (
     approximate_neighbors,
     check_method,
@@ -36,8 +37,7 @@ from linkspread.graphs.weights import (
     fixed_bandwidth,
     local_bandwidths,
 )
-from linkspread.kernels.threads import on_own_threads
-from linkspread.progress import format_bytes, format_seconds
+from linkspread.ground.progress import format_bytes, format_seconds
 
 __all__ = ["NeighborGraph", "knn_graph"]
 

@@ -19,7 +19,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from linkspread.exceptions import GraphError
+from linkspread.compiled.lad import Report, solve_many
+from linkspread.compiled.lad_device import solve_on_device
+from linkspread.compiled.threads import on_own_threads
 from linkspread.graphs.device import DeviceKernels, device_for_codes
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.edges import neighbor_matrix
@@ -32,9 +34,7 @@ from linkspread.graphs.weights import (
     local_bandwidths,
 )
 from linkspread.graphs.within import links_within
-from linkspread.kernels.threads import on_own_threads
-from linkspread.solvers import Report, solve_many
-from linkspread.solvers.device import solve_on_device
+from linkspread.ground.errors import GraphError
 
 __all__ = ["L1Graph", "L1Report", "l1_graph"]
 
@@ -48,20 +48,7 @@ CODES: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class L1Report:
-    """How the sparse codes of a graph came out.
-
-    Attributes
-    ----------
-    solver : Report
-        Rows solved, retried and handed to HiGHS, and the largest gap.
-    n_duplicated : int
-        Items with an exact duplicate among their neighbours: their code is not
-        unique, and the solver's choice among the duplicates counts.
-    n_empty : int
-        Items whose code is zero, as narrow kernels give.
-    mean_length : float
-        Mean number of neighbours with a coefficient.
-    """
+    """How the sparse codes of a graph came out."""
 
     solver: Report
     n_duplicated: int

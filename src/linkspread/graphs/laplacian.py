@@ -18,16 +18,7 @@ Array = np.ndarray
 
 
 class LinkedNeighborhoods:
-    """Laplacian roots of neighbourhoods, a batch at a time.
-
-    Parameters
-    ----------
-    Z : sparse, ndarray or LinkMatrix of shape (n_items, n_items)
-        Links within a view, taken literally: must is +1, cannot is -1.
-    root : {"symmetric", "literal"}, default="symmetric"
-        "symmetric" is ``V s^1/2 V'``, which is unique; "literal" is the paper's
-        ``s^1/2 V'``, which depends on the choice of eigenvectors.
-    """
+    """Laplacian roots of neighbourhoods, a batch at a time."""
 
     def __init__(self, Z: Any, *, root: str = "symmetric") -> None:
         self.Z = as_link_matrix(Z)
@@ -35,33 +26,13 @@ class LinkedNeighborhoods:
         self._groups = _hard_groups(self.Z)
 
     def roots(self, ids: Array) -> Array:
-        """Return the root of each neighbourhood's Laplacian.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_rows, k)
-            Items of each neighbourhood.
-
-        Returns
-        -------
-        roots : ndarray of shape (n_rows, k, k)
-        """
+        """Return the root of each neighbourhood's Laplacian."""
         if self._groups is not None and self.root == "symmetric":
             return _group_roots(self._groups[ids], self.Z.left.shape[1])
         return ROOTS[self.root](_laplacians(self.affinities(ids)))
 
     def affinities(self, ids: Array) -> Array:
-        """Return ``1 + Z`` among the items of each neighbourhood.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_rows, k)
-
-        Returns
-        -------
-        affinities : ndarray of shape (n_rows, k, k)
-            Between 0 and 2.
-        """
+        """Return ``1 + Z`` among the items of each neighbourhood."""
         left, right = _dense_rows(self.Z.left, ids), _dense_rows(self.Z.right, ids)
         links = left @ self.Z.core @ right.transpose(0, 2, 1)
         if self.Z.pairs.nnz:

@@ -14,17 +14,7 @@ Array = np.ndarray
 
 
 class NeighborhoodKernels:
-    """Affinities among the neighbours of an item, and of the item to them.
-
-    Parameters
-    ----------
-    items : ndarray or csr_array of shape (n_items, n_features)
-    metric : Metric
-    widths : ndarray of shape (n_items,) or float
-        Of each item, or one for all.
-    kernel : {"gaussian", "similarity"}
-        As the weights of `knn_graph`.
-    """
+    """Affinities among the neighbours of an item, and of the item to them."""
 
     def __init__(self, items: Rows, metric: Metric, widths: Any, kernel: str) -> None:
         self.items = items
@@ -36,16 +26,7 @@ class NeighborhoodKernels:
         self.embedded = metric.embed(items, False)
 
     def among(self, ids: Array) -> Array:
-        """Return the affinities among the neighbours of each row.
-
-        Parameters
-        ----------
-        ids : ndarray of shape (n_rows, k)
-
-        Returns
-        -------
-        blocks : ndarray of shape (n_rows, k, k)
-        """
+        """Return the affinities among the neighbours of each row."""
         n_rows, k = ids.shape
         distances = self._distances(ids).reshape(n_rows, k, k)
         widths = self.widths[ids]
@@ -53,18 +34,7 @@ class NeighborhoodKernels:
         return self.kernel(distances, exponent, self.metric)
 
     def to_neighbors(self, distances: Array, ids: Array, own_widths: Array) -> Array:
-        """Return the affinities of items, fitted or new, to their neighbours.
-
-        Parameters
-        ----------
-        distances : ndarray of shape (n_rows, k)
-        ids : ndarray of shape (n_rows, k)
-        own_widths : ndarray of shape (n_rows,)
-
-        Returns
-        -------
-        affinities : ndarray of shape (n_rows, k)
-        """
+        """Return the affinities of items, fitted or new, to their neighbours."""
         exponent = exponents(distances, own_widths[:, None], self.widths[ids])
         return self.kernel(distances, exponent, self.metric)
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.cores import count_threads, is_integer
-from linkspread.exceptions import GraphError
+from linkspread.compiled import keep_nearest
+from linkspread.compiled.threads import map_blocks
 from linkspread.graphs.device import device_for_search
 from linkspread.graphs.distances import Pairwise, resolve_metric
 from linkspread.graphs.products import (
@@ -26,9 +26,9 @@ from linkspread.graphs.products import (
 )
 from linkspread.graphs.rows import Rows, check_rows
 from linkspread.graphs.tiles import CallableTiles, DirectTiles, Tiles
-from linkspread.kernels import keep_nearest
-from linkspread.kernels.threads import map_blocks
-from linkspread.progress import track
+from linkspread.ground.cores import count_threads, is_integer
+from linkspread.ground.errors import GraphError
+from linkspread.ground.progress import track
 
 __all__ = ["NeighborIndex", "check_n_neighbors", "nearest_neighbors"]
 
@@ -91,15 +91,7 @@ default="euclidean"
 
 
 class NeighborIndex:
-    """Items made ready for exact searches.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n_items, n_features)
-        Kept by reference: do not change it while the index is in use.
-    metric : str or callable, default="euclidean"
-        As in `nearest_neighbors`.
-    """
+    """Items made ready for exact searches."""
 
     def __init__(self, X: Any, *, metric: str | Pairwise = "euclidean"):
         self.metric = resolve_metric(metric)
@@ -117,21 +109,7 @@ class NeighborIndex:
         verbose: bool = False,
         backend: str = "auto",
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest items of every query, as `nearest_neighbors` does.
-
-        Parameters
-        ----------
-        Q : array-like or sparse of shape (n_queries, n_features), default=None
-        n_neighbors : int
-        n_jobs : int, default=None
-        verbose : bool, default=False
-        backend : str, default="auto"
-
-        Returns
-        -------
-        ids : ndarray of shape (n_queries, n_neighbors)
-        distances : ndarray of shape (n_queries, n_neighbors)
-        """
+        """Return the nearest items of every query, as `nearest_neighbors` does."""
         n_items = self.items.shape[0]
         count_threads(n_jobs)  # refuses a wrong number before the work starts
         check_n_neighbors(n_neighbors, n_items, include_self=Q is not None)
@@ -153,22 +131,7 @@ class NeighborIndex:
         verbose: bool = False,
         backend: str = "auto",
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest items of queries that `prepare` returned.
-
-        Parameters
-        ----------
-        queries : ndarray or csr_array of shape (n_queries, n_features)
-        excluded : ndarray of shape (n_queries,)
-        n_neighbors : int
-        n_jobs : int, default=None
-        verbose : bool, default=False
-        backend : str, default="auto"
-
-        Returns
-        -------
-        ids : ndarray of shape (n_queries, n_neighbors)
-        distances : ndarray of shape (n_queries, n_neighbors)
-        """
+        """Return the nearest items of queries that `prepare` returned."""
         n_threads = count_threads(n_jobs)
         ids, distances, pending = self._start(
             queries, excluded, int(n_neighbors), backend
@@ -194,7 +157,7 @@ class NeighborIndex:
         if device is None:
             ids = np.empty(shape, self.id_dtype)
             return ids, np.full(shape, np.inf), np.arange(shape[0])
-        from linkspread.kernels.gpu.neighbors import nearest_items
+        from linkspread.compiled.gpu.neighbors import nearest_items
 
         ids, distances, is_proven = nearest_items(
             device,
@@ -212,18 +175,7 @@ class NeighborIndex:
         return np.int32 if self.items.shape[0] <= 2**31 - 1 else np.int64
 
     def prepare(self, Q: Any) -> tuple[Rows, np.ndarray]:
-        """Return the embedded queries, and for each the item it may not find.
-
-        Parameters
-        ----------
-        Q : array-like or sparse of shape (n_queries, n_features) or None
-            None for the items themselves.
-
-        Returns
-        -------
-        queries : ndarray or csr_array of shape (n_queries, n_features)
-        excluded : ndarray of shape (n_queries,)
-        """
+        """Return the embedded queries, and for each the item it may not find."""
         if Q is None:
             return self.metric.embed(self.items, True), np.arange(self.items.shape[0])
         Q = check_rows(Q, name="Q", n_features=self.items.shape[1])
@@ -233,13 +185,7 @@ class NeighborIndex:
         return self.metric.embed(Q, True), np.full(Q.shape[0], -1)
 
     def converted(self) -> ProductTiles:
-        """Return the items as the first products of a search take them.
-
-        Returns
-        -------
-        tiles : ProductTiles
-            Of metrics whose squared distance is ``||q - x||^2``.
-        """
+        """Return the items as the first products of a search take them."""
         return next(self._products())
 
     def _stages(self) -> Iterator[Tiles]:
@@ -295,15 +241,7 @@ def _search_block(
 
 
 def check_n_neighbors(n_neighbors: Any, n_items: int, *, include_self: bool) -> None:
-    """Refuse a number of neighbours that the items cannot give.
-
-    Parameters
-    ----------
-    n_neighbors : int
-    n_items : int
-    include_self : bool
-        Whether every item may be found, as by queries from outside.
-    """
+    """Refuse a number of neighbours that the items cannot give."""
     if not is_integer(n_neighbors) or n_neighbors < 1:
         raise GraphError(
             f"`n_neighbors` must be a whole number of at least 1, got {n_neighbors!r}. "

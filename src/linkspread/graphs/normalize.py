@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.exceptions import GraphError
+from linkspread.ground.errors import GraphError
 
 __all__ = ["check_graph", "normalize", "normalize_rows", "row_sums", "scale_edges"]
 
@@ -144,21 +144,7 @@ def normalize(W: Any) -> sp.csr_array:
 def scale_edges(
     W: sp.csr_array, degrees: np.ndarray, *, start: int = 0
 ) -> sp.csr_array:
-    """Divide edges by the roots of the degrees of both ends, some rows at a time.
-
-    Parameters
-    ----------
-    W : csr_array of shape (n_rows, n_items)
-        Rows of a graph, all of them or those from `start` on.
-    degrees : ndarray of shape (n_items,)
-        Row sums of the whole graph; edges of degree 0 become 0.
-    start : int, default=0
-
-    Returns
-    -------
-    S : csr_array of shape (n_rows, n_items)
-        Shares its structure with `W`.
-    """
+    """Divide edges by the roots of the degrees of both ends, some rows at a time."""
     roots = _inverse_roots(degrees)
     own = np.repeat(roots[start : start + W.shape[0]], np.diff(W.indptr))
     data = (own * roots[W.indices] * W.data).astype(W.dtype)
@@ -203,16 +189,7 @@ def normalize_rows(rows: Any, degrees: Any) -> sp.csr_array:
 
 
 def row_sums(W: sp.csr_array) -> np.ndarray:
-    """Return the row sums, in float64 whatever the weights are stored in.
-
-    Parameters
-    ----------
-    W : csr_array of shape (n_rows, n_items)
-
-    Returns
-    -------
-    sums : ndarray of shape (n_rows,)
-    """
+    """Return the row sums, in float64 whatever the weights are stored in."""
     return np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
 
 

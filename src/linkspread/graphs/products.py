@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from linkspread.compiled import sparse_products
 from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.rows import Rows
 from linkspread.graphs.tiles import DirectTiles, sort_candidates
-from linkspread.kernels import sparse_products
 
 __all__ = ["ProductTiles", "Queries", "RefinedTiles", "SparseProductTiles"]
 
@@ -42,16 +42,7 @@ class Queries(NamedTuple):
 
 
 class ProductTiles:
-    """Keys from BLAS products of centred, scaled rows in one precision.
-
-    Parameters
-    ----------
-    items : ndarray of shape (n_items, n_features)
-        Embedded items of a metric whose squared distance is ``||q - x||^2``.
-    metric : Metric
-    dtype : type
-        Precision of the products, float32 or float64.
-    """
+    """Keys from BLAS products of centred, scaled rows in one precision."""
 
     padding = 8
     concurrent = True
@@ -152,15 +143,7 @@ class ProductTiles:
 
 
 class SparseProductTiles(ProductTiles):
-    """Keys from sparse products in float64; centring would fill in the zeros.
-
-    Parameters
-    ----------
-    items : csr_array of shape (n_items, n_features)
-    metric : Metric
-    n_tile : int
-        Items per tile; every tile but the last must have this many.
-    """
+    """Keys from sparse products in float64; centring would fill in the zeros."""
 
     dtype = np.float64
     scale = 1.0
@@ -196,14 +179,7 @@ class SparseProductTiles(ProductTiles):
 
 
 class RefinedTiles(DirectTiles):
-    """Squared distances of the items that a product does not rule out.
-
-    Parameters
-    ----------
-    product : ProductTiles
-        In double precision; it has searched these queries before, so that their reach
-        is known.
-    """
+    """Squared distances of the items that a product does not rule out."""
 
     def __init__(self, product: ProductTiles):
         super().__init__(product.items, product.metric)

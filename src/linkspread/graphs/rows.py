@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.exceptions import ViewError
+from linkspread.ground.errors import ViewError
 
 __all__ = ["Rows", "check_rows"]
 
@@ -21,22 +21,7 @@ LARGEST_ENTRY = 1e150
 
 
 def check_rows(X: Any, *, name: str = "X", n_features: int | None = None) -> Rows:
-    """Return a table as float rows, or say why it cannot be used.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n_items, n_features)
-    name : str, default="X"
-        What messages call it.
-    n_features : int, default=None
-        The number of features it must have; None accepts any.
-
-    Returns
-    -------
-    rows : ndarray or csr_array of shape (n_items, n_features)
-        float32 stays float32, everything else becomes float64. Not a copy where X
-        already is of this form.
-    """
+    """Return a table as float rows, or say why it cannot be used."""
     rows = _sparse_rows(X) if sp.issparse(X) else _dense_rows(X, name)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ViewError(

@@ -23,39 +23,14 @@ WIDE_ITEMS = 50_000
 
 
 def known_index(X: Any, metric: Any) -> NeighborIndex:
-    """Return the items ready to be searched, made now if not remembered.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n_items, n_features)
-    metric : str or callable
-
-    Returns
-    -------
-    index : NeighborIndex
-    """
+    """Return the items ready to be searched, made now if not remembered."""
     return known(X, ("index", metric), lambda: NeighborIndex(X, metric=metric))
 
 
 def known_neighbors(
     index: NeighborIndex, n_neighbors: int, search: Search, *, method: str
 ) -> Found:
-    """Return the neighbours of all items, searched now if not remembered.
-
-    Parameters
-    ----------
-    index : NeighborIndex
-    n_neighbors : int
-    search : callable
-        From a number of neighbours to (ids, distances, recall).
-    method : str
-        Of the search.
-
-    Returns
-    -------
-    ids, distances : ndarray of shape (n_items, n_neighbors)
-    recall : float or None
-    """
+    """Return the neighbours of all items, searched now if not remembered."""
     if not is_remembering():
         return search(n_neighbors)
     n_items = index.items.shape[0]

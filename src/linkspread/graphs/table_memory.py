@@ -36,30 +36,12 @@ def remember_tables() -> Iterator[None]:
 
 
 def is_remembering() -> bool:
-    """Tell whether what is made now will be asked for again.
-
-    Returns
-    -------
-    remembering : bool
-    """
+    """Tell whether what is made now will be asked for again."""
     return _MEMORY.get() is not None
 
 
 def known(X: Any, key: Any, make: Callable[[], Made]) -> Made:
-    """Return what was made of a table, made now if not remembered.
-
-    Parameters
-    ----------
-    X : table
-    key : object
-        Tells what is made of it; compared by ``==``.
-    make : callable
-        Called without arguments.
-
-    Returns
-    -------
-    made : object
-    """
+    """Return what was made of a table, made now if not remembered."""
     memory = _MEMORY.get()
     if memory is None:
         return make()
@@ -72,16 +54,7 @@ def known(X: Any, key: Any, make: Callable[[], Made]) -> Made:
 
 
 def same_table(one: Any, other: Any) -> bool:
-    """Tell whether two tables are one, or two names for the same memory.
-
-    Parameters
-    ----------
-    one, other : table
-
-    Returns
-    -------
-    same : bool
-    """
+    """Tell whether two tables are one, or two names for the same memory."""
     if one is other:
         return True
     if type(one) is not type(other) or np.shape(one) != np.shape(other):

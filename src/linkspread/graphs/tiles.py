@@ -25,17 +25,7 @@ __all__ = ["CallableTiles", "DirectTiles", "Tiles", "sort_candidates"]
 
 
 class Tiles(Protocol):
-    """What a search needs to know about a way to compare queries with items.
-
-    Attributes
-    ----------
-    padding : int
-        Candidates to keep beyond the neighbours asked for.
-    concurrent : bool
-        Whether tiles may be made in several threads at once.
-    offsets : ndarray of shape (n_items,)
-        Added to each row of a tile; its dtype is that of the keys.
-    """
+    """What a search needs to know about a way to compare queries with items."""
 
     padding: int
     concurrent: bool
@@ -57,14 +47,7 @@ class Tiles(Protocol):
 
 
 class DirectTiles:
-    """Squared distances from differences in float64; slow, and needs no proof.
-
-    Parameters
-    ----------
-    items : ndarray or csr_array of shape (n_items, n_features)
-        Embedded items.
-    metric : Metric
-    """
+    """Squared distances from differences in float64; slow, and needs no proof."""
 
     padding = 0
     concurrent = True
@@ -93,14 +76,7 @@ class DirectTiles:
 
 
 class CallableTiles:
-    """Distances from the user's own function, trusted as they are.
-
-    Parameters
-    ----------
-    items : ndarray or csr_array of shape (n_items, n_features)
-    metric : Metric
-        With its ``pairwise`` set.
-    """
+    """Distances from the user's own function, trusted as they are."""
 
     padding = 0
     # The function is not ours, so nothing says that two threads may share it.
@@ -130,18 +106,6 @@ class CallableTiles:
 def sort_candidates(
     ids: np.ndarray, keys: np.ndarray, n_neighbors: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sort each row by key, ties by id, and keep the first ones.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_queries, n_kept)
-    keys : ndarray of shape (n_queries, n_kept)
-    n_neighbors : int
-
-    Returns
-    -------
-    ids : ndarray of shape (n_queries, n_neighbors)
-    keys : ndarray of shape (n_queries, n_neighbors)
-    """
+    """Sort each row by key, ties by id, and keep the first ones."""
     order = np.lexsort((ids, keys), axis=-1)[:, :n_neighbors]
     return np.take_along_axis(ids, order, 1), np.take_along_axis(keys, order, 1)

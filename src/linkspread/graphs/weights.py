@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.cores import is_integer
-from linkspread.exceptions import GraphError, ViewError
 from linkspread.graphs.distances import (
     Metric,
     Pairwise,
@@ -22,6 +20,8 @@ from linkspread.graphs.distances import (
     pairwise_distances,
 )
 from linkspread.graphs.rows import check_rows
+from linkspread.ground.cores import is_integer
+from linkspread.ground.errors import GraphError, ViewError
 
 __all__ = [
     "WEIGHTS",
@@ -71,12 +71,7 @@ WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, Metric], np.ndarray]] = {
 
 
 def check_weights(weights: Any) -> None:
-    """Refuse a name of weights that is not known.
-
-    Parameters
-    ----------
-    weights : str
-    """
+    """Refuse a name of weights that is not known."""
     if not isinstance(weights, str) or weights not in WEIGHTS:
         raise GraphError(
             f"`weights` must be one of {', '.join(WEIGHTS)}, got {weights!r}. "
@@ -85,12 +80,7 @@ def check_weights(weights: Any) -> None:
 
 
 def check_bandwidth(bandwidth: Any) -> None:
-    """Refuse a bandwidth that is neither "local" nor a width.
-
-    Parameters
-    ----------
-    bandwidth : "local", float, or str such as "0.5 mean"
-    """
+    """Refuse a bandwidth that is neither "local" nor a width."""
     if isinstance(bandwidth, str) and bandwidth == "local":
         return
     width = _multiple(bandwidth) if isinstance(bandwidth, str) else bandwidth
@@ -103,25 +93,7 @@ def check_bandwidth(bandwidth: Any) -> None:
 
 
 def fixed_bandwidth(bandwidth: Any, X: Any, *, metric: str | Pairwise) -> float:
-    """Return the one width for all items.
-
-    Parameters
-    ----------
-    bandwidth : float, or str such as "0.5 mean"
-        The latter is a multiple of the mean distance, from a sample of the items.
-    X : ndarray or csr_array of shape (n_items, n_features)
-    metric : str or callable
-
-    Returns
-    -------
-    width : float
-
-    Examples
-    --------
-    >>> from linkspread.graphs.weights import fixed_bandwidth
-    >>> fixed_bandwidth("0.5 mean", [[0.0], [1.0], [3.0]], metric="euclidean")
-    1.0
-    """
+    """Return the one width for all items."""
     if not isinstance(bandwidth, str):
         return float(bandwidth)
     return _multiple(bandwidth) * mean_distance(X, metric=metric)
@@ -137,21 +109,7 @@ def _multiple(bandwidth: str) -> float:
 
 
 def local_bandwidths(distances: np.ndarray, *, smallest: float = 0.0) -> np.ndarray:
-    """Return every item's own width: the distance of its seventh neighbour.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_items, n_neighbors)
-        Sorted; the last column serves when there are fewer than seven.
-    smallest : float, default=0.0
-        Stands in for widths of 0, which seven duplicates have. When it is 0, the
-        smallest positive width does, or 1 where there is none.
-
-    Returns
-    -------
-    widths : ndarray of shape (n_items,)
-        Positive.
-    """
+    """Return every item's own width: the distance of its seventh neighbour."""
     widths = distances[:, min(LOCAL_NEIGHBOR, distances.shape[1]) - 1].copy()
     if not smallest:
         smallest = widths.min(where=widths > 0, initial=np.inf)
@@ -160,38 +118,13 @@ def local_bandwidths(distances: np.ndarray, *, smallest: float = 0.0) -> np.ndar
 
 
 def exponents(distances: np.ndarray, left: Widths, right: Widths) -> np.ndarray:
-    """Return ``d^2 / (sigma_i sigma_j)``, in an order that does not overflow early.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_queries, n_neighbors)
-    left : ndarray of shape (n_queries, 1) or float
-        Widths of the queries.
-    right : ndarray of shape (n_queries, n_neighbors) or float
-        Widths of their neighbours.
-
-    Returns
-    -------
-    exponents : ndarray of shape (n_queries, n_neighbors)
-    """
+    """Return ``d^2 / (sigma_i sigma_j)``, in an order that does not overflow early."""
     with np.errstate(over="ignore"):  # an infinite exponent is a weight of 0
         return (distances / left) * (distances / right)
 
 
 def lift_exponents(exponent: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Shift the exponents of rows whose weights would all underflow.
-
-    Parameters
-    ----------
-    exponent : ndarray of shape (n_queries, n_neighbors)
-    dtype : dtype
-        In which the weights will be stored.
-
-    Returns
-    -------
-    exponent : ndarray of shape (n_queries, n_neighbors)
-        No row's smallest exponent is above ``-log(sqrt(tiny))``.
-    """
+    """Shift the exponents of rows whose weights would all underflow."""
     # A query far from every item has weights that round to 0, and then nothing to say
     # about which items are nearest. A common factor on its row changes no ranking, so
     # its largest weight is raised to the root of the smallest normal number: so small

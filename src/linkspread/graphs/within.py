@@ -4,7 +4,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links import LinkMatrix, Links
 
 __all__ = ["links_within"]
@@ -13,21 +13,7 @@ __all__ = ["links_within"]
 def links_within(
     links: Any, *, view: str | None, balance: str | float, n_items: int
 ) -> Any:
-    """Return the links among the items of a graph, or say why there are none.
-
-    Parameters
-    ----------
-    links : Links, sparse, ndarray or LinkMatrix of shape (n_items, n_items)
-    view : str or None
-        Which view of the Links.
-    balance : str or float
-        Of the Links; matrices are taken as they are.
-    n_items : int
-
-    Returns
-    -------
-    Z : sparse, ndarray or LinkMatrix of shape (n_items, n_items)
-    """
+    """Return the links among the items of a graph, or say why there are none."""
     if isinstance(links, Links):
         links = links.within(view, balance=balance)
     is_matrix = isinstance(links, LinkMatrix) or sp.issparse(links)

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from linkspread.cores import hold_blas
-from linkspread.kernels import largest_means, small_loops
+from linkspread.compiled import largest_means, small_loops
+from linkspread.ground.cores import hold_blas
 from linkspread.learning.rows import Rows, Setting, Sides, dense
 from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
 from linkspread.links.evidence import Evidence

@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from linkspread.kernels.backends import choose_device
+from linkspread.compiled.backends import choose_device
 from linkspread.learning.maps import BLOCKS, SHARES, ViewMap, tiles
 
 __all__ = ["Decomposition", "KnownItems", "LabelModel", "decompose", "fit_labels"]
@@ -264,7 +264,7 @@ def _ridge_fit(A: Array, Y: Array, ridge: float) -> _RidgeFit:
     if device is None:
         W, fitted, leverage = _ridge_regression(H, Y - mean, ridge)
     else:
-        from linkspread.kernels.gpu.features import ridge_regression
+        from linkspread.compiled.gpu.features import ridge_regression
 
         W, fitted, leverage = ridge_regression(device, H, Y - mean, ridge)
     held_out = _left_out(Y, fitted + mean, leverage)

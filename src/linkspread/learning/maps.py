@@ -22,9 +22,9 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, eigh, solve_triangular
 from sklearn.utils.extmath import randomized_svd
 
+from linkspread.compiled.backends import choose_device
 from linkspread.graphs import NeighborGraph
 from linkspread.graphs.normalize import row_sums, scale_edges
-from linkspread.kernels.backends import choose_device
 from linkspread.propagation.heat import DEGREE, heat, heat_on_device
 
 __all__ = ["BLOCKS", "MIXTURES", "MapWork", "SHARES", "TILE", "ViewMap",
@@ -209,7 +209,7 @@ class _OwnWork:
     def gram(self) -> Array:
         if self.device is None:
             return products_of_columns(self.X, self.metric).astype(np.float32)
-        from linkspread.kernels.gpu import features
+        from linkspread.compiled.gpu import features
 
         return features.gram(self.device.put(self.X), self.metric)
 
@@ -220,7 +220,7 @@ class _OwnWork:
             S = scale_edges(W, row_sums(W)).astype(np.float32)
             K, root = heat(S, landmarks)
             return unit_rows(K @ root)
-        from linkspread.kernels.gpu import features
+        from linkspread.compiled.gpu import features
 
         K, root = heat_on_device(self.device, W, landmarks)
         return features.unit_rows(K @ root)
@@ -257,7 +257,7 @@ def standardize(view: ViewMap) -> None:
 
 def _fill_on_device(view: ViewMap, X: Any, device: Any) -> None:
     """Do as `_fill`, with all columns on a device before they are copied."""
-    from linkspread.kernels.gpu import features
+    from linkspread.compiled.gpu import features
 
     table, parts = device.put(X), []
     for block in view.blocks.values():
@@ -322,7 +322,7 @@ class _Linear:
         return np.asarray(prepared @ self.components)
 
     def on_device(self, device: Any, table: Any, metric: str) -> Any:
-        from linkspread.kernels.gpu.features import projected
+        from linkspread.compiled.gpu.features import projected
 
         own = None if self.components is None else device.put(self.components)
         return projected(table, metric, own)
@@ -351,7 +351,7 @@ class _Gaussian:
         return _whiten(K, self.factor)
 
     def on_device(self, device: Any, table: Any, metric: str) -> Any:
-        from linkspread.kernels.gpu.features import gaussian_kernel, whiten
+        from linkspread.compiled.gpu.features import gaussian_kernel, whiten
 
         K = gaussian_kernel(table, metric, device.put(self.landmarks), self.width)
         return whiten(K, device.put(self.factor))

@@ -21,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.linalg.blas import dsymv, dsyr, dsyrk, dtrsv, ssyrk
 from scipy.linalg.lapack import dpotri, dsygst, ssygst
 
-from linkspread.kernels import add_products, small_loops
+from linkspread.compiled import add_products, small_loops
 from linkspread.learning.cores import FEW, LEAST_PIVOT
 from linkspread.learning.maps import tiles
 

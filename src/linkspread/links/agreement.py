@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkError, UnknownItemError
+from linkspread.ground.errors import LinkError, UnknownItemError
 from linkspread.links.items import Items
 
 __all__ = [
@@ -17,17 +17,7 @@ __all__ = [
 
 
 def check_between(between: Any) -> tuple[str, str]:
-    """Return the names of two views.
-
-    Parameters
-    ----------
-    between : object
-        What the user gave.
-
-    Returns
-    -------
-    between : tuple of two str
-    """
+    """Return the names of two views."""
     names = tuple(between) if isinstance(between, tuple | list) else ()
     if len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise LinkError(
@@ -38,13 +28,7 @@ def check_between(between: Any) -> tuple[str, str]:
 
 
 def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> None:
-    """Refuse labels of views that have more or fewer items.
-
-    Parameters
-    ----------
-    labels : mapping from str to memberships of shape (n, c)
-    items : mapping from str to Items
-    """
+    """Refuse labels of views that have more or fewer items."""
     for view, memberships in labels.items():
         if memberships.shape[0] != items[view].n_items:
             raise LinkError(
@@ -57,20 +41,7 @@ def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> N
 def check_positions(
     positions: Mapping[str, Any], items: Mapping[str, Items], *, once: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return positions of items by view, which must be among those at hand.
-
-    Parameters
-    ----------
-    positions : mapping from str to array-like of int
-    items : mapping from str to Items
-        Of the views that are known.
-    once : bool, default=False
-        Whether each item may be named only once.
-
-    Returns
-    -------
-    positions : dict from str to ndarray of int
-    """
+    """Return positions of items by view, which must be among those at hand."""
     checked = {}
     for view, where in positions.items():
         if view not in items:
@@ -96,13 +67,7 @@ def check_positions(
 
 
 def check_same_items(one: Items, other: Items) -> None:
-    """Refuse to join links whose positions mean different items.
-
-    Parameters
-    ----------
-    one, other : Items
-        Of the same view.
-    """
+    """Refuse to join links whose positions mean different items."""
     if one.n_items != other.n_items:
         raise LinkError(
             f"links that are joined must be for the same items of view {one.view!r}, "

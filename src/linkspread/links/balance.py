@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 
 __all__ = ["balance_classes", "balance_pairs", "cannot_weight", "check_balance"]
 
@@ -44,27 +44,6 @@ def balance_classes(
     so that a cannot-link never becomes a must-link. Where one side has a single class
     all rows, or columns, are alike and centring would leave nothing; cannot-links are
     then scaled until both kinds weigh the same in total.
-
-    Parameters
-    ----------
-    left_mass : ndarray of shape (c,)
-        Total membership of each class among the row items.
-    right_mass : ndarray of shape (c,)
-        The same among the column items.
-    balance : {"auto", "literal"} or float, default="auto"
-        "literal" is +1 for must and -1 for cannot; a number weighs each cannot-link.
-
-    Returns
-    -------
-    core : ndarray of shape (c, c)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkspread.links.balance import balance_classes
-    >>> balance_classes(np.array([2.0, 2.0]), np.array([3.0, 3.0]))
-    array([[ 0.5, -0.5],
-           [-0.5,  0.5]])
     """
     identity = np.eye(len(left_mass))
     must = float(left_mass @ right_mass)
@@ -86,20 +65,7 @@ def balance_classes(
 def balance_pairs(
     pairs: sparse.csr_array, balance: Balance = "auto"
 ) -> sparse.csr_array:
-    """Scale the cannot-links of single judged pairs.
-
-    Parameters
-    ----------
-    pairs : csr_array of shape (n, m)
-        Positive entries are must-links, negative ones cannot-links.
-    balance : {"auto", "literal"} or float, default="auto"
-        "auto" makes both kinds weigh the same in total; "literal" changes nothing;
-        a number multiplies the cannot-links.
-
-    Returns
-    -------
-    balanced : csr_array of shape (n, m)
-    """
+    """Scale the cannot-links of single judged pairs."""
     weight = cannot_weight(pairs, balance)
     balanced = pairs.copy()
     balanced.data = np.where(pairs.data < 0, weight * pairs.data, pairs.data)
@@ -108,18 +74,7 @@ def balance_pairs(
 
 
 def cannot_weight(pairs: sparse.csr_array, balance: Balance = "auto") -> float:
-    """Return what the cannot-links of single judged pairs are multiplied with.
-
-    Parameters
-    ----------
-    pairs : csr_array of shape (n, m)
-    balance : {"auto", "literal"} or float, default="auto"
-        Both as in :func:`balance_pairs`.
-
-    Returns
-    -------
-    weight : float
-    """
+    """Return what the cannot-links of single judged pairs are multiplied with."""
     must = float(pairs.data[pairs.data > 0].sum())
     cannot = float(-pairs.data[pairs.data < 0].sum())
     if balance == "auto" and must > 0 and cannot > 0:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links.tables import PairTable
 
 __all__ = ["join_pairs", "remove_pairs"]
@@ -16,17 +16,7 @@ Pairs = Sequence[tuple[ViewPair, PairTable]]
 
 
 def join_pairs(pairs: Pairs, others: Pairs) -> list[tuple[ViewPair, PairTable]]:
-    """Return the pairs of both, in one table where they are of the same views.
-
-    Parameters
-    ----------
-    pairs, others : sequence of ((str, str), PairTable)
-
-    Returns
-    -------
-    joined : list of ((str, str), PairTable)
-        In the order in which they were given.
-    """
+    """Return the pairs of both, in one table where they are of the same views."""
     joined = list(pairs)
     for between, table in others:
         for k, (known, before) in enumerate(joined):
@@ -39,20 +29,7 @@ def join_pairs(pairs: Pairs, others: Pairs) -> list[tuple[ViewPair, PairTable]]:
 
 
 def remove_pairs(pairs: Pairs, gone: Pairs) -> list[tuple[ViewPair, PairTable]]:
-    """Return pairs without some of them, the last of those that are alike.
-
-    Parameters
-    ----------
-    pairs : sequence of ((str, str), PairTable)
-        With positions.
-    gone : sequence of ((str, str), PairTable)
-        With positions, and the weights that the pairs were given.
-
-    Returns
-    -------
-    kept : list of ((str, str), PairTable)
-        Without tables that have nothing left.
-    """
+    """Return pairs without some of them, the last of those that are alike."""
     masks = [np.ones(len(table), dtype=bool) for _, table in pairs]
     for between, table in gone:
         positions = zip(*table.known_positions(between), strict=True)

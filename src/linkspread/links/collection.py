@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from linkspread.exceptions import LinkError, UnknownItemWarning
+from linkspread.ground.errors import LinkError, UnknownItemWarning
 from linkspread.links.agreement import (
     check_between,
     check_labels_fit,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import ConflictWarning
+from linkspread.ground.errors import ConflictWarning
 from linkspread.links.tables import PairTable
 
 __all__ = ["Conflict", "find_conflicts", "warn_of_conflicts"]
@@ -21,16 +21,6 @@ def find_conflicts(pairs: Sequence[tuple[ViewPair, PairTable]]) -> list[Conflict
 
     Items are compared by position where all positions are known, else by id; a
     number and its decimal string are the same id, as they are for a view.
-
-    Parameters
-    ----------
-    pairs : sequence of ((str, str), PairTable)
-        Names of the views and the pairs between them.
-
-    Returns
-    -------
-    conflicts : list of (views, ids, must weight, cannot weight)
-        Views in alphabetical order, pairs in order of appearance.
     """
     groups: dict[ViewPair, list[PairTable]] = {}
     for (left, right), table in pairs:

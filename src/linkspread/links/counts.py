@@ -12,14 +12,7 @@ __all__ = ["LabelCount", "PairCount", "count_links"]
 
 @dataclass(frozen=True)
 class PairCount:
-    """Single pairs of two views, or within one.
-
-    Attributes
-    ----------
-    between : tuple of two str
-    n_must, n_cannot : int
-        Pairs that are judged, a repeated one once by the sum of its weights.
-    """
+    """Single pairs of two views, or within one."""
 
     between: tuple[str, str]
     n_must: int
@@ -34,16 +27,7 @@ class PairCount:
 
 @dataclass(frozen=True)
 class LabelCount:
-    """Labelled items of one view.
-
-    Attributes
-    ----------
-    view : str
-    n_items : int
-        Items that have a label.
-    n_classes : int
-        Classes that any of them has.
-    """
+    """Labelled items of one view."""
 
     view: str
     n_items: int
@@ -55,27 +39,7 @@ class LabelCount:
 
 
 def count_links(links: Links) -> list[PairCount | LabelCount]:
-    """Count links by kind.
-
-    Parameters
-    ----------
-    links : Links
-        Resolved.
-
-    Returns
-    -------
-    counts : list of LabelCount and PairCount
-        Labels first.
-
-    Examples
-    --------
-    >>> import linkspread as ls
-    >>> from linkspread.links.counts import count_links
-    >>> pairs = [(0, 1, 1.0), (0, 2, -1.0), (1, 2, -1.0)]
-    >>> links = ls.Links.from_pairs(pairs, between=("text", "image"))
-    >>> print(*count_links(links.resolve({"text": 3, "image": 3})))
-    text and image: 1 must, 2 cannot
-    """
+    """Count links by kind."""
     labels = {view: links.memberships(view) for view in links.views}
     found: list[PairCount | LabelCount] = [
         _count_labels(view, own) for view, own in labels.items() if own is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from linkspread.exceptions import LinkError, require
+from linkspread.ground.errors import LinkError, require
 from linkspread.links.verdicts import OPPOSITES
 
 __all__ = ["find_delimiter", "read_columns"]
@@ -17,18 +17,7 @@ DELIMITERS = "\t;,"
 
 
 def read_columns(path: Path) -> dict[str, Any]:
-    """Return the columns of a CSV, TSV or parquet file.
-
-    Parameters
-    ----------
-    path : Path
-        Its suffix tells the form.
-
-    Returns
-    -------
-    columns : dict from str to sequence of shape (n,)
-        A name that occurs again gets a number, so that no column is lost.
-    """
+    """Return the columns of a CSV, TSV or parquet file."""
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
         raise LinkError(

@@ -19,15 +19,6 @@ def add_pairs(links: Links, more: Links) -> Links:
     """Return links with more pairs of the same items, and warn where these conflict.
 
     As ``links + more``, but what was in conflict before is not looked for again.
-
-    Parameters
-    ----------
-    links, more : Links
-        Resolved.
-
-    Returns
-    -------
-    links : Links
     """
     joined = Links(
         labels=links._labels,
@@ -48,19 +39,7 @@ def add_pairs(links: Links, more: Links) -> Links:
 
 
 def grow_links(links: Links, items: Mapping[str, Items]) -> Links:
-    """Return the same links among more items, of which nothing is known yet.
-
-    Parameters
-    ----------
-    links : Links
-        Resolved.
-    items : mapping from str to Items
-        Of all views, those there were first and in their order.
-
-    Returns
-    -------
-    links : Links
-    """
+    """Return the same links among more items, of which nothing is known yet."""
     labels = [
         {view: _grow_rows(own, items[view].n_items) for view, own in given.items()}
         for given in links._labels

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from linkspread.exceptions import LinkError, UnknownItemError, ViewError
+from linkspread.ground.errors import LinkError, UnknownItemError, ViewError
 
 __all__ = ["Items", "as_ids", "list_first"]
 
@@ -190,19 +190,7 @@ def _check_size(n_items: Any, view: str) -> int:
 
 
 def as_ids(ids: Any, view: str) -> Array:
-    """Return ids as a flat array of integers or strings.
-
-    Parameters
-    ----------
-    ids : array-like of shape (n,)
-        Whole numbers of any type become integers.
-    view : str
-        Name of the view, for messages.
-
-    Returns
-    -------
-    ids : ndarray of shape (n,), of int64 or str
-    """
+    """Return ids as a flat array of integers or strings."""
     array = np.asarray(ids)
     if array.dtype.kind == "T":  # strings of any length, which NumPy cannot cast to U
         array = array.astype(object)

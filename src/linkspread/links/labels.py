@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links.balance import Balance, balance_classes
 
 __all__ = [
@@ -29,17 +29,7 @@ WHOLE = re.compile(r"-?\d+(?=\.0+$)")
 
 
 def memberships_of(labels: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the membership matrix of each view, over the same classes.
-
-    Parameters
-    ----------
-    labels : mapping from str to array-like of shape (n,) or (n, c)
-        As for :meth:`linkspread.links.Links.from_labels`.
-
-    Returns
-    -------
-    memberships : dict from str to csr_array or ndarray of shape (n, c)
-    """
+    """Return the membership matrix of each view, over the same classes."""
     if not isinstance(labels, Mapping) or not labels:
         raise LinkError(
             f"`labels` must map each view's name to its labels, got {labels!r:.60}. "
@@ -93,21 +83,7 @@ def class_names(labels: Any, *, view: str) -> Array:
 def label_factors(
     label_sets: Sequence[Mapping[str, Any]], views: tuple[str, str], balance: Balance
 ) -> tuple[Any, Array, Any] | None:
-    """Return the links that labels give two views as ``left @ core @ right.T``.
-
-    Parameters
-    ----------
-    label_sets : sequence of mappings from str to memberships of shape (n, c)
-        Each set has classes of its own.
-    views : tuple of two str
-        Views of the rows and of the columns.
-    balance : {"auto", "literal"} or float
-        See :func:`linkspread.links.balance.balance_classes`.
-
-    Returns
-    -------
-    factors : tuple of (left, core, right), or None where no set has both views
-    """
+    """Return the links that labels give two views as ``left @ core @ right.T``."""
     blocks = [
         tuple(labels[view] for view in views)
         for labels in label_sets
@@ -132,16 +108,7 @@ def describe_labels(labels: Mapping[str, Any]) -> str:
 
 
 def join_columns(blocks: Sequence[Any]) -> Any:
-    """Join memberships of several label sets column by column.
-
-    Parameters
-    ----------
-    blocks : sequence of memberships of shape (n, c)
-
-    Returns
-    -------
-    memberships : ndarray or csr_array of shape (n, sum of c)
-    """
+    """Join memberships of several label sets column by column."""
     if len(blocks) == 1:
         return blocks[0]
     return sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkError, UnknownItemError
+from linkspread.ground.errors import LinkError, UnknownItemError
 from linkspread.links.items import Items, list_first
 from linkspread.links.tables import PairTable
 
@@ -26,19 +26,7 @@ REMEDY = (
 
 
 def matched_pairs(views: Any, n_items: Any) -> list[tuple[ViewPair, PairTable]]:
-    """Return pairs of row i of each view with row i of every other.
-
-    Parameters
-    ----------
-    views : sequence of str
-        Two different names or more.
-    n_items : int
-        Number of rows matched.
-
-    Returns
-    -------
-    pairs : list of ((str, str), PairTable)
-    """
+    """Return pairs of row i of each view with row i of every other."""
     names = list(views) if isinstance(views, tuple | list) else [views]
     if len(names) < 2 or len(set(names)) < len(names):
         raise LinkError(
@@ -121,22 +109,7 @@ def pair_matrix(
     views: ViewPair,
     shape: tuple[int, int],
 ) -> sparse.csr_array:
-    """Return the sum of all single pairs of two views as a sparse matrix.
-
-    Parameters
-    ----------
-    pairs : sequence of ((str, str), PairTable)
-        Names of the views and the pairs between them.
-    views : tuple of two str
-        Views of the rows and of the columns; twice the same for links within one,
-        which are symmetric.
-    shape : tuple of two int
-        Numbers of items of these views.
-
-    Returns
-    -------
-    total : csr_array of shape (n, m)
-    """
+    """Return the sum of all single pairs of two views as a sparse matrix."""
     total = sparse.csr_array(shape)
     for between, table in pairs:
         if set(between) != set(views):

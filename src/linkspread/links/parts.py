@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links.tables import PairTable
 
 __all__ = ["hide_labels", "hide_pairs", "pick_pairs", "select_labels", "select_pairs"]
@@ -17,17 +17,7 @@ Pairs = Sequence[tuple[tuple[str, str], PairTable]]
 
 
 def hide_labels(labels: Labels, hidden: Mapping[str, Array]) -> dict[str, Any]:
-    """Return memberships in which the rows of some items are zero.
-
-    Parameters
-    ----------
-    labels : mapping from str to memberships of shape (n, c)
-    hidden : mapping from str to ndarray of positions
-
-    Returns
-    -------
-    labels : dict from str to memberships of shape (n, c)
-    """
+    """Return memberships in which the rows of some items are zero."""
     return {
         view: _without_rows(memberships, hidden[view])
         if view in hidden
@@ -37,18 +27,7 @@ def hide_labels(labels: Labels, hidden: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> list[Any]:
-    """Return the pairs in which none of some items takes part.
-
-    Parameters
-    ----------
-    pairs : sequence of ((str, str), PairTable)
-        With positions.
-    hidden : mapping from str to ndarray of positions
-
-    Returns
-    -------
-    pairs : list of ((str, str), PairTable)
-    """
+    """Return the pairs in which none of some items takes part."""
     kept = []
     for between, table in pairs:
         sides = zip(between, table.known_positions(between), strict=True)
@@ -58,18 +37,7 @@ def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> list[Any]:
 
 
 def pick_pairs(pairs: Pairs, chosen: Array) -> list[Any]:
-    """Return some of the pairs of all tables.
-
-    Parameters
-    ----------
-    pairs : sequence of ((str, str), PairTable)
-    chosen : ndarray of bool of shape (n_pairs,)
-        For the pairs of all tables, one table after the other.
-
-    Returns
-    -------
-    pairs : list of ((str, str), PairTable)
-    """
+    """Return some of the pairs of all tables."""
     chosen = np.asarray(chosen)
     ends = np.cumsum([len(table) for _, table in pairs])
     n_pairs = int(ends[-1]) if len(ends) else 0
@@ -83,18 +51,7 @@ def pick_pairs(pairs: Pairs, chosen: Array) -> list[Any]:
 
 
 def select_labels(labels: Labels, selected: Mapping[str, Array]) -> dict[str, Any]:
-    """Return the memberships of some items only.
-
-    Parameters
-    ----------
-    labels : mapping from str to memberships of shape (n, c)
-    selected : mapping from str to ndarray of positions
-        Views that are missing keep all items.
-
-    Returns
-    -------
-    labels : dict from str to memberships of shape (n_selected, c)
-    """
+    """Return the memberships of some items only."""
     return {
         view: memberships[selected[view]] if view in selected else memberships
         for view, memberships in labels.items()
@@ -102,19 +59,7 @@ def select_labels(labels: Labels, selected: Mapping[str, Array]) -> dict[str, An
 
 
 def select_pairs(pairs: Pairs, selected: Mapping[str, Array]) -> list[Any]:
-    """Return the pairs among some items, by their positions among these.
-
-    Parameters
-    ----------
-    pairs : sequence of ((str, str), PairTable)
-        With positions.
-    selected : mapping from str to ndarray of positions
-        Views that are missing keep all items.
-
-    Returns
-    -------
-    pairs : list of ((str, str), PairTable)
-    """
+    """Return the pairs among some items, by their positions among these."""
     kept = []
     for between, table in pairs:
         places = [

@@ -7,7 +7,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links.files import read_columns
 from linkspread.links.items import as_ids
 from linkspread.links.verdicts import read_strengths, read_verdicts
@@ -27,21 +27,7 @@ PLACES = ("left", "right", "verdict", WEIGHT)
 
 
 class PairTable:
-    """Ids of both sides and a weight for each judged pair.
-
-    Parameters
-    ----------
-    left, right : ndarray of shape (n,)
-        Ids of the items: integers or strings.
-    weights : array-like of shape (n,)
-        Numbers: positive for must, negative for cannot.
-    positions : tuple of two ndarray of shape (n,), default=None
-        Rows and columns of the items, once their views are known.
-    by_row : bool, default=False
-        Whether the ids are positions even in views whose items have other ids.
-    n_unsure : int, default=0
-        Verdicts that were left out because they say neither.
-    """
+    """Ids of both sides and a weight for each judged pair."""
 
     def __init__(
         self,
@@ -64,17 +50,7 @@ class PairTable:
         return len(self.weights)
 
     def known_positions(self, between: tuple[str, str]) -> tuple[Array, Array]:
-        """Return the rows and columns of the pairs, which must be known.
-
-        Parameters
-        ----------
-        between : tuple of two str
-            Names of the views, for the message.
-
-        Returns
-        -------
-        rows, columns : ndarray of shape (n,)
-        """
+        """Return the rows and columns of the pairs, which must be known."""
         if self.positions is None:
             raise LinkError(
                 f"pairs between {between[0]!r} and {between[1]!r} must be resolved to "
@@ -84,16 +60,7 @@ class PairTable:
         return self.positions
 
     def take(self, chosen: Array) -> "PairTable":
-        """Return some of the pairs.
-
-        Parameters
-        ----------
-        chosen : ndarray of bool of shape (n,)
-
-        Returns
-        -------
-        table : PairTable
-        """
+        """Return some of the pairs."""
         positions = self.positions
         if positions is not None:
             positions = positions[0][chosen], positions[1][chosen]

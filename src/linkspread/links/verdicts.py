@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 
 __all__ = ["OPPOSITES", "WORDS", "read_strengths", "read_verdicts"]
 

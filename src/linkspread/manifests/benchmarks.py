@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.places import Places
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from linkspread.exceptions import ViewError
 from linkspread.features import TRANSFORMERS, default_transformer
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import ViewError
 from linkspread.manifests.collection import ItemCollection
 from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.states import is_fitted, recipe, with_manners
-from linkspread.parameter_checks import check_name
 
 __all__ = ["choose_transformers", "take_learnt"]
 
@@ -27,22 +27,7 @@ def choose_transformers(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Return the transformer of each view of a collection.
-
-    Parameters
-    ----------
-    collection : ItemCollection
-    given : mapping from str to transformer, default=None
-        By view; these are returned as they are.
-    names : mapping from str to str, default=None
-        By kind, such as ``{"text": "topics"}``; other kinds get their usual features.
-    random_state : int, default=0
-    n_jobs : int, default=None
-
-    Returns
-    -------
-    chosen : dict from str to transformer
-    """
+    """Return the transformer of each view of a collection."""
     chosen = dict(given or {})
     unknown = next((view for view in chosen if view not in collection.views), None)
     if unknown is not None:
@@ -64,18 +49,7 @@ def choose_transformers(
 def take_learnt(
     chosen: Mapping[str, Any], earlier: FeatureSet, collection: ItemCollection
 ) -> dict[str, Any]:
-    """Return transformers, fitted where earlier features of the collection had them.
-
-    Parameters
-    ----------
-    chosen : mapping from str to transformer
-    earlier : FeatureSet
-    collection : ItemCollection
-
-    Returns
-    -------
-    chosen : dict from str to transformer
-    """
+    """Return transformers, fitted where earlier features of the collection had them."""
     if earlier.root != collection.root.absolute():
         return dict(chosen)
     found = dict(chosen)

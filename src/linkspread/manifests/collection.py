@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import ViewError
+from linkspread.ground.errors import ViewError
 
 __all__ = ["ItemCollection", "ViewItems"]
 

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["Problem", "Seen", "UnreadableContent", "look_at", "read_text", "unchanged"]
 
@@ -61,32 +61,14 @@ class UnreadableContent(LinkspreadError):
 
 
 class Seen(NamedTuple):
-    """Hold what is kept of a content that was looked at.
-
-    Parameters
-    ----------
-    digest : bytes
-        SHA-256 of the content.
-    stamp : tuple of int, or None
-        Size and time of a file, by which a change while it is read is noticed.
-    """
+    """Hold what is kept of a content that was looked at."""
 
     digest: bytes
     stamp: tuple[int, ...] | None
 
 
 def look_at(content: Any, kind: str) -> Seen:
-    """Hash a content; of a text also see whether it is one.
-
-    Parameters
-    ----------
-    content : Path or str
-    kind : {"picture", "text"}
-
-    Returns
-    -------
-    seen : Seen
-    """
+    """Hash a content; of a text also see whether it is one."""
     if kind == "text":
         stamp = _stamp(content) if isinstance(content, Path) else None
         # A file that ends in .xml is read otherwise than one of the same bytes.
@@ -106,17 +88,7 @@ def look_at(content: Any, kind: str) -> Seen:
 
 
 def unchanged(content: Any, seen: Seen) -> bool:
-    """Tell whether a file is still the one that was looked at.
-
-    Parameters
-    ----------
-    content : Path or str
-    seen : Seen
-
-    Returns
-    -------
-    is_unchanged : bool
-    """
+    """Tell whether a file is still the one that was looked at."""
     try:
         return seen.stamp is None or _stamp(content) == seen.stamp
     except UnreadableContent:
@@ -124,16 +96,7 @@ def unchanged(content: Any, seen: Seen) -> bool:
 
 
 def read_text(content: Any) -> str:
-    """Return the text of an item, without the tags of XML.
-
-    Parameters
-    ----------
-    content : Path or str
-
-    Returns
-    -------
-    text : str
-    """
+    """Return the text of an item, without the tags of XML."""
     name = content.name if isinstance(content, Path) else "the text"
     text = _decode(content) if isinstance(content, Path) else content
     if isinstance(content, Path) and content.suffix.lower() == ".xml":

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import UnreadablePicture
+from linkspread.ground.errors import UnreadablePicture
+from linkspread.ground.progress import track
 from linkspread.manifests.cache import RowCache
 from linkspread.manifests.contents import UnreadableContent, read_text, unchanged
 from linkspread.manifests.learning import leave_out
@@ -15,7 +16,6 @@ from linkspread.manifests.packed_texts import PackedTexts
 from linkspread.manifests.row_files import RowFile, TextFile, pack_rows
 from linkspread.manifests.states import fingerprint
 from linkspread.manifests.survey import Survey
-from linkspread.progress import track
 
 __all__ = ["DescribedView", "describe_view"]
 
@@ -27,16 +27,7 @@ MAX_SHOWN = 2000
 
 
 class DescribedView:
-    """Hold the rows of a view, and the items they are of.
-
-    Parameters
-    ----------
-    rows : ndarray of float32 or csr_array of shape (n_items, n_features)
-    places : ndarray of int of shape (n_items,)
-        Positions of the items in the collection.
-    contents : PackedTexts
-        Beginnings of texts, or paths of pictures.
-    """
+    """Hold the rows of a view, and the items they are of."""
 
     def __init__(self, rows: Any, places: np.ndarray, contents: PackedTexts) -> None:
         self.rows = rows
@@ -53,26 +44,7 @@ def describe_view(
     folder: Path | None = None,
     verbose: bool = False,
 ) -> DescribedView | None:
-    """Return the rows of the items that can be read, or None where there are none.
-
-    Parameters
-    ----------
-    transformer : object
-        Fitted.
-    survey : Survey
-        Items that turn out to be unreadable are left out of it.
-    cache : RowCache or None
-    root : Path
-        That paths of pictures start from.
-    folder : Path, default=None
-        On whose disk rows are kept.
-    verbose : bool, default=False
-        Show progress.
-
-    Returns
-    -------
-    described : DescribedView or None
-    """
+    """Return the rows of the items that can be read, or None where there are none."""
     made_by = fingerprint(transformer) if cache is not None else b""
     label, items = f"{survey.view}: features", survey.items
     batches = list(_batches(list(survey.seen), BATCH[items.kind]))

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import read_picture
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.contents import UnreadableContent, look_at, read_text
 from linkspread.manifests.learning import N_LEARNT
@@ -23,24 +23,7 @@ N_TRIED = {"picture": 8, "text": 200}
 
 
 class ViewEstimate(NamedTuple):
-    """Tell what the features of a view would take, about.
-
-    Parameters
-    ----------
-    n_items : int
-    kind : str
-    transformer : str
-        Name of its class.
-    n_tried : int
-        Items that were measured; the others are taken to be like these.
-    seconds : float
-        Without what the cache knows already.
-    memory : int
-        Bytes at the peak of the trial, beside the program itself; of texts as many
-        times more as there are more texts. Learning from more pictures takes more.
-    disk : int
-        Bytes of the rows.
-    """
+    """Tell what the features of a view would take, about."""
 
     n_items: int
     kind: str
@@ -54,18 +37,7 @@ class ViewEstimate(NamedTuple):
 def estimate_views(
     collection: ItemCollection, transformers: Mapping[str, Any]
 ) -> dict[str, ViewEstimate]:
-    """Return what featurizing each view would take, measured on a few items.
-
-    Parameters
-    ----------
-    collection : ItemCollection
-    transformers : mapping from str to transformer
-        Of every view.
-
-    Returns
-    -------
-    estimates : dict from str to ViewEstimate
-    """
+    """Return what featurizing each view would take, measured on a few items."""
     return {
         view: _estimate(items, transformers[view])
         for view, items in collection.views.items()

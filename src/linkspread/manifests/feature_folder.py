@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import ModelError, require
+from linkspread.ground.errors import ModelError, require
 from linkspread.manifests.collection import KINDS
 from linkspread.manifests.contents import Problem
 from linkspread.manifests.feature_set import FeatureSet
@@ -40,14 +40,7 @@ FIELDS = {
 
 
 def save_features(features: FeatureSet, path: str | os.PathLike[str]) -> None:
-    """Write features to a folder, whole or not at all.
-
-    Parameters
-    ----------
-    features : FeatureSet
-    path : str or Path
-        A folder that is new, empty, or holds older features.
-    """
+    """Write features to a folder, whole or not at all."""
     if not features.views:
         raise ModelError(
             "features to be saved must have at least one view, and these have none. "
@@ -117,12 +110,7 @@ def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> Featu
 
 
 def check_features_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a folder that holds a model or other files, before anything is done.
-
-    Parameters
-    ----------
-    path : str or Path
-    """
+    """Refuse a folder that holds a model or other files, before anything is done."""
     # Said now if it is missing, and not after an hour of work.
     require("pyarrow", extra="tables", purpose="A features folder")
     check_target(Path(path), kind=FEATURES)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import ViewError
+from linkspread.ground.checks import naming
+from linkspread.ground.errors import ViewError
 from linkspread.manifests.contents import Problem
-from linkspread.parameter_checks import naming
 
 __all__ = ["FeatureSet"]
 

@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from linkspread.cores import count_threads
+from linkspread.ground.checks import naming
+from linkspread.ground.cores import count_threads
 from linkspread.manifests.cache import RowCache
 from linkspread.manifests.choices import choose_transformers
 from linkspread.manifests.collection import ItemCollection
@@ -15,7 +16,6 @@ from linkspread.manifests.describing import DescribedView, describe_view
 from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.learning import learn
 from linkspread.manifests.survey import Survey, survey_view
-from linkspread.parameter_checks import naming
 
 __all__ = ["featurize"]
 

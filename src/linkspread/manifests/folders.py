@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.places import Places, is_picture_name
 
@@ -17,18 +17,7 @@ TEXT_SUFFIX = ".txt"
 
 
 def read_files(places: Places) -> ItemCollection:
-    """Return pictures, and texts with the same names beside them.
-
-    Parameters
-    ----------
-    places : Places
-
-    Returns
-    -------
-    collection : ItemCollection
-        With the views "image" and "text", or one of them. Labels are the names of the
-        folders that the files lie in.
-    """
+    """Return pictures, and texts with the same names beside them."""
     files: dict[str, list[str]] = {"picture": [], "text": [], "other": []}
     for name in _files_below(places):
         files[_kind(name)].append(name)

@@ -12,8 +12,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from linkspread.exceptions import UnreadablePicture
 from linkspread.features import read_picture
+from linkspread.ground.errors import UnreadablePicture
+from linkspread.ground.progress import announce
 from linkspread.manifests.cache import RowCache
 from linkspread.manifests.contents import read_text
 from linkspread.manifests.states import (
@@ -26,7 +27,6 @@ from linkspread.manifests.states import (
     with_manners,
 )
 from linkspread.manifests.survey import Survey
-from linkspread.progress import announce
 
 __all__ = ["N_LEARNT", "learn", "leave_out"]
 
@@ -44,22 +44,7 @@ def learn(
     n_threads: int = 1,
     verbose: bool = False,
 ) -> Any:
-    """Return a fitted transformer: as it was given, from the cache, or fitted now.
-
-    Parameters
-    ----------
-    transformer : object
-    survey : Survey
-        Items that turn out to be unreadable are left out of it.
-    cache : RowCache or None
-    n_threads : int, default=1
-    verbose : bool, default=False
-
-    Returns
-    -------
-    transformer : object
-        Fitted; None where no item can be read.
-    """
+    """Return a fitted transformer: as it was given, from the cache, or fitted now."""
     if is_fitted(transformer):
         return transformer
     if survey.items.kind == "text":
@@ -162,15 +147,7 @@ def _try(
 def leave_out(
     place: int, error: Exception, survey: Survey, cache: RowCache | None
 ) -> None:
-    """Leave out an item, and remember that the like of it cannot be read.
-
-    Parameters
-    ----------
-    place : int
-    error : Exception
-    survey : Survey
-    cache : RowCache or None
-    """
+    """Leave out an item, and remember that the like of it cannot be read."""
     key = _unreadable_key(survey, place)
     survey.leave_out(place, error)
     if cache is not None and isinstance(error, UnreadablePicture):

@@ -5,21 +5,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 
 __all__ = ["PackedTexts", "checked_texts", "pack_texts"]
 
 
 class PackedTexts(Sequence[str]):
-    """Hold many texts in two arrays, and give each when it is asked for.
-
-    Parameters
-    ----------
-    data : ndarray of uint8 of shape (n_bytes,)
-        UTF-8, one text after the other.
-    ends : ndarray of int64 of shape (n_texts,)
-        Where each ends.
-    """
+    """Hold many texts in two arrays, and give each when it is asked for."""
 
     def __init__(self, data: np.ndarray, ends: np.ndarray) -> None:
         self.data = data
@@ -44,33 +36,14 @@ class PackedTexts(Sequence[str]):
 
 
 def pack_texts(texts: Sequence[str]) -> PackedTexts:
-    """Return texts in two arrays in memory.
-
-    Parameters
-    ----------
-    texts : sequence of str
-
-    Returns
-    -------
-    packed : PackedTexts
-    """
+    """Return texts in two arrays in memory."""
     data = [text.encode("utf-8") for text in texts]
     joined = np.frombuffer(b"".join(data), np.uint8)
     return PackedTexts(joined, np.cumsum([len(own) for own in data], dtype="<i8"))
 
 
 def checked_texts(data: np.ndarray, ends: np.ndarray) -> PackedTexts:
-    """Return texts whose ends lie one after the other within their bytes.
-
-    Parameters
-    ----------
-    data : ndarray of uint8 of shape (n_bytes,)
-    ends : ndarray of int64 of shape (n_texts,)
-
-    Returns
-    -------
-    texts : PackedTexts
-    """
+    """Return texts whose ends lie one after the other within their bytes."""
     is_flat = data.ndim == ends.ndim == 1
     if not is_flat or data.dtype != np.uint8 or ends.dtype != np.int64:
         raise ModelError(

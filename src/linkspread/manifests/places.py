@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["PICTURE_SUFFIXES", "Places", "is_picture_name"]
 
@@ -18,29 +18,12 @@ PICTURE_SUFFIXES = frozenset(
 
 
 def is_picture_name(name: str) -> bool:
-    """Tell whether a file is called as pictures are.
-
-    Parameters
-    ----------
-    name : str
-
-    Returns
-    -------
-    is_picture : bool
-    """
+    """Tell whether a file is called as pictures are."""
     return os.path.splitext(name)[1].lower() in PICTURE_SUFFIXES
 
 
 class Places:
-    """Turn names of files into paths, and refuse those that lead outside.
-
-    Parameters
-    ----------
-    root : Path
-        The folder of the collection.
-    allow_outside : bool, default=False
-        Let absolute paths, ``..`` and links lead anywhere.
-    """
+    """Turn names of files into paths, and refuse those that lead outside."""
 
     def __init__(self, root: Path, *, allow_outside: bool = False) -> None:
         self.root = root
@@ -50,17 +33,7 @@ class Places:
         self._real_folders: dict[str, str] = {}
 
     def path(self, name: str) -> Path:
-        """Return the path of a file of the collection, whether it is there or not.
-
-        Parameters
-        ----------
-        name : str
-            Relative to the folder, or absolute where that is allowed.
-
-        Returns
-        -------
-        path : Path
-        """
+        """Return the path of a file of the collection, whether it is there or not."""
         path = self.root / name
         if not self._allowed and ("\0" in name or not self._is_within(path)):
             raise LinkspreadError(

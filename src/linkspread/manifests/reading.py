@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.benchmarks import (
     is_corel5k,
     is_wikipedia,

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.packed_texts import PackedTexts
 
 __all__ = ["RowFile", "TextFile", "pack_rows"]
@@ -23,16 +23,7 @@ HEADER = struct.Struct("<II")
 
 
 def pack_rows(X: Any) -> Iterator[bytes]:
-    """Yield the rows of a table as bytes, which tell what they are.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n_rows, n_features)
-
-    Yields
-    ------
-    row : bytes
-    """
+    """Yield the rows of a table as bytes, which tell what they are."""
     if not sparse.issparse(X):
         head = HEADER.pack(0, X.shape[1])
         yield from (head + row.tobytes() for row in np.asarray(X, "<f4", order="C"))
@@ -44,14 +35,7 @@ def pack_rows(X: Any) -> Iterator[bytes]:
 
 
 class _Column:
-    """Numbers in a passing file.
-
-    Parameters
-    ----------
-    folder : Path or None
-        On whose disk the file is; None means the system's folder for such files.
-    dtype : str
-    """
+    """Numbers in a passing file."""
 
     def __init__(self, folder: Path | None, dtype: str) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
@@ -78,17 +62,7 @@ class _Column:
 
 
 class RowFile:
-    """Gather the rows of a view, one by one.
-
-    Parameters
-    ----------
-    folder : Path, default=None
-        On whose disk they are kept.
-
-    Attributes
-    ----------
-    n_rows : int
-    """
+    """Gather the rows of a view, one by one."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.n_rows = 0
@@ -105,12 +79,7 @@ class RowFile:
         self._indices.close()
 
     def append(self, row: bytes) -> None:
-        """Add a row that `pack_rows` gave.
-
-        Parameters
-        ----------
-        row : bytes
-        """
+        """Add a row that `pack_rows` gave."""
         is_sparse, n_features = HEADER.unpack_from(row)
         self._shape = self._shape or (is_sparse, n_features)
         columns, values = _parts(row, is_sparse, n_features)
@@ -127,12 +96,7 @@ class RowFile:
         self.n_rows += 1
 
     def finish(self) -> Any:
-        """Return the table of all rows.
-
-        Returns
-        -------
-        X : ndarray of float32 or csr_array of shape (n_rows, n_features)
-        """
+        """Return the table of all rows."""
         assert self._shape is not None, "a table has at least one row"
         is_sparse, n_features = self._shape
         values = self._values.mapped()
@@ -159,13 +123,7 @@ def _parts(row: bytes, is_sparse: int, n_features: int) -> tuple[Any, Any]:
 
 
 class TextFile:
-    """Gather texts, one by one.
-
-    Parameters
-    ----------
-    folder : Path, default=None
-        On whose disk they are kept.
-    """
+    """Gather texts, one by one."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._bytes = _Column(folder, "|u1")
@@ -178,21 +136,11 @@ class TextFile:
         self._bytes.close()
 
     def append(self, text: str) -> None:
-        """Add a text.
-
-        Parameters
-        ----------
-        text : str
-        """
+        """Add a text."""
         data = text.encode("utf-8")
         self._bytes.write(data)
         self._lengths.append(len(data))
 
     def finish(self) -> PackedTexts:
-        """Return all texts.
-
-        Returns
-        -------
-        texts : PackedTexts
-        """
+        """Return all texts."""
         return PackedTexts(self._bytes.mapped(), np.cumsum(self._lengths, dtype="<i8"))

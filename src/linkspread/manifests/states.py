@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread import __version__
-from linkspread.exceptions import LinkspreadError, ModelError
 from linkspread.features import TRANSFORMERS
+from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.manifests.packed_texts import checked_texts, pack_texts
 
 __all__ = [
@@ -35,16 +35,7 @@ PLAIN = (type(None), bool, int, float, str)
 
 
 def is_fitted(transformer: Any) -> bool:
-    """Tell whether a transformer has learnt already.
-
-    Parameters
-    ----------
-    transformer : object
-
-    Returns
-    -------
-    is_fitted : bool
-    """
+    """Tell whether a transformer has learnt already."""
     try:
         check_is_fitted(transformer)
     except NotFittedError:
@@ -53,34 +44,14 @@ def is_fitted(transformer: Any) -> bool:
 
 
 def with_manners(transformer: Any, like: Any) -> Any:
-    """Return a transformer that goes about its work as another one.
-
-    Parameters
-    ----------
-    transformer, like : object
-
-    Returns
-    -------
-    transformer : object
-        The same one.
-    """
+    """Return a transformer that goes about its work as another one."""
     parameters = like.get_params(deep=False)
     manners = {name: parameters[name] for name in MANNERS if name in parameters}
     return transformer.set_params(**manners)
 
 
 def recipe(transformer: Any) -> str:
-    """Return what a transformer is before it has learnt: class, parameters, versions.
-
-    Parameters
-    ----------
-    transformer : object
-
-    Returns
-    -------
-    recipe : str
-        JSON. Two transformers with the same one learn the same from the same.
-    """
+    """Return what a transformer is before it has learnt: class, parameters, versions."""
     parameters = transformer.get_params(deep=False)
     parameters = {k: v for k, v in parameters.items() if k not in MANNERS}
     document = {
@@ -92,16 +63,7 @@ def recipe(transformer: Any) -> str:
 
 
 def fingerprint(transformer: Any) -> bytes:
-    """Return a hash of a fitted transformer: what it is and what it has learnt.
-
-    Parameters
-    ----------
-    transformer : object
-
-    Returns
-    -------
-    digest : bytes
-    """
+    """Return a hash of a fitted transformer: what it is and what it has learnt."""
     found = hashlib.sha256(recipe(transformer).encode())
     state = take_state(transformer)
     found.update(json.dumps(state["values"], sort_keys=True).encode())
@@ -112,19 +74,7 @@ def fingerprint(transformer: Any) -> bytes:
 
 
 def take_state(transformer: Any) -> dict[str, Any]:
-    """Return a fitted transformer as plain values and arrays of numbers.
-
-    Parameters
-    ----------
-    transformer : object
-        With the method `get_state`.
-
-    Returns
-    -------
-    state : dict
-        ``"class"``, ``"parameters"``, ``"values"`` and ``"arrays"``; a list of texts
-        becomes two arrays.
-    """
+    """Return a fitted transformer as plain values and arrays of numbers."""
     if not hasattr(transformer, "get_state"):
         raise ModelError(
             "a transformer to be saved must have the method `get_state`, and "
@@ -155,17 +105,7 @@ def take_state(transformer: Any) -> dict[str, Any]:
 
 
 def make_transformer(state: Mapping[str, Any]) -> Any:
-    """Return the fitted transformer of a state, if its class is a known one.
-
-    Parameters
-    ----------
-    state : mapping
-        As `take_state` gave it.
-
-    Returns
-    -------
-    transformer : object
-    """
+    """Return the fitted transformer of a state, if its class is a known one."""
     classes = {own.__name__: own for own in TRANSFORMERS.values()}
     if state["class"] not in classes:
         raise ModelError(
@@ -183,17 +123,7 @@ def make_transformer(state: Mapping[str, Any]) -> Any:
 
 
 def pack_blob(state: Mapping[str, Any]) -> bytes:
-    """Return a state as bytes.
-
-    Parameters
-    ----------
-    state : mapping
-        As `take_state` gave it.
-
-    Returns
-    -------
-    blob : bytes
-    """
+    """Return a state as bytes."""
     rest = {name: own for name, own in state.items() if name != "arrays"}
     text = np.frombuffer(json.dumps(rest).encode(), np.uint8)
     buffer = io.BytesIO()
@@ -205,16 +135,7 @@ def pack_blob(state: Mapping[str, Any]) -> bytes:
 
 
 def unpack_blob(blob: bytes) -> dict[str, Any]:
-    """Return the state of bytes.
-
-    Parameters
-    ----------
-    blob : bytes
-
-    Returns
-    -------
-    state : dict
-    """
+    """Return the state of bytes."""
     with np.load(io.BytesIO(blob), allow_pickle=False) as stored:
         names = json.loads(stored["names"].tobytes())
         arrays = {name: stored[f"a{i}"] for i, name in enumerate(names)}

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from linkspread.ground.progress import track
 from linkspread.manifests.collection import ViewItems
 from linkspread.manifests.contents import Problem, Seen, UnreadableContent, look_at
-from linkspread.progress import track
 
 __all__ = ["Survey", "survey_view"]
 
@@ -17,16 +17,7 @@ N_TOGETHER = 1024
 
 @dataclass
 class Survey:
-    """Hold which items of a view can be read so far, and what is wrong with others.
-
-    Parameters
-    ----------
-    view : str
-    items : ViewItems
-    seen : dict from int to Seen
-        By the position of the item, in their order.
-    problems : list of Problem
-    """
+    """Hold which items of a view can be read so far, and what is wrong with others."""
 
     view: str
     items: ViewItems
@@ -34,15 +25,7 @@ class Survey:
     problems: list[Problem] = field(default_factory=list)
 
     def leave_out(self, place: int, error: Exception) -> None:
-        """Note why an item cannot be read, and forget it.
-
-        Parameters
-        ----------
-        place : int
-            Position of the item.
-        error : Exception
-            With the attribute `kind`, or without.
-        """
+        """Note why an item cannot be read, and forget it."""
         kind = str(getattr(error, "kind", "unreadable"))
         sentence = " ".join(str(error).split())
         name = str(self.items.ids[place])
@@ -57,20 +40,7 @@ class Survey:
 def survey_view(
     view: str, items: ViewItems, *, n_threads: int = 1, verbose: bool = False
 ) -> Survey:
-    """Hash the contents of a view, a few files at a time.
-
-    Parameters
-    ----------
-    view : str
-    items : ViewItems
-    n_threads : int, default=1
-    verbose : bool, default=False
-        Show progress.
-
-    Returns
-    -------
-    survey : Survey
-    """
+    """Hash the contents of a view, a few files at a time."""
     survey = Survey(view, items)
 
     def look(place: int) -> Seen | UnreadableContent:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.places import Places, is_picture_name
 
@@ -26,19 +26,7 @@ MAX_CELL = 1 << 26
 
 
 def read_table(path: Path, places: Places) -> ItemCollection:
-    """Return the views that the columns of a table hold.
-
-    Parameters
-    ----------
-    path : Path
-        CSV or TSV in UTF-8, or parquet.
-    places : Places
-        Of the folder that paths in the table start from.
-
-    Returns
-    -------
-    collection : ItemCollection
-    """
+    """Return the views that the columns of a table hold."""
     columns = _read_columns(path)
     ids = _check_ids(columns.pop(ID, None), path, list(columns))
     labels = columns.pop(LABEL, None)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.kernels import average_precisions, small_loops
+from linkspread.compiled import average_precisions, small_loops
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics.ranking import (
     Scores,
     check_cutoff,

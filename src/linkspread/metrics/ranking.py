@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics.relevance import check_labels, relevant
 
 __all__ = [
@@ -41,22 +41,7 @@ Measure = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 def measure_queries(
     measure: Measure, scores: Scores, query_labels: Any, item_labels: Any
 ) -> NDArray[np.float64]:
-    """Apply a measure to the ranking of every query, in blocks of queries.
-
-    Parameters
-    ----------
-    measure : callable
-        Takes a boolean block of shape (n_rows, n_items) that tells whether the item at
-        each rank is relevant; returns an array whose first axis is n_rows.
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels : array-like of shape (n_queries,) or (n_queries, n_classes)
-    item_labels : array-like of shape (n_items,) or (n_items, n_classes)
-
-    Returns
-    -------
-    values : ndarray of shape (n_queries, ...)
-        NaN for queries without a relevant item.
-    """
+    """Apply a measure to the ranking of every query, in blocks of queries."""
     blocks = []
     for block, same in score_blocks(scores, query_labels, item_labels):
         ranked = np.take_along_axis(same, _stable_order(-block), axis=1)
@@ -67,19 +52,7 @@ def measure_queries(
 def score_blocks(
     scores: Scores, query_labels: Any, item_labels: Any
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
-    """Yield the scores of a few queries at a time, and which items are relevant.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels : array-like of shape (n_queries,) or (n_queries, n_classes)
-    item_labels : array-like of shape (n_items,) or (n_items, n_classes)
-
-    Yields
-    ------
-    block : ndarray of float of shape (n_rows, n_items)
-    relevant : ndarray of bool of shape (n_rows, n_items)
-    """
+    """Yield the scores of a few queries at a time, and which items are relevant."""
     query_labels, item_labels = check_labels(query_labels, item_labels)
     rows, shape = _row_reader(scores)
     _check_shape(shape, n_queries=query_labels.shape[0], n_items=item_labels.shape[0])
@@ -89,17 +62,7 @@ def score_blocks(
 
 
 def mean_over_queries(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average over the queries that have a relevant item.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_queries, ...)
-        NaN for the queries to leave out.
-
-    Returns
-    -------
-    mean : ndarray of shape (...)
-    """
+    """Average over the queries that have a relevant item."""
     counted = ~np.isnan(values).any(axis=tuple(range(1, values.ndim)))
     if not counted.any():
         raise LinkspreadError(
@@ -111,12 +74,7 @@ def mean_over_queries(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def check_cutoff(k: Any) -> None:
-    """Refuse a number of ranks that is not a positive integer.
-
-    Parameters
-    ----------
-    k : object
-    """
+    """Refuse a number of ranks that is not a positive integer."""
     if not isinstance(k, Integral) or k < 1:
         raise LinkspreadError(
             f"`k` must be a positive integer, got {k!r}. Pass the number of ranks "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["check_labels", "relevant"]
 
@@ -21,19 +21,7 @@ UNKNOWN = -1
 
 
 def check_labels(query_labels: Any, item_labels: Any) -> tuple[Any, Any]:
-    """Return both labels as arrays of one kind, or say why they do not fit together.
-
-    Parameters
-    ----------
-    query_labels : array-like of shape (n_queries,) or (n_queries, n_classes)
-    item_labels : array-like of shape (n_items,) or (n_items, n_classes)
-
-    Returns
-    -------
-    query_labels, item_labels : ndarray or csr_array
-        Integers when 1-D; float32 memberships when 2-D, so that one product counts
-        the classes shared.
-    """
+    """Return both labels as arrays of one kind, or say why they do not fit together."""
     query_labels = _as_labels(query_labels, "query_labels")
     item_labels = _as_labels(item_labels, "item_labels")
     if query_labels.shape[1:] != item_labels.shape[1:]:
@@ -47,18 +35,7 @@ def check_labels(query_labels: Any, item_labels: Any) -> tuple[Any, Any]:
 
 
 def relevant(query_labels: Any, item_labels: Any) -> NDArray[np.bool_]:
-    """Tell which items share a class with which queries.
-
-    Parameters
-    ----------
-    query_labels : ndarray or csr_array
-        A block of rows of what `check_labels` returned.
-    item_labels : ndarray or csr_array
-
-    Returns
-    -------
-    relevant : ndarray of bool of shape (n_rows, n_items)
-    """
+    """Tell which items share a class with which queries."""
     if query_labels.ndim == 1:
         same = query_labels[:, np.newaxis] == item_labels
         # Two unknown items are equal in their label, but not known to be of one class.

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.kernels import (
+from linkspread.compiled import (
     LINE_BYTES,
     add_terms,
     chebyshev_step,
     clenshaw_step,
     small_loops,
 )
-from linkspread.kernels.threads import small_algebra
+from linkspread.compiled.threads import small_algebra
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
@@ -32,19 +32,7 @@ N_NARROW_TERMS = 16
 
 
 def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
-    """Return room for the terms that a recurrence keeps.
-
-    Parameters
-    ----------
-    n_items : int
-    width : int
-    dtype : dtype
-
-    Returns
-    -------
-    workspace : ndarray of shape (n_terms * n_items * width,)
-        For `filtered_sums` with as many items and columns or fewer.
-    """
+    """Return room for the terms that a recurrence keeps."""
     size, itemsize = N_TERMS * n_items * width, np.dtype(dtype).itemsize
     room = np.empty(size + LINE_BYTES // itemsize, dtype)
     # A row that begins with a cache line takes one line less.
@@ -60,24 +48,7 @@ def filtered_sums(
     rows: Array | None = None,
     workspace: Array | None = None,
 ) -> Array:
-    """Return ``phi_r(S) @ block`` for every polynomial phi_r, in one recurrence.
-
-    Parameters
-    ----------
-    S : csr_array of shape (n, n)
-        Symmetric with eigenvalues in [-1, 1]; its dtype is that of the result.
-    block : ndarray or sparse of shape (n, c)
-    coefficients : ndarray of shape (n_functions, degree + 1)
-        Chebyshev coefficients of the polynomials.
-    rows : ndarray of int of shape (n_rows,), default=None
-        Rows of the result that are wanted; None for all.
-    workspace : ndarray, default=None
-        As from `recurrence_terms`, overwritten; None makes one.
-
-    Returns
-    -------
-    sums : ndarray of shape (n_rows, n_functions, c)
-    """
+    """Return ``phi_r(S) @ block`` for every polynomial phi_r, in one recurrence."""
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
     if block.shape[1] <= NARROW:
         return _narrow_sums(S, block, steps, rows)
@@ -107,19 +78,7 @@ def filtered_sums(
 
 
 def filtered_sum(S: sparse.csr_array, blocks: Array, coefficients: Array) -> Array:
-    """Return ``sum_r phi_r(S) @ blocks[:, r]`` by Clenshaw's recurrence.
-
-    Parameters
-    ----------
-    S : csr_array of shape (n, n)
-        Symmetric with eigenvalues in [-1, 1].
-    blocks : ndarray of shape (n, n_functions, c)
-    coefficients : ndarray of shape (n_functions, degree + 1)
-
-    Returns
-    -------
-    total : ndarray of shape (n, c)
-    """
+    """Return ``sum_r phi_r(S) @ blocks[:, r]`` by Clenshaw's recurrence."""
     steps = np.ascontiguousarray(coefficients.T, dtype=S.dtype)
     blocks = np.ascontiguousarray(blocks, dtype=S.dtype)
     if blocks.shape[2] <= NARROW:
@@ -174,16 +133,7 @@ def _narrow_sum(S: sparse.csr_array, blocks: Array, steps: Array) -> Array:
 
 
 class FilterOperator:
-    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
-
-    Parameters
-    ----------
-    S_x, S_y : csr_array of shape (n, n) and (m, m)
-    Z : LinkMatrix of shape (n, m)
-    separable : SeparableFilter
-    width : int, default=64
-        Columns of the blocks to expect; decides whether an order of the nodes pays.
-    """
+    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks."""
 
     def __init__(
         self,
@@ -224,17 +174,7 @@ class FilterOperator:
         return turned
 
     def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
-        """Return ``F_k @ block`` for the first responses, or for all.
-
-        Parameters
-        ----------
-        block : ndarray of shape (m, c)
-        n_responses : int, default=None
-
-        Returns
-        -------
-        products : list of ndarray of shape (n, c)
-        """
+        """Return ``F_k @ block`` for the first responses, or for all."""
         block = self._y.inwards(block)
         smoothed = filtered_sums(self.S_y, block, self.separable.right)
         m, n_right, width = smoothed.shape

@@ -23,30 +23,7 @@ def propagation_cost(
     tol: float,
     itemsize: int = 8,
 ) -> tuple[float, int]:
-    """Estimate the time and the memory of `spread_links`.
-
-    Parameters
-    ----------
-    sizes : tuple of two ints
-        Items of each view.
-    n_neighbors : tuple of two floats
-        Mean number of edges per item in each graph.
-    width : int
-        Classes, or distinct items with links if those are fewer.
-    alpha : tuple of two floats
-    beta : float
-    tol : float
-        As in `spread_links`.
-    itemsize : int, default=8
-        Bytes per number: 4 for float32 graphs.
-
-    Returns
-    -------
-    seconds : float
-        On this machine's number of cores.
-    n_bytes : int
-        Peak memory beyond graphs and links.
-    """
+    """Estimate the time and the memory of `spread_links`."""
     right = unseen_response(alpha[::-1], beta)
     responses = (
         fitted_response(alpha, beta),

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.kernels.backends import choose_device, is_tensor
-from linkspread.kernels.gpu import load_torch, open_device
+from linkspread.compiled.backends import choose_device, is_tensor
+from linkspread.compiled.gpu import load_torch, open_device
+from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.progress import format_bytes
 from linkspread.links import LinkMatrix
-from linkspread.progress import format_bytes
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.parameters import (
     POWER_STEPS,
@@ -32,18 +32,7 @@ N_BLOCKS = 3
 
 
 def device_for(backend: str, S_x: Any, Z: Any, S_y: Any) -> Any:
-    """Return the device on which links are to be spread, or None.
-
-    Parameters
-    ----------
-    backend : str
-    S_x, Z, S_y : as in `propagate`
-        Tensors have chosen their device.
-
-    Returns
-    -------
-    device : Device or None
-    """
+    """Return the device on which links are to be spread, or None."""
     if is_tensor(S_x):
         return open_device("cuda" if S_x.device.type == "cuda" else "torch")
     width = Z.thin_width() if isinstance(Z, LinkMatrix) else min(Z.shape)
@@ -65,25 +54,8 @@ def spread_on_device(
     tol: float,
     rank: int | None,
 ) -> tuple[Any, Any, list[Any], float]:
-    """Filter the memberships of each view and shorten what comes out.
-
-    Parameters
-    ----------
-    device : Device
-    S_x, S_y : csr_array, or sparse CSR Tensor, of shape (n, n) and (m, m)
-    links : LinkMatrix of shape (n, m)
-    separable : SeparableFilter
-    tol : float
-    rank : int or None
-
-    Returns
-    -------
-    left, right : ndarray or Tensor of shape (n, r) and (m, s)
-        Tensors if the graphs are.
-    cores : list of ndarray or Tensor of shape (r, s)
-    error : float
-    """
-    from linkspread.kernels.gpu.filters import triangle
+    """Filter the memberships of each view and shorten what comes out."""
+    from linkspread.compiled.gpu.filters import triangle
 
     check_shapes(S_x, links, S_y)
     U, G, V = links.thin()
@@ -115,7 +87,7 @@ class _View:
 
     def filtered(self, block: Any, functions: Array) -> Any:
         """Return filtered columns side by side, on the device."""
-        from linkspread.kernels.gpu.filters import (
+        from linkspread.compiled.gpu.filters import (
             Graph,
             dense_block,
             filtered_sums,

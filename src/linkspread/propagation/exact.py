@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from linkspread.cores import count_threads
-from linkspread.exceptions import LinkspreadError
-from linkspread.kernels.backends import is_tensor
-from linkspread.kernels.threads import map_blocks
+from linkspread.compiled.backends import is_tensor
+from linkspread.compiled.threads import map_blocks
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import (
     FilterOperator,
@@ -154,18 +154,7 @@ def spread_links(
 
 
 def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response, ...]:
-    """Return the responses that scores of fitted and of new items take.
-
-    Parameters
-    ----------
-    alpha : tuple of two floats
-    beta : float
-
-    Returns
-    -------
-    responses : tuple of three callables
-        Of fitted items, of new rows and of new columns.
-    """
+    """Return the responses that scores of fitted and of new items take."""
     new_left = unseen_response(alpha, beta)
     new_right = unseen_response(alpha[::-1], beta)
     return fitted_response(alpha, beta), new_left, lambda l, m: new_right(m, l)
@@ -215,13 +204,7 @@ def _spread(
 
 
 def warn_of_error(error: float, tol: float, vectors: Any) -> None:
-    """Warn of vectors that are less exact than was asked for.
-
-    Parameters
-    ----------
-    error, tol : float
-    vectors : ndarray or Tensor of shape (n, r)
-    """
+    """Warn of vectors that are less exact than was asked for."""
     is_single = str(vectors.dtype).endswith("float32")
     rounding = 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
     if error <= max(2 * tol, rounding):
@@ -237,18 +220,7 @@ def warn_of_error(error: float, tol: float, vectors: Any) -> None:
 def has_thin_factors(
     links: LinkMatrix, separable: SeparableFilter, rank: int | None
 ) -> bool:
-    """Tell whether the exact factors of links are narrow enough to be shortened.
-
-    Parameters
-    ----------
-    links : LinkMatrix
-    separable : SeparableFilter
-    rank : int or None
-
-    Returns
-    -------
-    is_thin : bool
-    """
+    """Tell whether the exact factors of links are narrow enough to be shortened."""
     n_functions = max(len(separable.left), len(separable.right))
     limit = min(links.shape)
     if links.pairs.nnz:
@@ -287,26 +259,7 @@ def sketch_links(
     tol: float,
     rank: int | None,
 ) -> tuple[Array, Array, list[Array], float]:
-    """Sketch the filtered links, no more exactly than the rank lets them be.
-
-    Parameters
-    ----------
-    operate : callable
-        Makes the operator of a precision and a filter.
-    dtype : dtype
-        Precision of the result.
-    responses : tuple of callables
-    separable : SeparableFilter
-        The responses, as exact as `tol` asks.
-    tol : float
-    rank : int or None
-
-    Returns
-    -------
-    left, right : ndarray of shape (n, r) and (m, s)
-    cores : list of ndarray of shape (r, s)
-    error : float
-    """
+    """Sketch the filtered links, no more exactly than the rank lets them be."""
     if rank is not None and tol < COARSE:
         operator = operate(np.float32, separate(responses, tol=COARSE))
         left, right, cores, error = sketch(operator, tol=COARSE, rank=rank)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.fft import dctn
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.kernels.singular import svd
-from linkspread.kernels.threads import small_algebra
+from linkspread.compiled.singular import svd
+from linkspread.compiled.threads import small_algebra
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["SeparableFilter", "fitted_response", "separate", "unseen_response"]
 
@@ -50,24 +50,7 @@ def fitted_response(
     n_outer: int | None = None,
     n_inner: int | None = None,
 ) -> Response:
-    """Return h(l, m) for items that took part in the propagation.
-
-    Parameters
-    ----------
-    alpha : tuple of two floats
-        Smoothing of each view, in [0, 1).
-    beta : float
-        Weight of the other view's answer against the given links, in [0, 1).
-    n_outer : int, default=None
-        Stop the alternation of the two views after so many rounds.
-    n_inner : int, default=None
-        Stop each view's own iteration after so many steps.
-
-    Returns
-    -------
-    h : callable
-        Takes arrays of eigenvalues l and m that broadcast.
-    """
+    """Return h(l, m) for items that took part in the propagation."""
 
     def response(l: Array, m: Array) -> Array:
         p = _smoothing(l, alpha[0], n_inner)
@@ -101,20 +84,7 @@ def unseen_response(alpha: tuple[float, float], beta: float) -> Response:
 
 @dataclass(frozen=True)
 class SeparableFilter:
-    """Responses as sums of products of polynomials in l and in m.
-
-    Attributes
-    ----------
-    left : ndarray of shape (n_left, degree + 1)
-        Chebyshev coefficients of the functions phi_r of l.
-    right : ndarray of shape (n_right, degree + 1)
-        Chebyshev coefficients of the functions psi_s of m.
-    cores : tuple of ndarray of shape (n_left, n_right)
-        One mixing matrix per response.
-    error : float
-        Largest deviation seen on a fine grid, relative to each response's minimum;
-        it bounds the relative error of the propagated matrix in Frobenius norm.
-    """
+    """Responses as sums of products of polynomials in l and in m."""
 
     left: Array
     right: Array
@@ -128,19 +98,7 @@ class SeparableFilter:
 
 
 def separate(responses: tuple[Response, ...], *, tol: float) -> SeparableFilter:
-    """Expand responses in shared polynomials of the smallest degree for `tol`.
-
-    Parameters
-    ----------
-    responses : tuple of callables
-        Smooth functions on [-1, 1] x [-1, 1].
-    tol : float
-        Relative error allowed.
-
-    Returns
-    -------
-    separable : SeparableFilter
-    """
+    """Expand responses in shared polynomials of the smallest degree for `tol`."""
     tables = _coefficients(responses, tol)
     threshold = tol
     while True:

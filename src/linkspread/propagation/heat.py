@@ -42,7 +42,7 @@ def heat_on_device(
     device: Any, W: sparse.csr_array, landmarks: Array
 ) -> tuple[Any, Any]:
     """Do as `heat` for a graph that is not normalised; return tensors on a device."""
-    from linkspread.kernels.gpu import features
+    from linkspread.compiled.gpu import features
 
     places = device.put(landmarks)
     K = features.heat_kernel(device, W, places, heat_coefficients())

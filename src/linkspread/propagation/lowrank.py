@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linkspread.kernels.singular import svd
-from linkspread.kernels.threads import small_algebra
+from linkspread.compiled.singular import svd
+from linkspread.compiled.threads import small_algebra
 from linkspread.propagation.spread import compress
 
 __all__ = ["ThinOperator", "sketch", "widest_basis"]
@@ -45,25 +45,7 @@ class ThinOperator(Protocol):
 def sketch(
     operator: ThinOperator, *, tol: float, rank: int | None, seed: int = 0
 ) -> tuple[Array, Array, list[Array], float]:
-    """Find bases of both views for all responses of an operator.
-
-    Parameters
-    ----------
-    operator : ThinOperator
-    tol : float
-        Relative error allowed, in Frobenius norm.
-    rank : int or None
-        Keep at most so many directions, the best ones; None keeps what `tol` needs,
-        as far as memory allows.
-    seed : int, default=0
-
-    Returns
-    -------
-    left, right : ndarray of shape (n, r) and (m, s)
-    cores : list of ndarray of shape (r, s)
-    error : float
-        Relative error of the first response, estimated on fresh random vectors.
-    """
+    """Find bases of both views for all responses of an operator."""
     n, m = operator.shape
     if n > m:
         right, left, cores, error = sketch(operator.T, tol=tol, rank=rank, seed=seed)

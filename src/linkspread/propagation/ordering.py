@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from linkspread.kernels import grow_order, renumber_rows, small_loops
+from linkspread.compiled import grow_order, renumber_rows, small_loops
 
 __all__ = ["Numbering", "find_order", "renumber", "reorder"]
 
@@ -46,15 +46,7 @@ NEEDED_SHARE, MOST_NEEDED, SPAN = 0.25, 5, 5000
 
 
 class Numbering(NamedTuple):
-    """A graph with the number that each of its nodes had before.
-
-    Attributes
-    ----------
-    S : csr_array of shape (n, n)
-        The renumbered graph.
-    order : ndarray of shape (n,) or None
-        Node i of `S` was node ``order[i]``; None where the numbers are the old ones.
-    """
+    """A graph with the number that each of its nodes had before."""
 
     S: sparse.csr_array
     order: Array | None
@@ -65,31 +57,13 @@ class Numbering(NamedTuple):
         return np.arange(self.S.shape[0]) if self.order is None else _places(self.order)
 
     def inwards(self, rows: Any) -> Any:
-        """Return rows that stand in the old order in that of the graph.
-
-        Parameters
-        ----------
-        rows : ndarray or sparse of shape (n, c)
-
-        Returns
-        -------
-        rows : ndarray or csr_array of shape (n, c)
-        """
+        """Return rows that stand in the old order in that of the graph."""
         if self.order is None:
             return rows
         return (rows.tocsr() if sparse.issparse(rows) else rows)[self.order]
 
     def outwards(self, rows: Array) -> Array:
-        """Return rows that stand in the order of the graph in the old one.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (n, ...)
-
-        Returns
-        -------
-        rows : ndarray of shape (n, ...)
-        """
+        """Return rows that stand in the order of the graph in the old one."""
         if self.order is None:
             return rows
         restored = np.empty_like(rows)
@@ -98,37 +72,12 @@ class Numbering(NamedTuple):
 
 
 def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
-    """Renumber the nodes of a graph, where products with it gain by that.
-
-    Parameters
-    ----------
-    S : csr_array of shape (n, n)
-    width : int
-        Columns of the blocks that it will be multiplied with.
-    n_steps : int
-        Number of products.
-
-    Returns
-    -------
-    numbering : Numbering
-        With the graph as it is where :func:`find_order` finds none.
-    """
+    """Renumber the nodes of a graph, where products with it gain by that."""
     return reorder(S, find_order(S, width=width, n_steps=n_steps))
 
 
 def reorder(S: sparse.csr_array, order: Array | None) -> Numbering:
-    """Give the nodes of a graph the numbers of an order.
-
-    Parameters
-    ----------
-    S : csr_array of shape (n, n)
-    order : ndarray of shape (n,) or None
-        None leaves the graph as it is.
-
-    Returns
-    -------
-    numbering : Numbering
-    """
+    """Give the nodes of a graph the numbers of an order."""
     if order is None:
         return Numbering(S, None)
     indptr = np.zeros_like(S.indptr)
@@ -144,19 +93,6 @@ def find_order(S: sparse.csr_array, *, width: int, n_steps: int) -> Array | None
     """Return an order of the nodes in which neighbours are near in memory.
 
     Holds the interpreter for a moment only, so that two graphs can have two threads.
-
-    Parameters
-    ----------
-    S : csr_array of shape (n, n)
-    width : int
-    n_steps : int
-        As for :func:`renumber`.
-
-    Returns
-    -------
-    order : ndarray of shape (n,) or None
-        None where the graph is small, where few products are coming, where its
-        neighbours are near already or where no order brings them nearer.
     """
     row_bytes = max(width * S.dtype.itemsize, 1)
     if S.shape[0] * row_bytes < CACHE_BYTES or n_steps < LEAST_STEPS:

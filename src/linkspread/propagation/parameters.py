@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 
 __all__ = [
     "check_alpha_pair",
@@ -94,17 +94,7 @@ def refuse_stretching(largest: float, *, name: str) -> None:
 def working_graphs(
     S_x: Any, Z: Any, S_y: Any
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Return both graphs, checked, as CSR in the same precision.
-
-    Parameters
-    ----------
-    S_x, Z, S_y : as in `propagate`
-
-    Returns
-    -------
-    S_x, S_y : csr_array
-        Of float32 if both are, else of float64.
-    """
+    """Return both graphs, checked, as CSR in the same precision."""
     check_shapes(S_x, Z, S_y)
     check_normalized(S_x, name="S_x")
     check_normalized(S_y, name="S_y")

@@ -144,19 +144,7 @@ class ScoreRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class SpreadRows(ScoreRows):
-    """Scores of two views, a row at a time, for fitted items and for new ones.
-
-    Attributes
-    ----------
-    S_x, S_y : csr_array of shape (n, n) and (m, m)
-        Normalised graphs.
-    Z : LinkMatrix of shape (n, m)
-    alpha : tuple of two floats
-    beta, tol : float
-        As in :func:`linkspread.propagation.spread_links`.
-    turned : bool, default=False
-        Whether rows are the items of the second view.
-    """
+    """Scores of two views, a row at a time, for fitted items and for new ones."""
 
     S_x: sparse.csr_array
     Z: LinkMatrix
@@ -249,12 +237,7 @@ class SpreadRows(ScoreRows):
 
 @dataclass(frozen=True, eq=False)
 class ChainedRows(ScoreRows):
-    """The product of two scores, a row at a time.
-
-    Attributes
-    ----------
-    first, second : Spread or SpreadRows of shape (n, k) and (k, m)
-    """
+    """The product of two scores, a row at a time."""
 
     first: Any
     second: Any

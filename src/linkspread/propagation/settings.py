@@ -33,21 +33,7 @@ FILTERED_ENTRIES = 1 << 24
 
 @dataclass(frozen=True)
 class SettingsSpread:
-    """Links spread with many settings at once.
-
-    Attributes
-    ----------
-    left, right : ndarray of shape (n_rows, w) and (n_cols, v)
-        Memberships filtered by every function, of the items that were asked for.
-    cores : tuple of ndarray of shape (n_left, n_right)
-        How each setting mixes the functions of both views.
-    classes : ndarray of shape (w / n_left, v / n_right)
-        How the links join the memberships.
-    error : float
-        Largest relative error of a setting.
-    rows, cols : ndarray of int, or None
-        Positions of these items, ascending; None for all.
-    """
+    """Links spread with many settings at once."""
 
     left: Array
     right: Array
@@ -58,48 +44,15 @@ class SettingsSpread:
     cols: Array | None = None
 
     def left_of(self, positions: Array) -> Array:
-        """Return the vectors of items of the first view.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (q,)
-            Among those that were asked for.
-
-        Returns
-        -------
-        vectors : ndarray of shape (q, w)
-        """
+        """Return the vectors of items of the first view."""
         return self.left[_places(positions, self.rows)]
 
     def right_of(self, positions: Array) -> Array:
-        """Return the vectors of items of the second view.
-
-        Parameters
-        ----------
-        positions : ndarray of int of shape (q,)
-            Among those that were asked for.
-
-        Returns
-        -------
-        vectors : ndarray of shape (q, v)
-        """
+        """Return the vectors of items of the second view."""
         return self.right[_places(positions, self.cols)]
 
     def queries(self, vectors: Array, k: int) -> Array:
-        """Return the vectors with which items search under one setting.
-
-        Parameters
-        ----------
-        vectors : ndarray of shape (q, w)
-            Rows of `left`, or weighted sums of them for new items.
-        k : int
-            Which setting.
-
-        Returns
-        -------
-        queries : ndarray of shape (q, v)
-            To be multiplied with rows of `right`.
-        """
+        """Return the vectors with which items search under one setting."""
         n_left, n_right = self.cores[k].shape
         linked = vectors.reshape(len(vectors), n_left, -1) @ self.classes
         mixed = np.matmul(self.cores[k].T, linked)
@@ -115,26 +68,7 @@ def spread_settings(
     tol: float = 1e-6,
     unseen: bool = False,
 ) -> SettingsSpread:
-    """Propagate links with every setting of a grid, for the price of one.
-
-    Parameters
-    ----------
-    S_x : sparse or ndarray of shape (n, n)
-    Z : sparse, ndarray or LinkMatrix of shape (n, m)
-        Thin: labels, or pairs that few items take part in.
-    S_y : sparse or ndarray of shape (m, m)
-        All as in :func:`propagate`.
-    settings : sequence of ((float, float), float)
-        alpha of both views, and beta.
-    tol : float, default=1e-6
-        Relative error allowed to each.
-    unseen : bool, default=False
-        For new items of the row view, as in :class:`Spread`.
-
-    Returns
-    -------
-    spread : SettingsSpread
-    """
+    """Propagate links with every setting of a grid, for the price of one."""
     return spread_settings_each(S_x, [Z], S_y, settings, tol=tol, unseen=unseen)[0]
 
 
@@ -149,25 +83,7 @@ def spread_settings_each(
     rows: Array | None = None,
     cols: Array | None = None,
 ) -> list[SettingsSpread]:
-    """Propagate several sets of links over the same graphs, side by side.
-
-    Parameters
-    ----------
-    S_x : sparse or ndarray of shape (n, n)
-    links : sequence of sparse, ndarray or LinkMatrix of shape (n, m)
-    S_y : sparse or ndarray of shape (m, m)
-    settings : sequence of ((float, float), float)
-    tol : float, default=1e-6
-    unseen : bool, default=False
-        All others as in :func:`spread_settings`.
-    rows, cols : ndarray of int, default=None
-        Positions of the items whose scores are wanted, ascending; None for all.
-
-    Returns
-    -------
-    spreads : list of SettingsSpread
-        One for each set of links.
-    """
+    """Propagate several sets of links over the same graphs, side by side."""
     S_x, S_y = working_graphs(S_x, links[0], S_y)
     separable = share_filter(settings, tol=check_tol(tol), unseen=unseen)
     thin = [as_link_matrix(Z).thin() for Z in links]
@@ -209,17 +125,6 @@ def _places(positions: Array, known: Array | None) -> Array:
 
 
 def settings_bytes(Z: Any, *, n_items: int | None = None) -> float:
-    """Return the memory that :func:`spread_settings` takes, about.
-
-    Parameters
-    ----------
-    Z : sparse, ndarray or LinkMatrix of shape (n, m)
-    n_items : int, default=None
-        Items of both views whose scores are wanted; None for all.
-
-    Returns
-    -------
-    n_bytes : float
-    """
+    """Return the memory that :func:`spread_settings` takes, about."""
     n_items = sum(Z.shape) if n_items is None else n_items
     return 8.0 * N_FUNCTIONS * as_link_matrix(Z).thin_width() * n_items

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.linalg import qr
 
-from linkspread.kernels.singular import svd
-from linkspread.kernels.threads import small_algebra
+from linkspread.compiled.singular import svd
+from linkspread.compiled.threads import small_algebra
 from linkspread.propagation.filter import (
     Response,
     SeparableFilter,
@@ -35,22 +35,7 @@ N_MEMBERS = 96
 def share_filter(
     settings: Sequence[Setting], *, tol: float = 1e-6, unseen: bool = False
 ) -> SeparableFilter:
-    """Write the responses of many settings in functions that all of them share.
-
-    Parameters
-    ----------
-    settings : sequence of ((float, float), float)
-        alpha of both views, and beta.
-    tol : float, default=1e-6
-        Relative error allowed to each.
-    unseen : bool, default=False
-        For new items of the first view instead of fitted ones.
-
-    Returns
-    -------
-    separable : SeparableFilter
-        With a core for each setting, in their order.
-    """
+    """Write the responses of many settings in functions that all of them share."""
     return _share_filter(tuple(settings), tol, unseen)
 
 

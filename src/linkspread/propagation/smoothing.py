@@ -14,19 +14,7 @@ Array = np.ndarray
 
 
 def smoothing_polynomial(alpha: float, *, tol: float) -> Array:
-    """Return Chebyshev coefficients of ``(1 - alpha) / (1 - alpha l)``.
-
-    Parameters
-    ----------
-    alpha : float
-        In [0, 1).
-    tol : float
-        Relative error allowed on [-1, 1].
-
-    Returns
-    -------
-    coefficients : ndarray of shape (degree + 1,)
-    """
+    """Return Chebyshev coefficients of ``(1 - alpha) / (1 - alpha l)``."""
     if 4 * alpha <= tol:  # as good as 1 everywhere
         return np.ones(1)
     # The pole 1 / alpha sets the rate at which the coefficients fall [Trefethen2013];
@@ -40,21 +28,6 @@ def smoothing_polynomial(alpha: float, *, tol: float) -> Array:
 def smooth_over_graph(
     S: sparse.csr_array, block: Any, *, alpha: float, tol: float
 ) -> Array:
-    """Return ``(1 - alpha) (I - alpha S)^-1 @ block``, label spreading [Zhou2004].
-
-    Parameters
-    ----------
-    S : csr_array of shape (n, n)
-        Normalised affinity.
-    block : ndarray or sparse of shape (n, c)
-    alpha : float
-        In [0, 1).
-    tol : float
-        Relative error allowed.
-
-    Returns
-    -------
-    smoothed : ndarray of shape (n, c)
-    """
+    """Return ``(1 - alpha) (I - alpha S)^-1 @ block``, label spreading [Zhou2004]."""
     coefficients = smoothing_polynomial(alpha, tol=tol)
     return filtered_sums(S, block, coefficients[None])[:, 0]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
-from linkspread.cores import count_threads
-from linkspread.kernels.singular import svd
-from linkspread.kernels.threads import map_blocks, small_algebra
+from linkspread.compiled.singular import svd
+from linkspread.compiled.threads import map_blocks, small_algebra
+from linkspread.ground.cores import count_threads
 from linkspread.propagation.factored import Factored
 
 __all__ = ["Spread", "compress", "shorten", "triangle"]
@@ -221,28 +221,7 @@ def compress(
     rank: int | None = None,
     orders: tuple[Array | None, Array | None] = (None, None),
 ) -> tuple[Array, Array, list[Array], float]:
-    """Find short orthonormal bases for ``left @ core_k @ right.T``.
-
-    Parameters
-    ----------
-    left, right : ndarray of shape (n, w) and (m, v)
-        May have dependent columns.
-    cores : list of ndarray of shape (w, v)
-    tol : float
-        Relative error allowed for each product in Frobenius norm.
-    rank : int, default=None
-        Keep at most so many directions, the best ones for the first product.
-    orders : tuple of two ndarrays of int or None, default=(None, None)
-        Row i of a basis belongs to row ``order[i]``, where it is put; None leaves the
-        rows where they are.
-
-    Returns
-    -------
-    left_basis, right_basis : ndarray of shape (n, r) and (m, s)
-    small : list of ndarray of shape (r, s)
-    error : float
-        Relative error of the first product.
-    """
+    """Find short orthonormal bases for ``left @ core_k @ right.T``."""
     triangles = triangle(left), triangle(right)
     maps = shorten(triangles[0], cores, triangles[1], tol=tol, rank=rank)
     to_left, to_right, small, error = maps
@@ -274,24 +253,7 @@ def shorten(
     tol: float,
     rank: int | None = None,
 ) -> tuple[Array, Array, list[Array], float]:
-    """Find what turns two tall matrices, known by their triangles, into short bases.
-
-    Parameters
-    ----------
-    R_left, R_right : ndarray of shape (w, w) and (v, v)
-        ``R'R = A'A`` for each of the tall matrices A.
-    cores : list of ndarray of shape (w, v)
-    tol : float
-    rank : int, default=None
-        All as in :func:`compress`.
-
-    Returns
-    -------
-    to_left, to_right : ndarray of shape (w, r) and (v, s)
-        The tall matrices times these are the bases.
-    small : list of ndarray of shape (r, s)
-    error : float
-    """
+    """Find what turns two tall matrices, known by their triangles, into short bases."""
     inner = [R_left @ core @ R_right.T for core in cores]
     sizes = [float(np.linalg.norm(product)) or 1.0 for product in inner]
     scaled = [core / size for core, size in zip(cores, sizes, strict=True)]
@@ -326,16 +288,7 @@ def _directions(
 
 
 def triangle(tall: Array) -> Array:
-    """Return R of the QR factorisation of a tall matrix, a block of rows at a time.
-
-    Parameters
-    ----------
-    tall : ndarray of shape (n, w)
-
-    Returns
-    -------
-    R : ndarray of shape (min(n, w), w), float64
-    """
+    """Return R of the QR factorisation of a tall matrix, a block of rows at a time."""
     step = max(QR_ROWS, 4 * tall.shape[1])
     if len(tall) > step:
         blocks = [tall[start : start + step] for start in range(0, len(tall), step)]

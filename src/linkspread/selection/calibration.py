@@ -15,12 +15,12 @@ from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.exceptions import ColumnWarning, FewLinksError, LinkspreadError
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import ColumnWarning, FewLinksError, LinkspreadError
 from linkspread.links import Links
-from linkspread.parameter_checks import check_count
 from linkspread.selection.folds import LabelFolds, item_trials, link_trials
 from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
-from linkspread.validation import as_mapping, check_columns, check_views
+from linkspread.tables.validation import as_mapping, check_columns, check_views
 
 __all__ = ["ScoreCalibration", "calibrate"]
 
@@ -89,7 +89,7 @@ def calibrate(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of :mod:`linkspread.baselines`
+    model : LinkSpreading, or a rival of :mod:`linkspread.studies.baselines`
         Fitted; its `links_` are what is held out.
     views : mapping from str to table of shape (n_items, n_features)
         Those that the model was fitted to.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkError, LinkspreadError
+from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Links
 from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k

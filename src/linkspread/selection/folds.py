@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import RepeatedStratifiedKFold
 
-from linkspread.estimators.link_choice import hard_labels
-from linkspread.exceptions import FewLinksError
+from linkspread.ground.errors import FewLinksError
 from linkspread.links import Links
+from linkspread.models.link_choice import hard_labels
 from linkspread.selection.questions import (
     ItemQuestion,
     PairQuestion,
@@ -129,21 +129,7 @@ class LabelFolds:
 def item_trials(
     views: Mapping[str, Any], links: Links, folds: LabelFolds, *, protocol: str
 ) -> list[list[Trial]]:
-    """Return for each fold the fits to make, with the labels of a fold hidden.
-
-    Parameters
-    ----------
-    views : mapping from str to table
-    links : Links
-        Resolved, with labels.
-    folds : LabelFolds
-    protocol : {"transductive", "inductive"}
-        Whether the queries are in the graph of their view, without a label, or new.
-
-    Returns
-    -------
-    trials : list of lists of Trial
-    """
+    """Return for each fold the fits to make, with the labels of a fold hidden."""
     labels = {v: hard_labels(links, v) for v in views if _is_labelled(links, v)}
     hidden = hidden_items(labels, folds)
     if protocol == "transductive":
@@ -162,21 +148,7 @@ def link_trials(
     n_repeats: int,
     random_state: int,
 ) -> list[list[Trial]]:
-    """Return for each fold one fit to make, with the pairs of a fold held out.
-
-    Parameters
-    ----------
-    views : mapping from str to table
-    links : Links
-        Resolved, with pairs.
-    n_splits : int
-    n_repeats : int
-    random_state : int
-
-    Returns
-    -------
-    trials : list of lists of Trial
-    """
+    """Return for each fold one fit to make, with the pairs of a fold held out."""
     groups = _pair_groups(links)
     is_must = _is_must(links, groups)
     rarest = np.unique(is_must, return_counts=True)[1].min(initial=len(is_must))

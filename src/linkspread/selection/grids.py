@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from linkspread.exceptions import LinkspreadError
-from linkspread.validation import per_view
+from linkspread.ground.errors import LinkspreadError
+from linkspread.tables.validation import per_view
 
 __all__ = [
     "Parameters",
@@ -22,25 +22,7 @@ Parameters = dict[str, Any]
 
 
 def expand_grid(grid: Mapping[str, Any]) -> list[Parameters]:
-    """Return every setting of a grid, the last parameter changing fastest.
-
-    Parameters
-    ----------
-    grid : mapping from str to list of values, or to dict from view to list
-        A dict by view is a product over the views: each setting has a value for
-        every view.
-
-    Returns
-    -------
-    settings : list of dict
-
-    Examples
-    --------
-    >>> from linkspread.selection.grids import expand_grid
-    >>> expand_grid({"beta": [0.9], "alpha": {"text": [0.1, 0.2], "image": [0.5]}})
-    [{'beta': 0.9, 'alpha': {'text': 0.1, 'image': 0.5}}, \
-{'beta': 0.9, 'alpha': {'text': 0.2, 'image': 0.5}}]
-    """
+    """Return every setting of a grid, the last parameter changing fastest."""
     if not isinstance(grid, Mapping):
         raise LinkspreadError(
             f"`grid` must map names of parameters to lists of values, got "
@@ -51,16 +33,7 @@ def expand_grid(grid: Mapping[str, Any]) -> list[Parameters]:
 
 
 def refine_stages(grid: Any) -> list[Mapping[str, Any]]:
-    """Return the grids that are searched one after the other.
-
-    Parameters
-    ----------
-    grid : mapping, or sequence of mappings
-
-    Returns
-    -------
-    stages : list of mappings
-    """
+    """Return the grids that are searched one after the other."""
     if isinstance(grid, str | Mapping) or not isinstance(grid, Sequence):
         one: Any = grid
         return [one]
@@ -73,34 +46,19 @@ def refine_stages(grid: Any) -> list[Mapping[str, Any]]:
 
 
 def check_model(model: Any) -> Any:
-    """Return a model whose parameters can be tried.
-
-    Parameters
-    ----------
-    model : object
-
-    Returns
-    -------
-    model : estimator
-    """
+    """Return a model whose parameters can be tried."""
     missing = [n for n in ("get_params", "fit", "scores") if not hasattr(model, n)]
     if missing:
         raise LinkspreadError(
             "`model` must be an estimator with fit(views, links) and scores, got "
             f"{model!r:.60} without {missing[0]!r}. Use LinkSpreading() or one of "
-            "`linkspread.baselines`."
+            "`linkspread.studies.baselines`."
         )
     return model
 
 
 def check_names(grid: Any, model: Any) -> None:
-    """Refuse a grid of parameters that the model does not have.
-
-    Parameters
-    ----------
-    grid : mapping from str
-    model : estimator
-    """
+    """Refuse a grid of parameters that the model does not have."""
     known = list(model.get_params(deep=False))
     unknown = [name for name in grid if name not in known]
     if isinstance(grid, Mapping) and unknown:
@@ -137,19 +95,7 @@ def place_of(setting: Parameters, settings: Sequence[Parameters]) -> int | None:
 def group_settings(
     settings: Sequence[Parameters], together: Iterable[str]
 ) -> list[tuple[Parameters, list[int]]]:
-    """Gather the settings that differ in some parameters only.
-
-    Parameters
-    ----------
-    settings : sequence of dict
-    together : iterable of str
-        Names of parameters in which the settings of a group may differ.
-
-    Returns
-    -------
-    groups : list of (dict, list of int)
-        The parameters that a group has in common, and which settings are in it.
-    """
+    """Gather the settings that differ in some parameters only."""
     together = set(together)
     groups: list[tuple[Parameters, list[int]]] = []
     for k, setting in enumerate(settings):

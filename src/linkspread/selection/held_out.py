@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.estimators.link_choice import choose_links
-from linkspread.estimators.parameters import check_alphas
-from linkspread.exceptions import FewLinksError, LinkspreadError
 from linkspread.graphs.table_memory import remember_tables
+from linkspread.ground.errors import FewLinksError, LinkspreadError
+from linkspread.ground.progress import format_seconds, track
 from linkspread.links import Items, Links, as_link_matrix
-from linkspread.progress import format_seconds, track
+from linkspread.models.link_choice import choose_links
+from linkspread.models.parameters import check_alphas
 from linkspread.propagation.cost import propagation_cost
 from linkspread.selection.folds import (
     LabelFolds,
@@ -37,7 +37,7 @@ from linkspread.selection.runners import (
     choose_runner,
     has_constrained_graphs,
 )
-from linkspread.validation import as_mapping, check_columns, check_views
+from linkspread.tables.validation import as_mapping, check_columns, check_views
 
 __all__ = ["HeldOutPlan", "held_out_quality", "plan_held_out"]
 
@@ -94,7 +94,7 @@ def held_out_quality(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of :mod:`linkspread.baselines`
+    model : LinkSpreading, or a rival of :mod:`linkspread.studies.baselines`
         Only its parameters are used where `links` are given.
     views : mapping from str to table of shape (n_items, n_features)
         Those that the model was fitted to, or is to be.

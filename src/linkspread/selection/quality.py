@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 
 __all__ = ["Baseline", "Quality", "measure_pairs"]
 

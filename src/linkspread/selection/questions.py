@@ -31,13 +31,6 @@ class SingleScores:
 
     Where vectors are long, a block of all their products takes far longer than what
     is asked of it.
-
-    Attributes
-    ----------
-    block : callable
-        Called with two views and the positions of rows and columns.
-    pairs : callable
-        Called with two views and the positions of the items of each pair.
     """
 
     block: ScoreBlock
@@ -73,21 +66,7 @@ class Question(Protocol):
 
 @dataclass(frozen=True)
 class ItemQuestion:
-    """Find the items of the same class among items whose label was hidden.
-
-    Attributes
-    ----------
-    source, target : str
-        Views of the queries and of the items.
-    rows : ndarray of int, or table
-        Positions of the queries, or their features where they are new to the fit.
-    cols : ndarray of int
-        Positions of the items.
-    query_labels, item_labels : ndarray of int
-        Their classes, known here and hidden from the fit.
-    both_ways : bool
-        Whether the items search the queries too.
-    """
+    """Find the items of the same class among items whose label was hidden."""
 
     source: str
     target: str
@@ -98,16 +77,7 @@ class ItemQuestion:
     both_ways: bool = True
 
     def measure(self, scores: ScoreBlock) -> float:
-        """Return the mean average precision, the mean of both directions if asked.
-
-        Parameters
-        ----------
-        scores : callable
-
-        Returns
-        -------
-        precision : float
-        """
+        """Return the mean average precision, the mean of both directions if asked."""
         block = scores(self.source, self.target, rows=self.rows, cols=self.cols)
         there = mean_average_precision(block, self.query_labels, self.item_labels)
         if not self.both_ways:
@@ -119,17 +89,7 @@ class ItemQuestion:
 
 @dataclass(frozen=True)
 class PairQuestion:
-    """Tell held-out must-links from held-out cannot-links.
-
-    Attributes
-    ----------
-    source, target : str
-        Views of the rows and of the columns.
-    rows, cols : ndarray of int of shape (n_pairs,)
-        Positions of the items of each pair.
-    weights : ndarray of shape (n_pairs,)
-        Above 0 for must, below 0 for cannot.
-    """
+    """Tell held-out must-links from held-out cannot-links."""
 
     source: str
     target: str
@@ -154,30 +114,12 @@ class PairQuestion:
         return cls(source, target, rows[p], cols[q], weights[p, q])
 
     def measure(self, scores: ScoreBlock) -> float:
-        """Return the average precision of the must-links among all held-out pairs.
-
-        Parameters
-        ----------
-        scores : callable
-
-        Returns
-        -------
-        precision : float
-        """
+        """Return the average precision of the must-links among all held-out pairs."""
         must = self.weights > 0
         return float(average_precision_score(must, self.pair_scores(scores)))
 
     def pair_scores(self, scores: ScoreBlock) -> Array:
-        """Return the score of each pair, from blocks of a few rows if need be.
-
-        Parameters
-        ----------
-        scores : callable
-
-        Returns
-        -------
-        values : ndarray of shape (n_pairs,)
-        """
+        """Return the score of each pair, from blocks of a few rows if need be."""
         if isinstance(scores, SingleScores):
             return scores.pairs(self.source, self.target, self.rows, self.cols)
         cols, place = np.unique(self.cols, return_inverse=True)
@@ -238,30 +180,12 @@ class PartnerQuestion:
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit and what is asked of it.
-
-    Attributes
-    ----------
-    views : mapping from str to table
-    links : Links
-        Without what the questions ask for.
-    questions : tuple of Question
-    """
+    """One fit and what is asked of it."""
 
     views: Mapping[str, Any]
     links: Links
     questions: tuple[Question, ...]
 
     def measure(self, scores: ScoreBlock) -> list[float]:
-        """Return the answer to every question.
-
-        Parameters
-        ----------
-        scores : callable
-            Of a model that was fitted to the views and links of this trial.
-
-        Returns
-        -------
-        values : list of float
-        """
+        """Return the answer to every question."""
         return [question.measure(scores) for question in self.questions]

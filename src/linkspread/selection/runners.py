@@ -6,23 +6,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.baselines.matching import Matching
-from linkspread.baselines.memory import Memory
-from linkspread.estimators import LinkSpreading
-from linkspread.estimators.graph_choice import (
+from linkspread.compiled.threads import small_algebra
+from linkspread.graphs import normalize
+from linkspread.models import LinkSpreading
+from linkspread.models.graph_choice import (
     build_graph,
     choose_graphs,
     similarities,
 )
-from linkspread.estimators.graph_kinds import CONSTRAINED, GraphContext
-from linkspread.estimators.parameters import (
+from linkspread.models.graph_kinds import CONSTRAINED, GraphContext
+from linkspread.models.parameters import (
     check_adjustment,
     check_alphas,
     check_parameters,
 )
-from linkspread.estimators.queries import is_table
-from linkspread.graphs import normalize
-from linkspread.kernels.threads import small_algebra
+from linkspread.models.queries import is_table
 from linkspread.propagation import Spread, spread_links
 from linkspread.propagation.rows import SpreadRows
 from linkspread.propagation.settings import (
@@ -33,6 +31,8 @@ from linkspread.propagation.settings import (
 from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
 from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
+from linkspread.studies.baselines.matching import Matching
+from linkspread.studies.baselines.memory import Memory
 
 __all__ = [
     "ModelRunner",
@@ -51,12 +51,7 @@ TOL = 1e-4
 
 
 class ModelRunner:
-    """Fit any model anew for every setting.
-
-    Parameters
-    ----------
-    model : estimator with ``fit(views, links)`` and ``scores``
-    """
+    """Fit any model anew for every setting."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -88,14 +83,7 @@ class ModelRunner:
 
 
 class SpreadingRunner:
-    """Fit `LinkSpreading`: a whole grid of `alpha` and `beta` is spread at once.
-
-    Parameters
-    ----------
-    model : LinkSpreading
-    graphs : mapping from str to fitted graph, default=None
-        Of all views, where they are known and do not depend on the links.
-    """
+    """Fit `LinkSpreading`: a whole grid of `alpha` and `beta` is spread at once."""
 
     together = ("alpha", "beta", "rank")
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.ground.progress import format_bytes
 from linkspread.learning.maps import N_COMPONENTS, landmark_count
 from linkspread.links import Items, Links
-from linkspread.progress import format_bytes
-from linkspread.validation import check_views
+from linkspread.tables.validation import check_views
 
 __all__ = ["SearchPlan", "plan_search"]
 

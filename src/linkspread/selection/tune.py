@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.estimators import LinkSpreading
-from linkspread.estimators.link_choice import choose_links
-from linkspread.exceptions import ColumnWarning, LinkError, LinkspreadError
+from linkspread.compiled.threads import count_rows, own_threads
 from linkspread.graphs.table_memory import remember_tables
-from linkspread.kernels.threads import count_rows, own_threads
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import ColumnWarning, LinkError, LinkspreadError
+from linkspread.ground.progress import track
 from linkspread.links import Items, Links
-from linkspread.parameter_checks import check_count
-from linkspread.progress import track
+from linkspread.models import LinkSpreading
+from linkspread.models.link_choice import choose_links
 from linkspread.selection.folds import LabelFolds, item_trials, link_trials
 from linkspread.selection.grids import (
     Parameters,
@@ -31,7 +31,7 @@ from linkspread.selection.questions import ItemQuestion, PartnerQuestion, Trial
 from linkspread.selection.runners import choose_runner
 from linkspread.selection.tuning import Tuning
 from linkspread.tables import Views
-from linkspread.validation import check_views
+from linkspread.tables.validation import check_views
 
 __all__ = ["DEFAULT_GRID", "tune"]
 

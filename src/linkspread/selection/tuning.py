@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.selection.grids import Parameters
 
 __all__ = ["Tuning", "flatten", "unflatten"]
@@ -151,22 +151,7 @@ def _mean_and_deviation(values: Array) -> str:
 
 
 def flatten(setting: Parameters) -> Parameters:
-    """Return a setting with a name of its own for each view's value.
-
-    Parameters
-    ----------
-    setting : dict
-
-    Returns
-    -------
-    flat : dict
-
-    Examples
-    --------
-    >>> from linkspread.selection.tuning import flatten
-    >>> flatten({"alpha": {"text": 0.1, "image": 0.2}, "beta": 0.5})
-    {'alpha text': 0.1, 'alpha image': 0.2, 'beta': 0.5}
-    """
+    """Return a setting with a name of its own for each view's value."""
     flat: Parameters = {}
     for name, value in setting.items():
         if isinstance(value, dict):
@@ -177,22 +162,7 @@ def flatten(setting: Parameters) -> Parameters:
 
 
 def unflatten(flat: Parameters) -> Parameters:
-    """Return the setting that `flatten` gave a name for each view's value.
-
-    Parameters
-    ----------
-    flat : dict
-
-    Returns
-    -------
-    setting : dict
-
-    Examples
-    --------
-    >>> from linkspread.selection.tuning import unflatten
-    >>> unflatten({"alpha text": 0.1, "alpha image": 0.2, "beta": 0.5})
-    {'alpha': {'text': 0.1, 'image': 0.2}, 'beta': 0.5}
-    """
+    """Return the setting that `flatten` gave a name for each view's value."""
     setting: Parameters = {}
     for key, value in flat.items():
         # Names of parameters have no space; those of views may have some.

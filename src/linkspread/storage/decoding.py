@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.files import brief, naming_file
 from linkspread.storage.folder import Content
 
@@ -22,13 +22,7 @@ PARTS = ("data", "indices", "indptr")
 
 
 class Decoder:
-    """Put together the objects of a folder.
-
-    Parameters
-    ----------
-    registry : Registry
-    content : Content
-    """
+    """Put together the objects of a folder."""
 
     def __init__(self, registry: "Registry", content: Content) -> None:
         self._registry = registry
@@ -38,12 +32,7 @@ class Decoder:
         self._matrices: dict[tuple[Any, ...], sparse.csr_array] = {}
 
     def decode_all(self) -> dict[str, Any]:
-        """Return the values of the tree by name.
-
-        Returns
-        -------
-        root : dict from str to object
-        """
+        """Return the values of the tree by name."""
         tree = self._content.tree
         if set(tree) != {"objects", "root"} or not isinstance(tree["objects"], list):
             raise _strange("`content`", tree)
@@ -59,16 +48,7 @@ class Decoder:
         return {name: self.decode(value) for name, value in tree["root"].items()}
 
     def decode(self, value: Any) -> Any:
-        """Return the value that JSON stands for.
-
-        Parameters
-        ----------
-        value : object of JSON
-
-        Returns
-        -------
-        value : object
-        """
+        """Return the value that JSON stands for."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if not isinstance(value, dict) or len(value) != 1:
@@ -172,15 +152,7 @@ class Decoder:
 def check_csr(
     data: Array, indices: Array, indptr: Array, shape: tuple[int, int], *, name: str
 ) -> None:
-    """Refuse arrays that are no sparse matrix: compiled loops would trust them.
-
-    Parameters
-    ----------
-    data, indices, indptr : ndarray
-    shape : tuple of two int
-    name : str
-        Of the array of indices, for the message.
-    """
+    """Refuse arrays that are no sparse matrix: compiled loops would trust them."""
     is_flat = data.ndim == indices.ndim == indptr.ndim == 1
     are_integers = indices.dtype.kind == indptr.dtype.kind == "i"
     if (

@@ -5,8 +5,8 @@ import json
 import math
 from typing import Any, NoReturn
 
-from linkspread.exceptions import ModelError
-from linkspread.progress import format_bytes
+from linkspread.ground.errors import ModelError
+from linkspread.ground.progress import format_bytes
 
 __all__ = ["check_depth", "checksum", "format_json", "parse_json"]
 
@@ -17,17 +17,7 @@ OPEN_LEVELS = 3
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Return an object of JSON, or say what is wrong with it.
-
-    Parameters
-    ----------
-    data : bytes
-        Whose size was checked before.
-
-    Returns
-    -------
-    document : dict
-    """
+    """Return an object of JSON, or say what is wrong with it."""
     try:
         document = json.loads(
             data.decode("utf-8"),
@@ -53,13 +43,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 def check_depth(document: Any, max_depth: int = MAX_DEPTH) -> None:
-    """Refuse a document that is nested too deep.
-
-    Parameters
-    ----------
-    document : object
-    max_depth : int, default=24
-    """
+    """Refuse a document that is nested too deep."""
     level = [document]
     for _ in range(max_depth):
         level = [
@@ -74,18 +58,7 @@ def check_depth(document: Any, max_depth: int = MAX_DEPTH) -> None:
 
 
 def format_json(document: dict[str, Any], *, max_bytes: int) -> bytes:
-    """Return a document as people can read it.
-
-    Parameters
-    ----------
-    document : dict
-    max_bytes : int
-        What a reader accepts.
-
-    Returns
-    -------
-    data : bytes
-    """
+    """Return a document as people can read it."""
     data = _laid_out(document, OPEN_LEVELS).encode("utf-8")
     if len(data) > max_bytes:
         raise ModelError(
@@ -97,16 +70,7 @@ def format_json(document: dict[str, Any], *, max_bytes: int) -> bytes:
 
 
 def checksum(document: dict[str, Any]) -> str:
-    """Return a checksum of what a document says, however it is written.
-
-    Parameters
-    ----------
-    document : dict
-
-    Returns
-    -------
-    sha256 : str
-    """
+    """Return a checksum of what a document says, however it is written."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.tensors import are_finite, as_tensor
 
 if TYPE_CHECKING:
@@ -19,12 +19,7 @@ Array = np.ndarray
 
 
 class Ids:
-    """A column of ids, which is stored as parquet.
-
-    Parameters
-    ----------
-    values : ndarray of int64 or str of shape (n,)
-    """
+    """A column of ids, which is stored as parquet."""
 
     def __init__(self, values: Array) -> None:
         self.values = values
@@ -34,16 +29,6 @@ class Encoder:
     """Turn values into JSON, and gather their arrays.
 
     What is met twice, be it an object or an array, is stored once.
-
-    Parameters
-    ----------
-    registry : Registry
-
-    Attributes
-    ----------
-    nodes : list of dict
-        The objects.
-    arrays, ids : dict from str to ndarray
     """
 
     def __init__(self, registry: "Registry") -> None:
@@ -56,18 +41,7 @@ class Encoder:
         self._places: dict[Any, tuple[Any, str]] = {}
 
     def encode(self, value: Any, name: str) -> Any:
-        """Return a value as JSON.
-
-        Parameters
-        ----------
-        value : object
-        name : str
-            Where it stands, for messages and for names of arrays.
-
-        Returns
-        -------
-        encoded : object of JSON
-        """
+        """Return a value as JSON."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool | int | str):

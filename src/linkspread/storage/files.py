@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 
 __all__ = [
     "DATA_NAME",
@@ -39,14 +39,7 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What a manifest says of a file.
-
-    Attributes
-    ----------
-    name : str
-    n_bytes : int
-    sha256 : str
-    """
+    """What a manifest says of a file."""
 
     name: str
     n_bytes: int
@@ -54,12 +47,7 @@ class FileEntry:
 
 
 class HashingFile:
-    """Write to a file, and know its size and checksum in the end.
-
-    Parameters
-    ----------
-    file : binary file
-    """
+    """Write to a file, and know its size and checksum in the end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -67,12 +55,7 @@ class HashingFile:
         self.n_bytes = 0
 
     def write(self, data: Any) -> None:
-        """Write bytes, a piece at a time.
-
-        Parameters
-        ----------
-        data : bytes or ndarray of uint8
-        """
+        """Write bytes, a piece at a time."""
         # A piece is still in the cache when it is hashed.
         for start in range(0, len(data), CHUNK):
             piece = data[start : start + CHUNK]
@@ -87,27 +70,13 @@ class HashingFile:
 
 
 def brief(value: Any) -> str:
-    """Return a value for a message, short however large it is.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    text : str
-    """
+    """Return a value for a message, short however large it is."""
     return reprlib.repr(value)[:60]
 
 
 @contextmanager
 def naming_file(name: str) -> Iterator[None]:
-    """Begin the message of any error within with the name of a file.
-
-    Parameters
-    ----------
-    name : str
-    """
+    """Begin the message of any error within with the name of a file."""
     try:
         yield
     except ModelError as error:
@@ -116,12 +85,7 @@ def naming_file(name: str) -> Iterator[None]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn what the system refuses while a folder is written into a sentence.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """Turn what the system refuses while a folder is written into a sentence."""
     try:
         yield
     except OSError as error:
@@ -136,20 +100,7 @@ def write_file(
     write: Callable[[HashingFile], None],
     name: Callable[[FileEntry], str],
 ) -> FileEntry:
-    """Write a file under a passing name, see it to the disk, and rename it.
-
-    Parameters
-    ----------
-    folder : Path
-    write : callable
-        Writes the content.
-    name : callable
-        Returns the lasting name, given the size and the checksum.
-
-    Returns
-    -------
-    entry : FileEntry
-    """
+    """Write a file under a passing name, see it to the disk, and rename it."""
     passing = folder / f".linkspread-{secrets.token_hex(8)}.partial"
     try:
         with open(passing, "xb") as file:
@@ -167,12 +118,7 @@ def write_file(
 
 
 def sync_folder(folder: Path) -> None:
-    """See the names of a folder to the disk, where the system can do that.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """See the names of a folder to the disk, where the system can do that."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -183,17 +129,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_plain(folder: Path, name: str) -> BinaryIO:
-    """Open a file that lies in the folder itself, and is no link or device.
-
-    Parameters
-    ----------
-    folder : Path
-    name : str
-
-    Returns
-    -------
-    file : binary file
-    """
+    """Open a file that lies in the folder itself, and is no link or device."""
     path = folder / name
     # Not waiting: a pipe would never be written to.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -221,19 +157,7 @@ def _not_plain(what: str) -> str:
 
 
 def check_entry(entry: Any, suffix: str) -> FileEntry:
-    """Return what a manifest says of a data file, if it can be said.
-
-    Parameters
-    ----------
-    entry : object
-        As read from JSON.
-    suffix : str
-        How the name must end.
-
-    Returns
-    -------
-    entry : FileEntry
-    """
+    """Return what a manifest says of a data file, if it can be said."""
     if not isinstance(entry, dict) or set(entry) != {"name", "bytes", "sha256"}:
         raise ModelError(
             f"a file must have `name`, `bytes` and `sha256`, got {brief(entry)}. "
@@ -257,16 +181,7 @@ def check_entry(entry: Any, suffix: str) -> FileEntry:
 
 
 def hash_file(file: BinaryIO) -> str:
-    """Return the checksum of a file, from its beginning, a piece at a time.
-
-    Parameters
-    ----------
-    file : binary file
-
-    Returns
-    -------
-    sha256 : str
-    """
+    """Return the checksum of a file, from its beginning, a piece at a time."""
     file.seek(0)
     found = hashlib.sha256()
     while chunk := file.read(CHUNK):

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.documents import check_depth, format_json
 from linkspread.storage.files import (
     DATA_NAME,
@@ -57,19 +57,7 @@ N_TRIES = 5
 
 @dataclass
 class Content:
-    """What a folder holds.
-
-    Attributes
-    ----------
-    tree : dict
-        Of JSON.
-    arrays : dict from str to ndarray
-    ids : dict from str to ndarray of int64 or str
-    about : dict
-        Of JSON; a few lines for people, which nothing depends on.
-    arrays_file : str, default=""
-        Where the arrays are from, for messages.
-    """
+    """What a folder holds."""
 
     tree: dict[str, Any]
     arrays: dict[str, Array]
@@ -81,16 +69,7 @@ class Content:
 def write_folder(
     path: str | os.PathLike[str], content: Content, *, kind: str = MODEL
 ) -> None:
-    """Write a model folder, or replace the model in one.
-
-    Parameters
-    ----------
-    path : str or Path
-        A folder that is new, empty or a model; other files in it stay.
-    content : Content
-    kind : str, default="linkspread model"
-        What the folder holds, and may hold before.
-    """
+    """Write a model folder, or replace the model in one."""
     folder = Path(path)
     # Everything that can be refused is refused before anything is written.
     check_target(folder, kind=kind)
@@ -167,21 +146,7 @@ def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
 def read_folder(
     path: str | os.PathLike[str], *, kind: str = MODEL, verify: bool = True
 ) -> Content:
-    """Read a model folder, and refuse whatever is not as it was written.
-
-    Parameters
-    ----------
-    path : str or Path
-    kind : str, default="linkspread model"
-        What the folder must hold.
-    verify : bool, default=True
-        Compare the checksums of all files, which reads every byte once more.
-
-    Returns
-    -------
-    content : Content
-        Its arrays are mapped into memory, and changed there only.
-    """
+    """Read a model folder, and refuse whatever is not as it was written."""
     folder = Path(path)
     if not folder.is_dir():
         raise ModelError(
@@ -252,14 +217,7 @@ def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
 
 
 def check_target(folder: Path, *, kind: str = MODEL) -> None:
-    """Refuse to write where something else is.
-
-    Parameters
-    ----------
-    folder : Path
-    kind : str, default="linkspread model"
-        What is to be written, and may be there before.
-    """
+    """Refuse to write where something else is."""
     if folder.exists() and not folder.is_dir():
         raise ModelError(
             f"the target must be a folder, and {str(folder)!r} is a file. Give "

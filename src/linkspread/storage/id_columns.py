@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from linkspread.exceptions import ModelError, require
-from linkspread.progress import format_bytes
+from linkspread.ground.errors import ModelError, require
+from linkspread.ground.progress import format_bytes
 from linkspread.storage.files import HashingFile
 
 __all__ = ["check_ids", "read_ids", "write_ids"]
@@ -24,25 +24,14 @@ MAX_WIDENED, MAX_WIDENING = 1 << 28, 64
 
 
 def check_ids(ids: Array) -> None:
-    """Refuse ids that a reader would refuse.
-
-    Parameters
-    ----------
-    ids : ndarray of int64 or str of shape (n,)
-    """
+    """Refuse ids that a reader would refuse."""
     _pyarrow()  # says now if it is missing
     if ids.dtype.kind == "U" and ids.nbytes > MAX_WIDENED:
         _check_widening(len(ids), ids.itemsize // 4, int(np.char.str_len(ids).sum()))
 
 
 def write_ids(file: HashingFile, ids: Array) -> None:
-    """Write ids as one parquet file.
-
-    Parameters
-    ----------
-    file : HashingFile
-    ids : ndarray of int64 or str of shape (n,)
-    """
+    """Write ids as one parquet file."""
     arrow = _pyarrow()
     buffer = arrow.BufferOutputStream()
     kind = arrow.int64() if ids.dtype.kind == "i" else arrow.string()
@@ -58,20 +47,7 @@ def write_ids(file: HashingFile, ids: Array) -> None:
 
 
 def read_ids(file: BinaryIO, n_bytes: int, n_ids: int) -> Array:
-    """Return the ids of a parquet file.
-
-    Parameters
-    ----------
-    file : binary file
-    n_bytes : int
-        Its size.
-    n_ids : int
-        How many there must be.
-
-    Returns
-    -------
-    ids : ndarray of int64 or str of shape (n_ids,)
-    """
+    """Return the ids of a parquet file."""
     parquet = _pyarrow(".parquet")
     try:
         # From memory, in this thread: a file that Arrow's own threads still read when

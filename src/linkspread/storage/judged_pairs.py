@@ -19,17 +19,7 @@ SIGNS = {"must": 1.0, "cannot": -1.0}
 
 
 class PairColumns(NamedTuple):
-    """The judged pairs of two views, a row for each person and pair.
-
-    Attributes
-    ----------
-    left : ndarray of int64 or str of shape (n_pairs,)
-        Ids of the first view: integers if all of them were given so, or else texts.
-    right : ndarray of int64 or str of shape (n_pairs,)
-        Ids of the second view.
-    weight : ndarray of float64 of shape (n_pairs,)
-        Positive for must, negative for cannot.
-    """
+    """The judged pairs of two views, a row for each person and pair."""
 
     left: Array
     right: Array
@@ -38,19 +28,7 @@ class PairColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class Disagreement:
-    """People who say different things of a pair.
-
-    Attributes
-    ----------
-    between : tuple of two str
-        The views.
-    left : str or int
-    right : str or int
-    must : tuple of str
-        Who says that the two belong together, by name.
-    cannot : tuple of str
-        Who says that they do not.
-    """
+    """People who say different things of a pair."""
 
     between: ViewPair
     left: str | int
@@ -61,16 +39,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """What a store says of pairs, at one moment.
-
-    Attributes
-    ----------
-    number : int
-        The last number of the store at that moment, for `LinkStore.changes(after=)`.
-    columns : dict of {(view, view): PairColumns}
-        The two views of a key are in alphabetical order.
-    disagreements : list of Disagreement
-    """
+    """What a store says of pairs, at one moment."""
 
     number: int
     columns: dict[ViewPair, PairColumns]

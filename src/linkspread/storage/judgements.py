@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.storage.files import brief
 
 __all__ = [
@@ -42,36 +42,6 @@ class Judgement:
     """What a person says of a pair of items.
 
     It is checked when it is added to a store.
-
-    Parameters
-    ----------
-    who : str
-        Who judges, of at most 200 letters.
-    left_view : str
-    left_id : str or int
-        Id of an item of `left_view`. 7 and "7" name the same item.
-    right_view : str
-    right_id : str or int
-    verdict : {"must", "cannot", "unsure"}
-        Whether the two belong together. "unsure" makes no link.
-    weight : float, default=1.0
-        How much the judgement counts, positive whatever the verdict.
-    note : str, default=""
-        Anything worth remembering, of at most 10,000 letters.
-    id : str, default=<factory>
-        A UUID, a new one unless given. Adding the same id again adds nothing, so a
-        client that makes the id can safely ask again.
-    at : datetime, default=<factory>
-        When, with a time zone; now unless given.
-    number : int, default=None
-        Place in the order of the store, which gives it.
-
-    Examples
-    --------
-    >>> from linkspread.storage import Judgement
-    >>> pair = dict(left_view="text", left_id="t1", right_view="image", right_id=7)
-    >>> Judgement(who="ann", **pair, verdict="must").weight
-    1.0
     """
 
     who: str
@@ -89,20 +59,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """A judgement is taken back.
-
-    Parameters
-    ----------
-    who : str
-        Who takes it back, perhaps not who judged.
-    takes_back : str
-        Id of the judgement.
-    note : str, default=""
-    id : str, default=<factory>
-    at : datetime, default=<factory>
-    number : int, default=None
-        Place in the order of the store.
-    """
+    """A judgement is taken back."""
 
     who: str
     takes_back: str

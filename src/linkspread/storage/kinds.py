@@ -33,15 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Kind:
-    """A rule about a value.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    accepts : callable
-        Tells whether a value obeys.
-    """
+    """A rule about a value."""
 
     name: str
     accepts: Callable[[Any], bool]
@@ -68,18 +60,7 @@ TEXT = Kind("a text", lambda value: isinstance(value, str))
 
 
 def array(n_dimensions: int, dtypes: str = "f") -> Kind:
-    """Return the rule that something is an array.
-
-    Parameters
-    ----------
-    n_dimensions : int
-    dtypes : str, default="f"
-        Kinds of numbers as NumPy names them, such as "f" for floats and "i".
-
-    Returns
-    -------
-    kind : Kind
-    """
+    """Return the rule that something is an array."""
 
     def accepts(value: Any) -> bool:
         is_array = isinstance(value, np.ndarray) and value.ndim == n_dimensions
@@ -101,16 +82,7 @@ def csr() -> Kind:
 
 
 def fields(*kinds: Kind) -> Kind:
-    """Return the rule that something is a tuple with one value of each kind.
-
-    Parameters
-    ----------
-    *kinds : Kind
-
-    Returns
-    -------
-    kind : Kind
-    """
+    """Return the rule that something is a tuple with one value of each kind."""
 
     def accepts(value: Any) -> bool:
         is_tuple = isinstance(value, tuple) and len(value) == len(kinds)
@@ -122,32 +94,13 @@ def fields(*kinds: Kind) -> Kind:
 
 
 def instance(*classes: type) -> Kind:
-    """Return the rule that something is of one of these classes.
-
-    Parameters
-    ----------
-    *classes : type
-
-    Returns
-    -------
-    kind : Kind
-    """
+    """Return the rule that something is of one of these classes."""
     names = " or ".join(own.__name__ for own in classes)
     return Kind(f"a {names}", lambda value: isinstance(value, classes))
 
 
 def mapping(of: Kind, *, keys: Kind = TEXT) -> Kind:
-    """Return the rule that something maps keys to values of a kind.
-
-    Parameters
-    ----------
-    of : Kind
-    keys : Kind, default=TEXT
-
-    Returns
-    -------
-    kind : Kind
-    """
+    """Return the rule that something maps keys to values of a kind."""
 
     def accepts(value: Any) -> bool:
         if not isinstance(value, dict):
@@ -158,20 +111,7 @@ def mapping(of: Kind, *, keys: Kind = TEXT) -> Kind:
 
 
 def sequence(of: Kind, *, type: Any = tuple, length: int | None = None) -> Kind:
-    """Return the rule that something lists values of a kind.
-
-    Parameters
-    ----------
-    of : Kind
-    type : type, default=tuple
-        Tuple or list.
-    length : int, default=None
-        How many there must be; None allows any number.
-
-    Returns
-    -------
-    kind : Kind
-    """
+    """Return the rule that something lists values of a kind."""
 
     def accepts(value: Any) -> bool:
         is_sequence = isinstance(value, type) and length in (None, len(value))

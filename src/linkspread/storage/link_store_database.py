@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from linkspread.exceptions import LinkspreadError, StoreError
+from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage.link_store_tables import sqlalchemy
 
 __all__ = ["Database"]
@@ -50,16 +50,7 @@ PASSING_WORDS = ("database is locked", "table is locked", "locking protocol")
 
 
 class Database:
-    """Transactions on a database.
-
-    Parameters
-    ----------
-    engine : sqlalchemy.Engine
-    name : str
-        What messages call it; nothing secret.
-    timeout : float
-        Seconds to try again while others write.
-    """
+    """Transactions on a database."""
 
     def __init__(self, engine: Any, *, name: str, timeout: float) -> None:
         self.name = name

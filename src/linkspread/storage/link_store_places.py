@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from linkspread.exceptions import StoreError, require
+from linkspread.ground.errors import StoreError, require
 from linkspread.storage.files import brief
 from linkspread.storage.link_store_database import Database
 from linkspread.storage.link_store_tables import sqlalchemy

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC
 from typing import Any
 
-from linkspread.exceptions import LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.storage.judgements import Judgement, Undo, same_content
 from linkspread.storage.link_store_tables import lock_store, sqlalchemy, tables
 

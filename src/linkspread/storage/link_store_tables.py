@@ -10,7 +10,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from linkspread.exceptions import StoreError, require
+from linkspread.ground.errors import StoreError, require
 
 __all__ = [
     "Tables",
@@ -36,15 +36,7 @@ def sqlalchemy() -> ModuleType:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a store.
-
-    Attributes
-    ----------
-    store : sqlalchemy.Table
-        One row: the version.
-    judgements : sqlalchemy.Table
-        A row for each judgement and each undo; rows are only ever added.
-    """
+    """The tables of a store."""
 
     store: Any
     judgements: Any

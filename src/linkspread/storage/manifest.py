@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.documents import checksum, parse_json
 from linkspread.storage.files import FileEntry, brief, naming_file, open_plain
 
@@ -40,21 +40,7 @@ def make_manifest(
     *,
     kind: str = MODEL,
 ) -> dict[str, Any]:
-    """Return the manifest of a folder.
-
-    Parameters
-    ----------
-    content : Content
-    arrays : FileEntry
-    ids : dict from str to (FileEntry, int)
-        The file of each column, and how many ids it has.
-    kind : str, default="linkspread model"
-        What the folder holds.
-
-    Returns
-    -------
-    document : dict
-    """
+    """Return the manifest of a folder."""
     # Only here: the package itself imports this room.
     from linkspread import __version__
 
@@ -73,21 +59,7 @@ def make_manifest(
 def read_manifest(
     folder: Path, *, kind: str = MODEL, whole: bool = True
 ) -> dict[str, Any]:
-    """Return the manifest of a folder, or say why it is none.
-
-    Parameters
-    ----------
-    folder : Path
-    kind : str, default="linkspread model"
-        What the folder must hold.
-    whole : bool, default=True
-        False only asks whether it is one of this kind, of any version, damaged or
-        not.
-
-    Returns
-    -------
-    document : dict
-    """
+    """Return the manifest of a folder, or say why it is none."""
     with naming_file(MANIFEST):
         document = parse_json(_read(folder))
         if document.get("format") != kind:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.exceptions import LinkspreadError, ModelError
+from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.storage.decoding import Decoder
 from linkspread.storage.encoding import Encoder
 from linkspread.storage.folder import Content
@@ -23,20 +23,7 @@ __all__ = ["Registry", "Stored"]
 
 @dataclass(frozen=True)
 class Stored:
-    """How objects of one class are stored.
-
-    Parameters
-    ----------
-    of : type
-    kinds : mapping from str to Kind
-        The fields, and what each may hold.
-    take : callable, default=None
-        Returns the fields of an object; None reads the attributes of these names.
-    make : callable, default=None
-        Makes an object of the fields; None calls the class with them.
-    check : callable, default=None
-        Tells whether the fields of an object fit each other.
-    """
+    """How objects of one class are stored."""
 
     of: type
     kinds: Mapping[str, Kind]
@@ -50,31 +37,13 @@ class Stored:
         return self.of.__name__
 
     def fields_of(self, value: Any) -> dict[str, Any]:
-        """Return the fields of an object.
-
-        Parameters
-        ----------
-        value : object
-
-        Returns
-        -------
-        fields : dict from str to object
-        """
+        """Return the fields of an object."""
         if self.take is not None:
             return dict(self.take(value))
         return {name: getattr(value, name) for name in self.kinds}
 
     def build(self, fields: Mapping[str, Any]) -> Any:
-        """Return the object of these fields, if it can be one.
-
-        Parameters
-        ----------
-        fields : mapping from str to object
-
-        Returns
-        -------
-        value : object
-        """
+        """Return the object of these fields, if it can be one."""
         if set(fields) != set(self.kinds):
             raise ModelError(
                 f"a {self.name} must have {', '.join(self.kinds)}, got "
@@ -96,29 +65,13 @@ class Stored:
 
 
 class Registry:
-    """The classes that can be stored.
-
-    Parameters
-    ----------
-    stored : iterable of Stored
-    """
+    """The classes that can be stored."""
 
     def __init__(self, stored: Iterable[Stored]) -> None:
         self.by_name = {own.name: own for own in stored}
 
     def encode(self, root: Mapping[str, Any], *, about: dict[str, Any]) -> Content:
-        """Return values by name as what a folder holds.
-
-        Parameters
-        ----------
-        root : mapping from str to object
-        about : dict
-            For people who read the manifest.
-
-        Returns
-        -------
-        content : Content
-        """
+        """Return values by name as what a folder holds."""
         encoder = Encoder(self)
         tree = {name: encoder.encode(value, name) for name, value in root.items()}
         return Content(
@@ -131,18 +84,7 @@ class Registry:
     def decode(
         self, content: Content, *, finish: Callable[[dict[str, Any]], Any]
     ) -> Any:
-        """Return what is made of a folder, each part checked before it is used.
-
-        Parameters
-        ----------
-        content : Content
-        finish : callable
-            Makes of values by name what is wanted.
-
-        Returns
-        -------
-        whole : object
-        """
+        """Return what is made of a folder, each part checked before it is used."""
         try:
             return finish(Decoder(self, content).decode_all())
         except ModelError:

@@ -21,52 +21,21 @@ Row = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class PairChanges:
-    """Pairs that came and pairs that went between two states of a store.
-
-    Attributes
-    ----------
-    added : dict of {(view, view): PairColumns}
-        With the weights they have now.
-    removed : dict of {(view, view): PairColumns}
-        With the weights they had before.
-    """
+    """Pairs that came and pairs that went between two states of a store."""
 
     added: dict[ViewPair, PairColumns]
     removed: dict[ViewPair, PairColumns]
 
 
 def compare_pairs(before: JudgedPairs, after: JudgedPairs) -> PairChanges:
-    """Return what must be added to the pairs of one state, and removed, for another.
-
-    Parameters
-    ----------
-    before, after : JudgedPairs
-        Of one store.
-
-    Returns
-    -------
-    changes : PairChanges
-        A pair with another weight is in both.
-    """
+    """Return what must be added to the pairs of one state, and removed, for another."""
     return PairChanges(_surplus(after, before), _surplus(before, after))
 
 
 def not_said_before(
     judgements: Iterable[Judgement], known: Iterable[Judgement]
 ) -> list[Judgement]:
-    """Return the judgements that say something other than their people said last.
-
-    Parameters
-    ----------
-    judgements : iterable of Judgement
-    known : iterable of Judgement
-        Of a store, in their order, also those that were taken back: who imports a file
-        again does not mean to judge again what was undone.
-
-    Returns
-    -------
-    new : list of Judgement
-    """
+    """Return the judgements that say something other than their people said last."""
     said = {_key(judgement): _word(judgement) for judgement in known}
     new = []
     for judgement in judgements:

@@ -17,18 +17,6 @@ REASONS = {
 
 
 def failure_reason(error: Exception, *, otherwise: str) -> str:
-    """Return why a connection failed, in words that quote nothing.
-
-    Parameters
-    ----------
-    error : Exception
-        Of the driver.
-    otherwise : str
-        What is said of any other failure.
-
-    Returns
-    -------
-    reason : str
-    """
+    """Return why a connection failed, in words that quote nothing."""
     said = str(error)
     return next((REASONS[words] for words in REASONS if words in said), otherwise)

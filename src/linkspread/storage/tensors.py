@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from linkspread.exceptions import ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage.documents import parse_json
 from linkspread.storage.files import HashingFile, brief
 
@@ -43,17 +43,7 @@ CHECKED_ENTRIES = 1 << 20
 
 
 def as_tensor(array: Array) -> Array:
-    """Return an array as it is stored, or say that it cannot be.
-
-    Parameters
-    ----------
-    array : ndarray
-
-    Returns
-    -------
-    array : ndarray
-        Contiguous, of little-endian numbers, and finite.
-    """
+    """Return an array as it is stored, or say that it cannot be."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in NAMES or array.ndim > MAX_DIMENSIONS:
         raise ModelError(
@@ -64,29 +54,14 @@ def as_tensor(array: Array) -> Array:
 
 
 def are_finite(array: Array) -> bool:
-    """Tell whether all numbers of a contiguous array are finite, a piece at a time.
-
-    Parameters
-    ----------
-    array : ndarray
-
-    Returns
-    -------
-    are_finite : bool
-    """
+    """Tell whether all numbers of a contiguous array are finite, a piece at a time."""
     flat = array.reshape(-1)
     starts = range(0, len(flat), CHECKED_ENTRIES)
     return all(np.isfinite(flat[i : i + CHECKED_ENTRIES]).all() for i in starts)
 
 
 def write_tensors(file: HashingFile, arrays: Mapping[str, Array]) -> None:
-    """Write arrays as one safetensors file.
-
-    Parameters
-    ----------
-    file : HashingFile
-    arrays : mapping from str to ndarray
-    """
+    """Write arrays as one safetensors file."""
     # Wide numbers first, so that all lie at multiples of their width.
     order = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     header, start = {}, 0
@@ -120,14 +95,6 @@ def read_tensors(file: BinaryIO) -> dict[str, Array]:
     """Return the arrays of a safetensors file, mapped into memory.
 
     What is changed in them afterwards is changed in memory only.
-
-    Parameters
-    ----------
-    file : binary file
-
-    Returns
-    -------
-    arrays : dict from str to ndarray
     """
     n_bytes = os.fstat(file.fileno()).st_size
     header, start = _read_header(file, n_bytes)

@@ -17,7 +17,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 import numpy as np
 
-from linkspread.exceptions import ViewError
+from linkspread.ground.errors import ViewError
 
 __all__ = ["Table", "column_names", "is_frame", "read_frame"]
 

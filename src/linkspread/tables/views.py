@@ -4,8 +4,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from linkspread.exceptions import ColumnWarning
-from linkspread.progress import announce
+from linkspread.ground.errors import ColumnWarning
+from linkspread.ground.progress import announce
 from linkspread.tables.doubts import tell_doubts
 from linkspread.tables.frames import Table
 

@@ -21,12 +21,7 @@ MAX_ADDRESSES = 10_000
 
 
 class Access:
-    """Tells who may see a page and who may change anything.
-
-    Parameters
-    ----------
-    settings : Settings
-    """
+    """Tells who may see a page and who may change anything."""
 
     def __init__(self, settings: Settings) -> None:
         self._token = settings.token
@@ -95,15 +90,7 @@ class Access:
 
 
 class Buckets:
-    """How much each address may still ask.
-
-    Parameters
-    ----------
-    per_second : float
-        What comes back each second.
-    most : float
-        What is there at the beginning, and at most.
-    """
+    """How much each address may still ask."""
 
     def __init__(self, per_second: float, most: float) -> None:
         self._rate, self._most = per_second, most

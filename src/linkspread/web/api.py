@@ -6,7 +6,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi import Query as Param
 from pydantic import BaseModel, Field
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Undo
 from linkspread.web.explaining import explain
 from linkspread.web.judging import judge, recent, take_back

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from linkspread import __version__
-from linkspread.exceptions import LinkspreadError, StoreError
+from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage import LinkStore
 from linkspread.web.access import Access
 from linkspread.web.api import api
@@ -40,40 +40,7 @@ def create_app(
     absorbed: int = 0,
     settings: Settings | None = None,
 ) -> FastAPI:
-    """Put a fitted model behind pages.
-
-    Parameters
-    ----------
-    model : CrossViewSearch or LinkSpreading
-        Fitted or loaded; it changes with the judgements.
-    store : LinkStore
-        Where judgements are kept, opened by this process; closed with the application.
-    features : FeatureSet, default=None
-        What the items are: texts and pictures. Without it they show their ids;
-        glyphs are known by their ids.
-    absorbed : int, default=0
-        Rows of the store up to this number are in the model already.
-    settings : Settings, default=None
-
-    Returns
-    -------
-    app : FastAPI
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import linkspread as ls
-    >>> from linkspread.storage import LinkStore
-    >>> from linkspread.web import create_app
-    >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
-    >>> model = ls.LinkSpreading(n_neighbors=9).fit(data.views(), data.labels)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = LinkStore.open(f"{folder}/judgements.db")
-    ...     app = create_app(model, store)
-    ...     store.close()
-    >>> app.title
-    'linkspread'
-    """
+    """Put a fitted model behind pages."""
     settings = settings or Settings()
     contents = choose_contents(model.items_, features)
     site = Site(model, store, contents, absorbed, settings)

@@ -13,15 +13,7 @@ N_QUEUE = 25
 
 
 class Suggestion(NamedTuple):
-    """A pair to ask about.
-
-    Attributes
-    ----------
-    left, right : str
-        Ids.
-    gain : float
-        Share of what is open about all pairs that an answer would tell.
-    """
+    """A pair to ask about."""
 
     left: str
     right: str
@@ -29,12 +21,7 @@ class Suggestion(NamedTuple):
 
 
 class Asker:
-    """A queue of pairs for each direction, shared by all people.
-
-    Parameters
-    ----------
-    live : LiveModel
-    """
+    """A queue of pairs for each direction, shared by all people."""
 
     def __init__(self, live: LiveModel) -> None:
         self._live = live

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import read_picture
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 
 __all__ = ["Contents", "FeatureContents", "PictureCache", "shorten", "to_png"]
@@ -18,13 +18,7 @@ MAX_TITLE, MAX_TEXT = 90, 400
 
 
 class Contents:
-    """Items of which only ids are known; others know more.
-
-    Parameters
-    ----------
-    items : mapping from str to Items
-        Of the model.
-    """
+    """Items of which only ids are known; others know more."""
 
     # Pictures are black on white, so that a dark page may turn them round.
     is_ink = False
@@ -78,14 +72,7 @@ class Contents:
 
 
 class FeatureContents(Contents):
-    """Items of a features folder: texts, and pictures in files.
-
-    Parameters
-    ----------
-    items : mapping from str to Items
-    features : FeatureSet
-        With `ids`, `kinds`, `contents`, `labels`, `root` and `transform`.
-    """
+    """Items of a features folder: texts, and pictures in files."""
 
     def __init__(self, items: dict[str, Items], features: Any) -> None:
         super().__init__(items)
@@ -147,12 +134,7 @@ class FeatureContents(Contents):
 
 
 class PictureCache:
-    """The pictures that were asked for last, as PNG.
-
-    Parameters
-    ----------
-    max_bytes : int, default=64000000
-    """
+    """The pictures that were asked for last, as PNG."""
 
     def __init__(self, max_bytes: int = 64_000_000) -> None:
         self.max_bytes = max_bytes

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from linkspread.report import explanation_picture
-from linkspread.retrieval import Explanation
+from linkspread.judging import Explanation
+from linkspread.studies.report import explanation_picture
 from linkspread.web.searching import Asked, Query, picture_url
 from linkspread.web.site import Site
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, File, Form, HTTPException, UploadFile
 from fastapi import Query as Param
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.web.searching import Query, choose_views
 from linkspread.web.visitors import FromForm, Here
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from linkspread.datasets.glyphs import index_names, make_glyph_image
 from linkspread.datasets.unicode_blocks import family
-from linkspread.exceptions import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.links import Items
 from linkspread.web.contents import Contents, to_png
 
@@ -25,15 +25,7 @@ def are_glyphs(items: dict[str, Items]) -> bool:
 
 
 class GlyphContents(Contents):
-    """The characters of a font and their names.
-
-    Parameters
-    ----------
-    items : mapping from str to Items
-        Ids are code points such as "U+0041".
-    side : int, default=32
-        Side of the pictures that the model was fitted to, in pixels.
-    """
+    """The characters of a font and their names."""
 
     is_ink = True
 

@@ -47,14 +47,7 @@ class TooLarge(HTTPException):
 
 
 class Guard:
-    """Checks requests, limits them, and marks and counts answers.
-
-    Parameters
-    ----------
-    app : ASGI application
-    settings : Settings
-    telemetry : Telemetry
-    """
+    """Checks requests, limits them, and marks and counts answers."""
 
     def __init__(self, app: Any, *, settings: Settings, telemetry: Telemetry) -> None:
         self.app, self.telemetry = app, telemetry

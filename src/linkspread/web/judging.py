@@ -3,7 +3,7 @@
 import uuid
 from typing import NamedTuple
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Judgement, Undo
 from linkspread.storage.judgements import check_uuid
 from linkspread.web.site import Site
@@ -12,15 +12,7 @@ __all__ = ["Entry", "Outcome", "judge", "recent", "take_back"]
 
 
 class Outcome(NamedTuple):
-    """What became of a judgement.
-
-    Attributes
-    ----------
-    id : str
-        Of the judgement or of the undo.
-    is_in_model : bool
-        Whether the model has taken it up already.
-    """
+    """What became of a judgement."""
 
     id: str
     is_in_model: bool

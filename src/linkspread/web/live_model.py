@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from linkspread.estimators.stored_judgements import change_links, take_pairs
-from linkspread.exceptions import LinkspreadError, StoreError
+from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
+from linkspread.models.stored_judgements import change_links, take_pairs
 from linkspread.storage import LinkStore
 from linkspread.web.ledger import Ledger
 
@@ -30,31 +30,14 @@ REFUSED += "next fit."
 
 @dataclass(frozen=True)
 class Shown:
-    """What everyone searches.
-
-    Attributes
-    ----------
-    number : int
-        Number of the last row of the store that the model has seen.
-    model : CrossViewSearch or LinkSpreading
-        A snapshot.
-    """
+    """What everyone searches."""
 
     number: int
     model: Any
 
 
 class LiveModel:
-    """A model, its store, and what people have said.
-
-    Parameters
-    ----------
-    model : CrossViewSearch or LinkSpreading
-        Changed from here only.
-    store : LinkStore
-    absorbed : int, default=0
-        Rows of the store up to this number are in the model.
-    """
+    """A model, its store, and what people have said."""
 
     def __init__(self, model: Any, store: LinkStore, *, absorbed: int = 0) -> None:
         self.store, self.ledger = store, Ledger()

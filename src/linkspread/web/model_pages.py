@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.web.charts import curve_chart
 from linkspread.web.explaining import explain
 from linkspread.web.overview import item_map, look, recall_chart

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision, precision_recall_curve
 from linkspread.web.contents import Contents
 from linkspread.web.live_model import LiveModel
@@ -35,15 +35,7 @@ class _Sample(NamedTuple):
 
 
 class ScoreCurve:
-    """Mean average precision on items whose labels the model was not given.
-
-    Parameters
-    ----------
-    live : LiveModel
-    contents : Contents
-    directions : list of (str, str)
-        Of which the first between two views is measured.
-    """
+    """Mean average precision on items whose labels the model was not given."""
 
     def __init__(
         self, live: LiveModel, contents: Contents, directions: list[tuple[str, str]]

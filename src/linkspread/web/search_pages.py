@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Request
 from fastapi import Query as Param
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.web.judging import judge, take_back
 from linkspread.web.parameters import Field, Id, View, Words
 from linkspread.web.rendering import render

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Judgement
 from linkspread.web.ledger import pair_key
 from linkspread.web.site import Site
@@ -19,19 +19,7 @@ VERDICT_WORDS = {"must": "belongs", "cannot": "does not belong", "unsure": "unsu
 
 @dataclass(frozen=True)
 class Query:
-    """What is searched; the address of a page holds all of it.
-
-    Attributes
-    ----------
-    source, target : str
-        The views.
-    item : str, default=""
-        Id of a fitted item that searches.
-    q : str, default=""
-        Words that search.
-    upload : str, default=""
-        Name of a picture that searches.
-    """
+    """What is searched; the address of a page holds all of it."""
 
     source: str
     target: str
@@ -46,17 +34,7 @@ class Query:
 
 
 class Asked(NamedTuple):
-    """A query as the model takes it.
-
-    Attributes
-    ----------
-    queries : object
-        An id, or a table of one row.
-    position : int or None
-        Of a fitted item.
-    title, text, picture : str
-        What is shown of it; the picture is an address.
-    """
+    """A query as the model takes it."""
 
     queries: Any
     position: int | None

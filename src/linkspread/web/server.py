@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
-from linkspread.exceptions import LinkspreadError
+from linkspread.ground.errors import LinkspreadError
 from linkspread.web.settings import Settings, is_loopback
 from linkspread.web.telemetry import start_logging
 
@@ -21,17 +21,7 @@ VARIABLE = "LINKSPREAD_SERVE_SETTINGS"
 
 
 def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> None:
-    """Serve an application until it is told to stop.
-
-    Parameters
-    ----------
-    factory : str
-        "module:function" that makes the application, called in every worker.
-    settings : Settings
-    port : int
-    workers : int, default=1
-        Processes that answer.
-    """
+    """Serve an application until it is told to stop."""
     if not settings.token and not is_loopback(settings.host):
         raise LinkspreadError(
             "a page that other machines can reach must have a token, and "

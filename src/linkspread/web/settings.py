@@ -15,25 +15,7 @@ def new_secret() -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a page is served.
-
-    Parameters
-    ----------
-    title : str, default="linkspread"
-        Stands on every page.
-    host : str, default="127.0.0.1"
-        Address that is listened on; names by which the page may be called follow.
-    token : str, default=""
-        What people must know to see anything; "" for a page of this machine only.
-    uploads : str, default=""
-        Folder for pictures that people search with; "" refuses them.
-    max_upload_bytes : int, default=8000000
-    max_upload_pixels : int, default=40000000
-    requests_per_second : float, default=60.0
-        Of one address, for each worker; ten seconds' worth may come at once.
-    secret : str, default=<factory>
-        Signs what pages send back. All workers must share one.
-    """
+    """How a page is served."""
 
     title: str = "linkspread"
     host: str = "127.0.0.1"
@@ -50,16 +32,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> "Settings":
-        """Read settings.
-
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        settings : Settings
-        """
+        """Read settings."""
         return cls(**json.loads(text))
 
 

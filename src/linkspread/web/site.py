@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from linkspread.cores import count_threads
+from linkspread.ground.cores import count_threads
 from linkspread.links import Items
 from linkspread.storage import LinkStore
 from linkspread.web.asking import Asker
@@ -20,18 +20,7 @@ __all__ = ["Site", "choose_contents"]
 
 
 class Site:
-    """A model with its store and contents, ready to be shown.
-
-    Parameters
-    ----------
-    model : CrossViewSearch or LinkSpreading
-    store : LinkStore
-        Closed together with the site.
-    contents : Contents
-    absorbed : int
-        Rows of the store up to this number are in the model.
-    settings : Settings
-    """
+    """A model with its store and contents, ready to be shown."""
 
     def __init__(
         self,
@@ -106,18 +95,7 @@ class Site:
 
 
 def choose_contents(items: dict[str, Items], features: Any = None) -> Contents:
-    """Return what is known of the items of a model.
-
-    Parameters
-    ----------
-    items : mapping from str to Items
-    features : FeatureSet, default=None
-        The features folder that the model was fitted to.
-
-    Returns
-    -------
-    contents : Contents
-    """
+    """Return what is known of the items of a model."""
     if features is not None:
         return FeatureContents(items, features)
     return GlyphContents(items) if are_glyphs(items) else Contents(items)

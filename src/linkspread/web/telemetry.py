@@ -36,17 +36,7 @@ class Telemetry:
             self._bins[next((own for own in BINS if seconds <= own), float("inf"))] += 1
 
     def text(self, gauges: dict[str, float]) -> str:
-        """Return all counters in the text format of Prometheus.
-
-        Parameters
-        ----------
-        gauges : mapping from str to float
-            What is measured now.
-
-        Returns
-        -------
-        text : str
-        """
+        """Return all counters in the text format of Prometheus."""
         with self._lock:
             lines = ["# TYPE linkspread_requests_total counter"]
             for (method, route, status), n in sorted(self._requests.items()):

@@ -12,13 +12,7 @@ MAX_LOOKS = 2000
 
 
 class TitleIndex:
-    """Titles and ids of one view, in one long text that is searched at once.
-
-    Parameters
-    ----------
-    contents : Contents
-    view : str
-    """
+    """Titles and ids of one view, in one long text that is searched at once."""
 
     def __init__(self, contents: Contents, view: str) -> None:
         ids = contents.items[view].ids

@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from linkspread.exceptions import LinkspreadError
 from linkspread.features import read_picture
 from linkspread.features.picture_files import open_file
+from linkspread.ground.errors import LinkspreadError
 from linkspread.web.contents import to_png
 
 __all__ = ["Uploads"]
@@ -24,14 +24,7 @@ NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class Uploads:
-    """A folder of pictures.
-
-    Parameters
-    ----------
-    folder : str or Path
-    max_pixels : int
-        Larger pictures are refused before they are decoded.
-    """
+    """A folder of pictures."""
 
     def __init__(self, folder: str | Path, *, max_pixels: int) -> None:
         self.folder = Path(folder)

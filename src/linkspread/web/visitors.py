@@ -18,13 +18,7 @@ NOBODY = "guest"
 
 
 class Visitor:
-    """Somebody with a browser.
-
-    Parameters
-    ----------
-    request : Request
-    access : Access
-    """
+    """Somebody with a browser."""
 
     def __init__(self, request: Request, access: Access) -> None:
         cookies = read_cookies(request.headers.get("cookie", ""))

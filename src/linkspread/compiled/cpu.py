@@ -1,0 +1,501 @@
+"""Compiled loops over plain arrays; rows are shared among the cores.
+
+Sparse matrices arrive as their CSR arrays ``data, indices, indptr``. Each kernel
+states its array equation and what it overwrites. Checks belong to the callers.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+from linkspread.compiled.prefetch import AHEAD, ROWS_AHEAD, fetch, lines_to_fetch
+
+__all__ = [
+    "CODED",
+    "add_products",
+    "add_terms",
+    "average_precisions",
+    "chebyshev_step",
+    "clenshaw_step",
+    "difference_sums",
+    "encode_rows",
+    "grow_order",
+    "keep_nearest",
+    "largest_means",
+    "pair_products",
+    "renumber_rows",
+    "sampled_products",
+    "score_bounds",
+    "sparse_difference_sums",
+    "sparse_products",
+]
+
+# Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
+FAST = {"reassoc", "contract", "nsz"}
+# So many relevant items are counted against all others faster than they are sorted.
+FEW_RELEVANT = 512
+# Columns of a table in bytes that have one step: a power of 2.
+CODED = 64
+# The largest code of a value in a byte, and what one code may stand for.
+MOST_CODE = np.float32(127)
+LEAST_STEP, MOST_STEP = np.float32(1e-30), np.float32(1e36)
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def chebyshev_step(data, indices, indptr, scale, current, previous, following):
+    """Advance the recurrence of ``T_i(S) U``.
+
+    Write ``following = scale * S @ current - previous``. S may be some rows of a
+    graph, which `following` and `previous` then have too.
+    """
+    n_columns, n_lines = current.shape[1], lines_to_fetch(current)
+    last = len(indices) - 1
+    for i in prange(following.shape[0]):
+        for c in range(n_columns):
+            following[i, c] = -previous[i, c]
+        for k in range(indptr[i], indptr[i + 1]):
+            if n_lines:
+                ahead = np.uint64(indices[min(k + AHEAD, last)])
+                for line in range(n_lines):
+                    fetch(current, ahead, line)
+            weight = scale * data[k]
+            j = np.uint64(indices[k])  # unsigned, so that no sign is tested
+            for c in range(n_columns):
+                following[i, c] += weight * current[j, c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def add_products(left, right, rows, columns, totals):
+    """Add ``left[rows[k]] * right[columns[k]]`` to ``totals[k]`` for every k."""
+    for k in prange(len(rows)):
+        one, other, total = left[rows[k]], right[columns[k]], totals[k]
+        for c in range(len(total)):
+            total[c] += one[c] * other[c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def add_terms(terms, coefficients, totals):
+    """Add ``sum_t coefficients[t, r] * terms[t]`` to ``totals[:, r]`` for every r."""
+    n_terms, n_items, n_columns = terms.shape
+    for i in prange(n_items):
+        for r in range(coefficients.shape[1]):
+            for t in range(n_terms):
+                weight = coefficients[t, r]
+                for c in range(n_columns):
+                    totals[i, r, c] += weight * terms[t, i, c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def clenshaw_step(
+    data, indices, indptr, scale, current, previous, coefficients, sources
+):
+    """Advance Clenshaw's recurrence for ``sum_i T_i(S) (sum_r c_ri B_r)``.
+
+    Write ``previous = scale * S @ current - previous
+    + sum_r coefficients[r] * sources[:, r]``. S may be some rows of a graph, which
+    all but `current` then have too.
+    """
+    n_columns, n_lines = current.shape[1], lines_to_fetch(current)
+    last = len(indices) - 1
+    for i in prange(previous.shape[0]):
+        for c in range(n_columns):
+            previous[i, c] = -previous[i, c]
+        for k in range(indptr[i], indptr[i + 1]):
+            if n_lines:
+                ahead = np.uint64(indices[min(k + AHEAD, last)])
+                for line in range(n_lines):
+                    fetch(current, ahead, line)
+            weight = scale * data[k]
+            j = np.uint64(indices[k])  # unsigned, so that no sign is tested
+            for c in range(n_columns):
+                previous[i, c] += weight * current[j, c]
+        for r in range(coefficients.shape[0]):
+            weight = coefficients[r]
+            for c in range(n_columns):
+                previous[i, c] += weight * sources[i, r, c]
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def sampled_products(left, right, rows, columns):
+    """Return ``left[rows[k]] @ right[columns[k]]`` for every k."""
+    out = np.empty(len(rows), left.dtype)
+    for k in prange(len(rows)):
+        one, other = left[rows[k]], right[columns[k]]
+        total = left.dtype.type(0)
+        for c in range(left.shape[1]):
+            total += one[c] * other[c]
+        out[k] = total
+    return out
+
+
+@njit(parallel=True, cache=True)
+def largest_means(scores, n_largest, width, out):
+    """Write the mean of the largest scores of column j into ``out[j]``.
+
+    Columns are read `width` at a time.
+    """
+    n_rows, n_columns = scores.shape
+    for b in prange((n_columns + width - 1) // width):
+        first, last = b * width, min((b + 1) * width, n_columns)
+        kept = np.full((last - first, n_largest), -np.inf, scores.dtype)
+        least = np.full(last - first, -np.inf, scores.dtype)
+        for i in range(n_rows):
+            row = scores[i, first:last]
+            for j in range(last - first):
+                if row[j] > least[j]:
+                    # Ascending: what is smaller moves down, and the smallest out.
+                    own, place = kept[j], 0
+                    while place + 1 < n_largest and own[place + 1] < row[j]:
+                        own[place] = own[place + 1]
+                        place += 1
+                    own[place] = row[j]
+                    least[j] = own[0]
+        for j in range(last - first):
+            out[first + j] = kept[j].mean()
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def pair_products(left, right, rows, columns, starts, values):
+    """Return ``(left C right)[rows[k], columns[k]]`` for C with `values` there.
+
+    Both kernels are symmetric. Pairs are sorted by rows; those of row i begin at
+    ``starts[i]``. A row of ``left C`` is kept no longer than its pairs need it.
+    """
+    out = np.empty(len(rows), left.dtype)
+    for i in prange(len(starts) - 1):
+        weights = np.zeros(len(right), left.dtype)
+        own = left[i]
+        for k in range(len(rows)):
+            weights[columns[k]] += own[rows[k]] * values[k]
+        for k in range(starts[i], starts[i + 1]):
+            other = right[columns[k]]
+            total = left.dtype.type(0)
+            for c in range(len(right)):
+                total += weights[c] * other[c]
+            out[k] = total
+    return out
+
+
+@njit(parallel=True, cache=True, fastmath=FAST)
+def encode_rows(table, signs, rounding, codes, steps, slack):
+    """Write every row, turned block by block, as the nearest ``codes * steps[i, b]``.
+
+    A block of columns is multiplied by `signs` and by the Hadamard matrix, so that no
+    column has much more than the others. ``slack[i]`` is the largest distance of a
+    block from its codes, in steps, with `rounding` times its length.
+    """
+    for i in prange(table.shape[0]):
+        turned = np.empty(CODED, np.float32)
+        farthest = np.float32(0)
+        for b in range(steps.shape[1]):
+            own = table[i, b * CODED : (b + 1) * CODED]
+            turned[:] = 0
+            for c in range(len(own)):
+                turned[c] = np.float32(own[c]) * signs[c]
+            half = CODED // 2
+            while half:
+                for start in range(0, CODED, 2 * half):
+                    left = turned[start : start + half]
+                    right = turned[start + half : start + 2 * half]
+                    for c in range(half):
+                        one, other = left[c], right[c]
+                        left[c], right[c] = one + other, one - other
+                half //= 2
+            largest = np.float32(0)
+            for c in range(CODED):
+                largest = max(largest, abs(turned[c]))
+            step = min(max(largest / MOST_CODE, LEAST_STEP), MOST_STEP)
+            inverse = np.float32(1) / step
+            code = codes[i, b * CODED : (b + 1) * CODED]
+            far, size = np.float32(0), np.float32(0)
+            for c in range(CODED):
+                value = turned[c] * inverse
+                nearest = min(max(np.rint(value), -MOST_CODE), MOST_CODE)
+                code[c] = np.int8(nearest)
+                far += (value - nearest) ** 2
+                size += value * value
+            steps[i, b] = step
+            farthest = max(farthest, np.sqrt(far) + rounding * np.sqrt(size))
+        slack[i] = farthest
+
+
+@njit(nogil=True, cache=True)
+def grow_order(indices, indptr, needed, span, order):
+    """Write into ``order`` all nodes of a graph, neighbours near each other.
+
+    A breadth-first walk that takes in a node once ``needed`` of its neighbours are
+    among the ``span`` nodes left since counting began anew: single edges that lead far
+    away are not followed, as they would soon scatter the walk over the whole graph.
+    """
+    n_nodes = len(order)
+    # Which count a node is in, times `needed`, plus the count; -1 once taken in.
+    state = np.zeros(n_nodes, order.dtype)
+    n_left = n_found = base = first = 0
+    until = span
+    while n_left < n_nodes:
+        starts_anew = n_left == n_found
+        if starts_anew:
+            while state[first] < 0:
+                first += 1
+            order[n_found], state[first] = first, -1
+            n_found += 1
+        if starts_anew or n_left == until:
+            base += needed
+            until = n_left + span
+        node = order[n_left]
+        n_left += 1
+        for k in range(indptr[node], indptr[node + 1]):
+            j = indices[k]
+            if state[j] < 0:
+                continue
+            count = max(state[j], base) + 1
+            if starts_anew or count == base + needed:
+                order[n_found], state[j] = j, -1
+                n_found += 1
+            else:
+                state[j] = count
+
+
+@njit(parallel=True, cache=True)
+def renumber_rows(
+    data, indices, indptr, order, places, new_data, new_indices, new_indptr
+):
+    """Write row ``order[i]`` as row i, its column j as ``places[j]``, sorted."""
+    last = len(order) - 1
+    for i in prange(len(order)):
+        fetch(indptr, order[min(i + 2 * ROWS_AHEAD, last)], 0)
+        ahead = indptr[order[min(i + ROWS_AHEAD, last)]]
+        for line in range(2):
+            fetch(indices, ahead, line)
+            fetch(data, ahead, line)
+        first = new_indptr[i]
+        shift = first - indptr[order[i]]
+        for k in range(indptr[order[i]], indptr[order[i] + 1]):
+            column, value = places[indices[k]], data[k]
+            place = k + shift
+            while place > first and new_indices[place - 1] > column:
+                new_indices[place] = new_indices[place - 1]
+                new_data[place] = new_data[place - 1]
+                place -= 1
+            new_indices[place], new_data[place] = column, value
+
+
+# The search kernels below run on one core and release the interpreter lock: their
+# callers give each thread its own block of queries, so that the BLAS product and the
+# selection of one tile share a cache and no two thread pools fight for the cores.
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def score_bounds(
+    codes, steps, coefficients, norms, blocks, constants, scaled, scales, bounds
+):
+    """Add what parts of scores are at least, and at most, to both rows of `bounds`.
+
+    Part k is ``scales[scaled[k]] * (sum_b steps[:, b] * codes_b @ coefficients[k]_b +
+    constants[k, 0])``, with no scale where ``scaled[k]`` is -1, and no coefficients but
+    in ``blocks[k]``, from the first to before the second. It is off by ``steps @
+    norms[k] + constants[k, 1]`` at most, times the size of the scale.
+    """
+    for i in range(codes.shape[0]):
+        for k in range(len(coefficients)):
+            total, error = constants[k, 0], constants[k, 1]
+            for b in range(blocks[k, 0], blocks[k, 1]):
+                own = codes[i, b * CODED : (b + 1) * CODED]
+                other = coefficients[k, b * CODED : (b + 1) * CODED]
+                product = np.float32(0)
+                for c in range(CODED):
+                    product += np.float32(own[c]) * other[c]
+                total += steps[i, b] * product
+                error += steps[i, b] * norms[k, b]
+            if scaled[k] >= 0:
+                total *= scales[scaled[k], i]
+                error *= abs(scales[scaled[k], i])
+            bounds[0, i] += total - error
+            bounds[1, i] += total + error
+
+
+@njit(nogil=True, cache=True)
+def keep_nearest(tile, offsets, first, excluded, keys, ids):
+    """Keep in ``keys, ids`` the smallest of ``offsets[j] + tile[i, j]`` met so far.
+
+    Item ``first + j`` is skipped in row i when it equals ``excluded[i]``. Each row of
+    ``keys, ids`` is overwritten as a max-heap ordered by (key, id), root first; fill
+    them with infinity and -1 before the first tile, and give the tiles in order.
+    """
+    n_columns = tile.shape[1]
+    for i in range(tile.shape[0]):
+        row, key, index = tile[i], keys[i], ids[i]
+        hidden = excluded[i] - first
+        for start in range(0, n_columns, 64):
+            stop = min(start + 64, n_columns)
+            # Counting hits is a vector loop; most groups of 64 have none.
+            n_hits = 0
+            for j in range(start, stop):
+                n_hits += offsets[j] + row[j] < key[0]
+            if n_hits == 0:
+                continue
+            for j in range(start, stop):
+                value = offsets[j] + row[j]
+                if value < key[0] and j != hidden:
+                    _replace_root(key, index, value, first + j)
+
+
+@njit(nogil=True, cache=True)
+def _replace_root(key, index, value, item):
+    """Replace the root of the heap ``key, index`` and restore its order."""
+    n_kept, place = key.shape[0], 0
+    while 2 * place + 1 < n_kept:
+        child = 2 * place + 1
+        other = child + 1
+        if other < n_kept and (
+            key[other] > key[child]
+            or (key[other] == key[child] and index[other] > index[child])
+        ):
+            child = other
+        if key[child] < value or (key[child] == value and index[child] < item):
+            break
+        key[place], index[place] = key[child], index[child]
+        place = child
+    key[place], index[place] = value, item
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def difference_sums(Q, X, ids, relative, out):
+    """Write ``sum_f (q - x)^2`` of row i and item ``ids[i, j]`` into ``out[i, j]``.
+
+    With ``relative`` each term is divided by q + x, and 0 / 0 counts as 0. Negative
+    ids give infinity. Sums are taken in float64 whatever the rows are stored in.
+    """
+    for i in range(ids.shape[0]):
+        for j in range(ids.shape[1]):
+            if ids[i, j] < 0:
+                out[i, j] = np.inf
+            elif relative:
+                out[i, j] = _relative_sum(Q[i], X[ids[i, j]])
+            else:
+                out[i, j] = _square_sum(Q[i], X[ids[i, j]])
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def _square_sum(q, x):
+    """Return ``sum (q - x)^2``."""
+    total = 0.0
+    for f in range(q.shape[0]):
+        difference = np.float64(q[f]) - np.float64(x[f])
+        total += difference * difference
+    return total
+
+
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+def _relative_sum(q, x):
+    """Return ``sum (q - x)^2 / (q + x)``, where 0 / 0 = 0."""
+    total = 0.0
+    for f in range(q.shape[0]):
+        difference = np.float64(q[f]) - np.float64(x[f])
+        size = np.float64(q[f]) + np.float64(x[f])
+        # A divisor of 1 for the empty terms keeps the loop free of branches.
+        total += difference * difference / (size if size > 0.0 else 1.0)
+    return total
+
+
+@njit(nogil=True, cache=True)
+def sparse_products(q_data, q_indices, q_indptr, data, indices, indptr, out):
+    """Write ``-Q @ X.T`` into ``out``; Q and the *transpose* of X are CSR."""
+    out[:] = 0.0
+    for i in range(out.shape[0]):
+        row = out[i]
+        for entry in range(q_indptr[i], q_indptr[i + 1]):
+            feature, value = q_indices[entry], q_data[entry]
+            for k in range(indptr[feature], indptr[feature + 1]):
+                row[indices[k]] -= value * data[k]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sparse_difference_sums(
+    q_data, q_indices, q_indptr, data, indices, indptr, ids, relative, out
+):
+    """Write what `difference_sums` writes; Q and X are CSR with sorted indices."""
+    end = np.iinfo(np.int64).max
+    for i in range(ids.shape[0]):
+        for j in range(ids.shape[1]):
+            item = ids[i, j]
+            if item < 0:
+                out[i, j] = np.inf
+                continue
+            a, b = q_indptr[i], indptr[item]
+            total = 0.0
+            while a < q_indptr[i + 1] or b < indptr[item + 1]:
+                left = np.int64(q_indices[a]) if a < q_indptr[i + 1] else end
+                right = np.int64(indices[b]) if b < indptr[item + 1] else end
+                q = q_data[a] if left <= right else 0.0
+                x = data[b] if right <= left else 0.0
+                a += left <= right
+                b += right <= left
+                size = q + x if relative else 1.0
+                total += (q - x) * (q - x) / (size if size != 0.0 else 1.0)
+            out[i, j] = total
+
+
+@njit(parallel=True, cache=True)
+def average_precisions(scores, relevant):
+    """Return the average precision of each row, NaN where nothing is relevant.
+
+    Equal scores rank by position. No row is sorted as a whole: few relevant items
+    are each compared with all others, which vector instructions do; many are sorted
+    among themselves, and all others find their places by bisection.
+    """
+    values = np.empty(scores.shape[0])
+    for i in prange(scores.shape[0]):
+        own = np.flatnonzero(relevant[i])
+        if len(own) <= FEW_RELEVANT:
+            total = _precision_by_counting(scores[i], own)
+        else:
+            total = _precision_by_bisection(scores[i], own, relevant[i])
+        values[i] = total / len(own) if len(own) else np.nan
+    return values
+
+
+@njit(cache=True)
+def _precision_by_counting(row, own):
+    """Return the sum of the precisions at the relevant items."""
+    own_scores = row[own]
+    total = 0.0
+    for r in range(len(own)):
+        rank = _count_ahead(row, own[r], own_scores[r])
+        total += (_count_ahead(own_scores, r, own_scores[r]) + 1) / (rank + 1)
+    return total
+
+
+@njit(cache=True)
+def _count_ahead(row, place, score):
+    """Return how many entries are larger, or as large and further in front."""
+    count = 0
+    for j in range(place):
+        count += row[j] >= score
+    for j in range(place + 1, len(row)):
+        count += row[j] > score
+    return count
+
+
+@njit(cache=True)
+def _precision_by_bisection(row, own, relevant):
+    """Return the same from one sort of the relevant items."""
+    # Falling scores; the sort is stable, so that equal ones stay by position.
+    own = own[np.argsort(-row[own], kind="mergesort")]
+    others_before = np.zeros(len(own) + 1, dtype=np.int64)
+    for j in range(len(row)):
+        if relevant[j]:
+            continue
+        low, high = 0, len(own)
+        while low < high:
+            middle = (low + high) // 2
+            o = own[middle]
+            if row[o] > row[j] or (row[o] == row[j] and o < j):
+                low = middle + 1
+            else:
+                high = middle
+        others_before[low] += 1
+    total, n_others = 0.0, 0
+    for r in range(len(own)):
+        n_others += others_before[r]
+        total += (r + 1) / (r + 1 + n_others)
+    return total

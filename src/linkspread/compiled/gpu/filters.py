@@ -1,0 +1,127 @@
+"""Polynomials of a graph applied to thin blocks, and short bases of what comes out."""
+
+import warnings
+
+import numpy as np
+import torch
+
+from linkspread.compiled.gpu import plain
+
+__all__ = ["Graph", "dense_block", "filtered_sums", "largest_stretch", "triangle"]
+
+# Rows whose products are added up at a time, in float64.
+GRAM_ROWS = 1 << 17
+# Rows of a tall matrix that are factorised at a time.
+QR_ROWS = 1 << 12
+
+
+class Graph:
+    """A sparse matrix on a device, as its CSR arrays."""
+
+    def __init__(self, device, S, dtype):
+        is_tensor = isinstance(S, torch.Tensor)
+        arrays = (
+            (S.values(), S.col_indices(), S.crow_indices())
+            if is_tensor
+            else (S.data, S.indices, S.indptr)
+        )
+        self.data = device.put(arrays[0], dtype)
+        # Half the traffic for column numbers, where they fit 32 bits.
+        small = max(self.data.shape[0], S.shape[0]) < 2**31
+        integers = torch.int32 if small else torch.int64
+        self.indices, self.indptr = (device.put(a, integers) for a in arrays[1:])
+        self.shape = tuple(S.shape)
+        self.is_fused = device.is_fused
+        self._matrix = None
+
+    def matrix(self):
+        """Return the graph as a matrix of torch."""
+        if self._matrix is None:
+            with warnings.catch_warnings():
+                # Torch calls its own CSR matrices a beta version, and unchecked.
+                warnings.simplefilter("ignore", UserWarning)
+                self._matrix = torch.sparse_csr_tensor(
+                    self.indptr,
+                    self.indices,
+                    self.data,
+                    self.shape,
+                    check_invariants=False,
+                )
+        return self._matrix
+
+    def step(self, scale, current, previous):
+        """Write ``scale * S @ current - previous`` over ``previous``."""
+        kernels = plain
+        if self.is_fused:
+            from linkspread.compiled.gpu import fused as kernels
+        kernels.chebyshev_step(self, scale, current, previous)
+
+
+def dense_block(device, block, dtype):
+    """Return a thin block on the device; a sparse one travels as its entries."""
+    if not hasattr(block, "tocoo"):
+        return device.put(block, dtype)
+    entries = block.tocoo()
+    dense = torch.zeros(block.shape, dtype=dtype, device=device.place)
+    places = tuple(device.put(index.astype(np.int64)) for index in entries.coords)
+    return dense.index_put_(places, device.put(entries.data, dtype), accumulate=True)
+
+
+def filtered_sums(graph, block, coefficients):
+    """Return ``phi_r(S) @ block`` for every polynomial phi_r, in one recurrence."""
+    steps = torch.from_numpy(np.ascontiguousarray(coefficients.T))
+    steps = steps.to(block.device, block.dtype)
+    sums = steps[0][:, None] * block[:, None, :]
+    current, previous = block, torch.zeros_like(block)
+    for i in range(1, len(steps)):
+        graph.step(1 if i == 1 else 2, current, previous)
+        current, previous = previous, current
+        sums.addcmul_(current[:, None, :], steps[i][:, None])
+    return sums
+
+
+def largest_stretch(graph, n_steps):
+    """Return a lower bound of the largest eigenvalue, by so many products."""
+    vector = graph.data.new_ones((graph.shape[0], 1))
+    largest = 0.0
+    for _ in range(n_steps):
+        image = torch.zeros_like(vector)
+        graph.step(1, vector, image)
+        sizes = float(image.norm()), float(vector.norm())
+        largest = max(largest, sizes[0] / (sizes[1] or 1.0))
+        if sizes[0] == 0:
+            break
+        vector = image / sizes[0]
+    return largest
+
+
+def triangle(tall):
+    """Return R with ``R'R = A'A`` for a tall matrix A, as an array in float64."""
+    # Products in float64 resolve what float32 entries can tell; those of float64
+    # entries would lose half of their digits.
+    root = _gram_root if tall.dtype == torch.float32 else _block_triangle
+    return root(tall).cpu().numpy()
+
+
+def _gram_root(tall):
+    """Return the root of the Gram matrix."""
+    width = tall.shape[1]
+    gram = tall.new_zeros((width, width), dtype=torch.float64)
+    for rows in tall.split(GRAM_ROWS):
+        wide = rows.double()
+        gram.addmm_(wide.T, wide)
+    values, vectors = torch.linalg.eigh(gram)
+    kept = min(tall.shape)
+    root = values.clamp(min=0).sqrt()[:, None] * vectors.T
+    return root[width - kept :]  # the smallest come first, and are 0 beyond the rank
+
+
+def _block_triangle(tall):
+    """Return the triangle of a QR factorisation, a block of rows at a time."""
+    step = max(QR_ROWS, 4 * tall.shape[1])
+    n_whole = len(tall) // step
+    if n_whole > 1:
+        blocks = tall[: n_whole * step].view(n_whole, step, -1)
+        parts = [torch.linalg.qr(blocks, mode="r").R.flatten(0, 1)]
+        tall = torch.cat([*parts, tall[n_whole * step :]])
+    return torch.linalg.qr(tall, mode="r").R

@@ -1,0 +1,53 @@
+"""Checks of the parameters that several estimators have."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from linkspread.ground.errors import LinkspreadError
+
+__all__ = ["check_count", "check_name", "check_positive", "naming"]
+
+
+@contextmanager
+def naming(view: str) -> Iterator[None]:
+    """Begin the message of any error within with the name of a view."""
+    try:
+        yield
+    except LinkspreadError as error:
+        named = type(error)(f"view {view!r}: {error}")
+        # Some errors have more to say than their message.
+        vars(named).update(vars(error))
+        raise named from error
+
+
+def check_name(value: Any, names: Iterable[str], *, name: str) -> str:
+    """Return a value that is one of these names."""
+    known = sorted(names)
+    if not isinstance(value, str) or value not in known:
+        raise LinkspreadError(
+            f"`{name}` must be one of {', '.join(map(repr, known))}, got "
+            f"{value!r:.60}. Choose one of these."
+        )
+    return value
+
+
+def check_positive(value: Any, *, name: str, remedy: str, zero: bool = False) -> float:
+    """Return a finite number above 0."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if is_number and (0 <= value if zero else 0 < value) and value < np.inf:
+        return float(value)
+    rule = "a number of at least 0" if zero else "a positive number"
+    raise LinkspreadError(f"`{name}` must be {rule}, got {value!r:.60}. {remedy}")
+
+
+def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int:
+    """Return an integer that is large enough."""
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < at_least:
+        kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
+        raise LinkspreadError(f"`{name}` must be {kind}, got {value!r}. {remedy}")
+    return int(value)

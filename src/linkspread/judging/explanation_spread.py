@@ -1,0 +1,179 @@
+"""What spread links contribute to one score.
+
+Spread scores are linear in the links, ``F = h(S_x, S_y) o Z`` with h symmetric in each
+graph, so that a link z of items a and b adds ``z P_ab`` to F_ij, where
+``P = h(S_x, S_y) o (e_i e_j')``: two thin recurrences give the amounts of all links.
+
+With eigenvalues l and m, ``h(l, m) = h(0, m) + l (h(l, m) - h(0, m)) / l``, and l is
+one step on the graph S_x. Of F_ij the first term is what item i knows without its
+graph, and the second is a sum over its neighbours n of S_in times what arrives there.
+A new item has neighbours only. The same holds for m and item j.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.judging.explanation_shares import (
+    Parts,
+    Shares,
+    class_shares,
+    item_shares,
+    label_shares,
+    pair_shares,
+    single_share,
+)
+from linkspread.links import LinkMatrix, as_link_matrix
+from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
+from linkspread.propagation.filter import (
+    SeparableFilter,
+    fitted_response,
+    separate,
+    unseen_response,
+)
+from linkspread.propagation.parameters import working_graphs
+
+__all__ = ["explain_spread", "first_step"]
+
+Array = np.ndarray
+Response = Callable[[Array, Array], Array]
+
+# Eigenvalues nearer to 0 than this have the derivative for a quotient.
+NEAR_ZERO = 1e-9
+TINY_STEP = 1e-20
+
+
+def explain_spread(
+    S_x: Any,
+    Z: Any,
+    S_y: Any,
+    i: Any,
+    j: int,
+    *,
+    alpha: tuple[float, float],
+    beta: float,
+    tol: float,
+    within: bool = False,
+) -> Parts:
+    """Return the parts of one entry of ``F = h(S_x, S_y) o Z``."""
+    S_x, S_y = working_graphs(S_x, Z, S_y)
+    links = as_link_matrix(Z)
+    is_new = sparse.issparse(i)
+    start = _column(i, S_x) if is_new else _unit(int(i), S_x)
+    end = _unit(j, S_y)
+    separable, by_source, by_target = _filters(alpha, beta, is_new, tol)
+    A = filtered_sums(S_x, start, separable.left)[:, :, 0].astype(np.float64)
+    B = filtered_sums(S_y, end, separable.right)[:, :, 0].astype(np.float64)
+    A = A @ separable.cores[0]
+    parts = _label_parts(links, A, B)
+    parts["links"] = [*parts["links"], _pair_part(links, A, B, within=within)]
+    if is_new:
+        column = FilterOperator(S_x, links, S_y, separable, width=1).apply(end)[0]
+        amounts, near = start[:, 0] * column[:, 0], start[:, 0]
+        neighbors = [item_shares("neighbor", amounts, near, np.arange(len(near)))]
+    else:
+        neighbors = _steps(S_x, links, S_y, by_source, int(i), end, side=0)
+    parts["source_neighbors"] = neighbors
+    parts["target_neighbors"] = _steps(S_y, links.T, S_x, by_target, j, start, side=1)
+    return parts
+
+
+def first_step(response: Response) -> tuple[Response, Response]:
+    """Split a response into what takes a step on the first graph and what does not."""
+
+    def own(l: Array, m: Array) -> Array:
+        return response(np.zeros_like(l), m)
+
+    def stepped(l: Array, m: Array) -> Array:
+        is_zero = np.abs(l) < NEAR_ZERO
+        quotient = (response(l, m) - own(l, m)) / np.where(is_zero, 1.0, l)
+        # A step into the complex plane has the derivative without any cancellation.
+        slope = np.imag(response(np.zeros_like(l) + TINY_STEP * 1j, m)) / TINY_STEP
+        return np.where(is_zero, slope, quotient)
+
+    return stepped, own
+
+
+@lru_cache(maxsize=32)
+def _filters(
+    alpha: tuple[float, float], beta: float, is_new: bool, tol: float
+) -> tuple[SeparableFilter, SeparableFilter, SeparableFilter]:
+    """Return the filter, and its first steps on the graphs of both views.
+
+    They depend on nothing but numbers, and many explanations share them.
+    """
+    response = (unseen_response if is_new else fitted_response)(alpha, beta)
+
+    def turned(l: Array, m: Array) -> Array:
+        return response(m, l)
+
+    steps = first_step(response), first_step(turned)
+    whole = separate((response,), tol=tol)
+    return whole, separate(steps[0], tol=tol), separate(steps[1], tol=tol)
+
+
+def _pair_part(links: LinkMatrix, A: Array, B: Array, *, within: bool) -> Shares:
+    """Return what each judged pair contributes, z_ab P_ab with P = A B'."""
+    a, b = links.pairs.tocoo().coords
+    amounts = links.pairs.data * np.einsum("kr,kr->k", A[a], B[b])
+    return pair_shares(links.pairs, amounts, within=within)
+
+
+def _label_parts(links: LinkMatrix, A: Array, B: Array) -> Parts:
+    """Return what labels contribute, split by items of each view and by classes."""
+    U, G, V = links.left, links.core, links.right
+    if G.size == 0:
+        return {"links": []}
+    near_x, near_y = U.T @ A, V.T @ B  # how much of each class is reached
+    by_class = (near_x @ near_y.T) * G
+    return {
+        "links": [_labelled(U, A @ (near_y.T @ G.T), side=0)],
+        "target_labels": [_labelled(V, B @ (near_x.T @ G), side=1)],
+        "classes": [class_shares(by_class, G)],
+    }
+
+
+def _labelled(memberships: Any, reached: Array, *, side: int) -> Shares:
+    """Return what each labelled item adds: its memberships times what it reaches."""
+    masses = np.asarray(memberships.sum(axis=1)).ravel()
+    rows = np.flatnonzero(masses)
+    known = memberships[rows]
+    known = known.toarray() if sparse.issparse(known) else known
+    amounts = np.einsum("kc,kc->k", known, reached[rows])
+    return label_shares("label", amounts, masses[rows], rows, known, side=side)
+
+
+def _steps(
+    S: sparse.csr_array,
+    links: LinkMatrix,
+    S_other: sparse.csr_array,
+    separable: SeparableFilter,
+    i: int,
+    end: Array,
+    *,
+    side: int,
+) -> list[Shares]:
+    """Return what arrives at an item through each of its neighbours, and without."""
+    stepped, own = FilterOperator(S, links, S_other, separable, width=1).apply(end)
+    row = slice(S.indptr[i], S.indptr[i + 1])
+    neighbors, weights = S.indices[row], S.data[row]
+    amounts = (weights * stepped[neighbors, 0]).astype(np.float64)
+    return [
+        item_shares("neighbor", amounts, weights, neighbors, side=side),
+        single_share("own", float(own[i, 0])),
+    ]
+
+
+def _unit(i: int, S: sparse.csr_array) -> Array:
+    """Return the unit vector of an item, as a column."""
+    unit = np.zeros((S.shape[0], 1), dtype=S.dtype)
+    unit[i] = 1
+    return unit
+
+
+def _column(similarities: Any, S: sparse.csr_array) -> Array:
+    """Return the similarities of a new item, as a column."""
+    return similarities.toarray().T.astype(S.dtype)

@@ -1,0 +1,540 @@
+"""Search between views from what they share, better with every judgement."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.compiled.backends import on_own_backend
+from linkspread.compiled.threads import on_own_threads
+from linkspread.ground.checks import check_name
+from linkspread.ground.cores import hold_blas
+from linkspread.ground.errors import LinkError, ViewError
+from linkspread.learning import (
+    Rows,
+    ScoreFactors,
+    ViewMap,
+    change_factors,
+    make_map,
+    read_evidence,
+)
+from linkspread.learning.maps import MapWork, unit_rows
+from linkspread.links import Items, Links
+from linkspread.links.evidence import read_changes
+from linkspread.links.growth import add_pairs
+from linkspread.models.link_choice import check_views_known
+from linkspread.models.search_explaining import SearchExplaining
+from linkspread.models.search_items import SearchItems
+from linkspread.models.search_pairs import (
+    Chained,
+    Direction,
+    alike,
+    check_left,
+    fit_pair,
+    make_sides,
+    searched_pairs,
+    shortest_chain,
+)
+from linkspread.models.search_suggesting import SearchSuggesting
+from linkspread.models.search_summary import summarize
+from linkspread.models.stored_search import save_search
+from linkspread.models.vector_search import VectorSearch
+from linkspread.tables import Views
+from linkspread.tables.validation import (
+    check_columns,
+    check_table,
+    check_varied,
+    check_views,
+    per_view,
+)
+
+__all__ = ["CrossViewSearch"]
+
+Array = np.ndarray
+
+METRICS = ("auto", "euclidean", "cosine", "hellinger")
+# Rows whose squared length is this near to 1 were scaled by an encoder.
+UNIT = 1e-3
+
+
+class CrossViewSearch(SearchExplaining, SearchSuggesting, SearchItems, VectorSearch):
+    """Search one view from another, starting from what they share.
+
+    Every view gets one map, once. Views with the same columns are searched by their
+    cosine before anything is judged. Labels, matched rows and judged pairs move small
+    cores; how much each counts is chosen on judgements that are held out, against the
+    cosine.
+
+    Parameters
+    ----------
+    metric : {"auto", "euclidean", "cosine", "hellinger"} or dict by view, \
+default="auto"
+        The distance that suits the columns. "auto" takes the cosine for sparse rows
+        and for rows of length 1, hellinger for rows of histograms.
+    prior : "auto", None or mapping from str to table, default="auto"
+        Where views are compared before anything is judged. "auto" takes views with
+        the same columns as they are; None compares none; tables of one width, one for
+        each view, are compared in place of the views.
+    random_state : int, default=0
+        Of landmarks and folds.
+    n_jobs : int, default=None
+        Threads of graphs; None takes every core.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU where there is one and it pays; see docs/gpu.md.
+
+    Attributes
+    ----------
+    view_names_ : tuple of str
+    items_ : dict from str to Items
+    links_ : Links
+        The links by position.
+    choices_ : dict from pairs of str to Choice
+        What was chosen for two views, and its held-out quality.
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> views = {"text": [[1.0, 0.0], [0.0, 1.0]], "image": [[0.1, 1.0], [1.0, 0.2]]}
+    >>> model = ls.CrossViewSearch().fit(views)
+    >>> ids, scores = model.search([0, 1], source="text", target="image", n_results=1)
+    >>> ids.ravel().tolist()
+    [1, 0]
+    """
+
+    view_names_: tuple[str, ...]
+    links_: Links
+
+    def __init__(
+        self,
+        *,
+        metric: Any = "auto",
+        prior: Any = "auto",
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        self.metric = metric
+        self.prior = prior
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.backend = backend
+
+    @on_own_backend
+    @on_own_threads
+    def fit(
+        self,
+        views: Any,
+        links: Links | None = None,
+        *,
+        ids: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
+        unknown: str = "raise",
+    ) -> Self:
+        """Make the maps, and learn from links if there are any.
+
+        Parameters
+        ----------
+        views : mapping from str to table of shape (n_items, n_features)
+            Arrays, sparse matrices or DataFrames; sizes may differ between views.
+        links : Links, default=None
+            Labels, matched rows and judged pairs; None searches what views share.
+        ids : mapping from str to array-like of shape (n_items,), default=None
+            Ids of the items; where missing, the column `id` of a DataFrame, then the
+            index of pandas if it was set, else positions.
+        columns : mapping from str to list of str, default=None
+            Columns of DataFrames to take, or to leave out with a minus before each
+            name.
+        unknown : {"raise", "skip"}, default="raise"
+            What to do with links of items that no view has; see :meth:`Links.resolve`.
+
+        Returns
+        -------
+        self : CrossViewSearch
+        """
+        read = check_views(views, ids, columns)
+        read.tell()
+        return self._learn(read, links, unknown=unknown)
+
+    def _learn(
+        self,
+        read: Views,
+        links: Links | None,
+        *,
+        unknown: str = "raise",
+        work_for: Callable[[str, str], MapWork] | None = None,
+    ) -> Self:
+        """Fit views that were read; maps by others where work is for their views."""
+        tables = read.tables
+        if len(tables) < 2:
+            raise ViewError(
+                f"`views` must be two or more to search one from another, got "
+                f"{list(tables)}. Add a view."
+            )
+        for view, X in tables.items():
+            check_varied(X, view=view)
+        metrics = self._choose_metrics(tables)
+        items = {view: Items(read.ids[view], view=view) for view in tables}
+        given = _check_links(Links() if links is None else links)
+        resolved = given.resolve(items, unknown=unknown)
+        priors = self._choose_priors(tables)
+        pairs = searched_pairs(tables, priors, resolved)
+        if not pairs:
+            widths = {view: X.shape[1] for view, X in tables.items()}
+            raise LinkError(
+                "links must join two views that share no space, got none for views "
+                f"with {widths} columns. Judge a few pairs (`Links.from_pairs`), or "
+                "give `prior`, tables of one width."
+            )
+        maps = self._make_maps(tables, metrics, resolved, work_for)
+        evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
+        seed = self.random_state
+        fits = {
+            pair: fit_pair(make_sides(maps, priors, pair), evidence[pair], seed=seed)
+            for pair in pairs
+        }
+        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        self.view_names_ = tuple(tables)
+        self.items_, self.links_ = items, resolved
+        self._columns, self._tables = read.columns, tables
+        self._maps, self._priors = maps, priors
+        self.choices_ = {pair: choice for pair, (choice, _) in fits.items()}
+        self._factors = {pair: factors for pair, (_, factors) in fits.items()}
+        self._chosen_at = {pair: own.n_pairs for pair, own in evidence.items()}
+        return self
+
+    @property
+    def summary_(self) -> str:
+        """What was known, what counted and how good it is."""
+        check_is_fitted(self)
+        return summarize(self)
+
+    @property
+    def pairs_(self) -> tuple[tuple[str, str], ...]:
+        """Views that are searched from each other, not through others."""
+        check_is_fitted(self)
+        return tuple(self._factors)
+
+    @property
+    def facts_(self) -> dict[str, dict[str, Any]]:
+        """What is to be told of each view: items, columns, and their distance."""
+        check_is_fitted(self)
+        return {
+            view: {
+                "items": own.n_items,
+                "columns": own.n_features,
+                "metric": own.metric,
+            }
+            for view, own in self._maps.items()
+        }
+
+    @property
+    def notes_(self) -> list[str]:
+        """What a person should know of the scores: nothing, as they are exact."""
+        check_is_fitted(self)
+        return []
+
+    @on_own_backend
+    @on_own_threads
+    def add_links(self, links: Links) -> Self:
+        """Learn from more judged pairs, with the same maps and choices.
+
+        Parameters
+        ----------
+        links : Links
+            Judged pairs.
+
+        Returns
+        -------
+        self : CrossViewSearch
+        """
+        check_is_fitted(self)
+        more = self._by_position(links)
+        return self._relink(add_pairs(self.links_, more), more)
+
+    @on_own_backend
+    @on_own_threads
+    def remove_links(self, links: Links) -> Self:
+        """Take back judged pairs.
+
+        Parameters
+        ----------
+        links : Links
+            Pairs with the weights that they were given.
+
+        Returns
+        -------
+        self : CrossViewSearch
+        """
+        check_is_fitted(self)
+        gone = self._by_position(links)
+        return self._relink(self.links_ - gone, gone)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a folder that `linkspread.load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new folder, an empty one, or an older model. That is replaced in one
+            step, when all is on the disk: a save that is killed leaves it as it was.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+        >>> links = ls.Links.from_matched(("text", "image"), 20)
+        >>> model = ls.CrossViewSearch().fit(data.views(), links)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(folder)
+        ...     again = ls.load(folder)
+        >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
+        True
+        """
+        check_is_fitted(self)
+        save_search(self, path)
+
+    def _by_position(self, links: Links) -> Links:
+        links = _check_links(links)
+        if links.has_labels:
+            raise LinkError(
+                f"live links must be single pairs, got {links!r:.60}. Fit again with "
+                "more labels."
+            )
+        return links.resolve(self.items_)
+
+    def _relink(self, links: Links, given: Links) -> Self:
+        """Fit the cores of views whose links changed, which are among those given.
+
+        What counts how much is chosen again each time their number has doubled. Other
+        judgements cost nothing of the size of a view.
+        """
+        choices, factors = dict(self.choices_), dict(self._factors)
+        chosen_at = dict(self._chosen_at)
+        for pair, cells in _judged_cells(given, self.view_names_).items():
+            before = factors.get(pair)
+            if before is None and pair[0] == pair[1]:
+                continue  # It is learnt when first asked.
+            changes = read_changes(self.links_, links, cells, *pair)
+            if not changes:
+                continue
+            if before is not None:
+                known = partial(read_evidence, links, *pair, labels=False)
+                # Short products: threads would wait for each other longer.
+                with hold_blas(1):
+                    now = change_factors(before, choices[pair], changes, known)
+                if now.n_pairs == 0:
+                    has_prior = now.sides.prior is not None
+                    check_left(read_evidence(links, *pair), pair, has_prior=has_prior)
+                factors[pair] = now
+                if now.n_pairs < 2 * max(chosen_at[pair], 1):
+                    continue
+            sides = make_sides(self._maps, self._priors, pair)
+            evidence = read_evidence(links, *pair)
+            own = fit_pair(sides, evidence, seed=self.random_state)
+            choices[pair], factors[pair] = own
+            chosen_at[pair] = evidence.n_pairs
+        self.links_, self.choices_, self._factors = links, choices, factors
+        self._chosen_at = chosen_at
+        return self
+
+    def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Return unit rows of the views in spaces that may be shared."""
+        if self.prior is None:
+            return {}
+        if isinstance(self.prior, str) and self.prior == "auto":
+            widths = [X.shape[1] for X in tables.values()]
+            return {
+                view: unit_rows(X)
+                for view, X in tables.items()
+                if widths.count(X.shape[1]) > 1
+            }
+        if not isinstance(self.prior, Mapping):
+            raise ViewError(
+                "`prior` must be 'auto', None or tables by view, got "
+                f"{type(self.prior).__name__}. Leave it out for 'auto'."
+            )
+        given = {view: check_table(X, view=view) for view, X in self.prior.items()}
+        for view, X in given.items():
+            if view not in tables or X.shape[0] != tables[view].shape[0]:
+                size = tables[view].shape[0] if view in tables else "no"
+                raise ViewError(
+                    f"`prior` of view {view!r} must have a row for each item, got "
+                    f"{X.shape[0]} rows for {size} items. Give one row per item."
+                )
+        return {view: unit_rows(X) for view, X in given.items()}
+
+    def _choose_metrics(self, tables: Mapping[str, Any]) -> dict[str, str]:
+        """Return the distance of each view, which its values must allow."""
+        given = per_view(self.metric, tables, name="metric")
+        chosen = {}
+        for view, X in tables.items():
+            name = check_name(given[view], METRICS, name="metric")
+            chosen[view] = _suited_metric(X) if name == "auto" else name
+            if chosen[view] == "hellinger" and X.min() < 0:
+                raise ViewError(
+                    f"view {view!r} must have no negative values for the metric "
+                    f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
+                )
+        return chosen
+
+    def _make_maps(
+        self,
+        tables: Mapping[str, Any],
+        metrics: Mapping[str, str],
+        links: Links,
+        work_for: Callable[[str, str], MapWork] | None,
+    ) -> dict[str, ViewMap]:
+        """Return the map of each view, judged items as landmarks first."""
+        maps = {}
+        for view, X in tables.items():
+            judged, n_labelled = _judged_items(links, view, tables)
+            # A graph tells classes: without a judgement nothing could be learnt by it.
+            has_graph = len(judged) > 0 and X.shape[0] > 2
+            maps[view] = make_map(
+                X,
+                metric=metrics[view],
+                blocks=("linear", "gaussian", "graph")[: 3 if has_graph else 2],
+                judged=judged,
+                n_labelled=n_labelled,
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                work=work_for(view, metrics[view]) if work_for else None,
+            )
+        return maps
+
+    def _direction(self, source: str, target: str) -> "Direction | Chained":
+        """Return what scores queries of one view with items of another."""
+        check_views_known(self.view_names_, source, target)
+        for side, pair in enumerate(((source, target), (target, source))):
+            if pair in self._factors:
+                return Direction(self._factors[pair], side)
+        if source == target:
+            return Direction(self._within(source), 0)
+        chain = shortest_chain(self._factors, source, target)
+        if chain is None:
+            raise LinkError(
+                f"views {source!r} and {target!r} must share a space or have links to "
+                "be searched from each other, got neither. Judge a few pairs of them."
+            )
+        *firsts, last = [self._direction(*step) for step in chain]
+        for first in reversed(firsts):
+            last = Chained(first, last)  # type: ignore[arg-type]
+        return last
+
+    def _within(self, view: str) -> ScoreFactors:
+        """Return how items of one view belong together, learnt when first asked."""
+        own, pair = self._maps[view], (view, view)
+        if not self.links_.connects(view, view):
+            kept = self.__dict__.setdefault("_made_within", {})
+            if view not in kept or kept[view].sides.maps[0] is not own:
+                kept[view] = alike(own)
+            return kept[view]
+        evidence = read_evidence(self.links_, view, view)
+        sides = make_sides(self._maps, self._priors, pair)
+        choice, factors = fit_pair(sides, evidence, seed=self.random_state)
+        self.choices_ = {**self.choices_, pair: choice}
+        self._chosen_at = {**self._chosen_at, pair: evidence.n_pairs}
+        self._factors = {**self._factors, pair: factors}
+        return factors
+
+    def _exact_rows(self, source: str, target: str) -> Any:
+        return self._direction(source, target)
+
+    def _similarities(self, rows: Any, view: str) -> Rows:
+        """Return the features of new items."""
+        rows = check_columns(rows, self._columns[view], view=view)
+        rows = check_table(rows, view=view, n_features=self._maps[view].n_features)
+        values = self._maps[view].transform(rows)
+        prior = None
+        if isinstance(self.prior, str) and view in self._priors:
+            prior = unit_rows(rows)
+        return Rows(values, prior)
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        return self._vectors(source, target)[0][positions]
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        return self._vectors(source, target)[1]
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        direction, turn = self._direction(source, target), self._vectors(source, target)
+        return direction.query_vectors(self._similarities(rows, source)) @ turn[2]
+
+    def _vectors(self, source: str, target: str) -> tuple[Array, Array, Array]:
+        """Return the vectors of two views, made once for what is known now."""
+        made = self.__dict__.setdefault("_made_vectors", {})
+        kept = made.get((source, target))
+        if kept is None or kept[0] is not self._factors:
+            kept = self._factors, self._direction(source, target).vectors()
+            made[source, target] = kept
+        return kept[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        for made in ("_made_vectors", "_made_within"):
+            state.pop(made, None)
+        return state
+
+
+def _check_links(links: Any) -> Links:
+    """Refuse what holds no links."""
+    if not isinstance(links, Links):
+        raise LinkError(
+            f"`links` must be Links, got {links!r:.60}. Make them with "
+            "`Links.from_pairs`, `from_labels` or `from_matched`."
+        )
+    return links
+
+
+def _judged_cells(
+    links: Links, views: tuple[str, ...]
+) -> dict[tuple[str, str], tuple[Array, Array]]:
+    """Return the pairs that links judge, by the views they are of, in their order."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for between, table in links.pair_tables:
+        pair = tuple(sorted(between, key=views.index))
+        i, j = table.known_positions(between)
+        places = (i, j) if pair == between else (j, i)
+        found.setdefault((pair[0], pair[1]), []).append(places)
+        if between[0] == between[1]:
+            found[between].append((j, i))
+    return {
+        pair: (np.concatenate([i for i, _ in own]), np.concatenate([j for _, j in own]))
+        for pair, own in found.items()
+    }
+
+
+def _judged_items(
+    links: Links, view: str, tables: Mapping[str, Any]
+) -> tuple[Array, int]:
+    """Return the items of a view that any link judges, and how many have labels."""
+    judged = np.zeros(tables[view].shape[0], dtype=bool)
+    for other in tables:
+        if links.connects(view, other):
+            judged[links.judged(view, other).tocoo().row] = True
+    memberships = links.memberships(view)
+    n_labelled = 0
+    if memberships is not None:
+        labelled = np.asarray(memberships.sum(axis=1)).ravel() > 0
+        judged |= labelled
+        n_labelled = int(labelled.sum())
+    return np.flatnonzero(judged), n_labelled
+
+
+def _suited_metric(X: Any) -> str:
+    """Return the distance that the rows of a view look made for."""
+    if sp.issparse(X):
+        return "cosine"
+    lengths = np.einsum("ij,ij->i", X, X)
+    if np.all(np.abs(lengths - 1) < UNIT):
+        return "cosine"
+    totals = X.sum(axis=1)
+    # One histogram, or several of them side by side.
+    if X.min() >= 0 and np.all(np.abs(totals - totals[0]) < UNIT * totals[0]):
+        return "hellinger"
+    return "euclidean"

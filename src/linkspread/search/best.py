@@ -1,0 +1,65 @@
+"""The largest entries of each row of a block, without sorting the row.
+
+A row is cut into pieces. The k-th largest of their maxima is a lower bound of the k-th
+largest entry, so that only pieces that reach it need be looked into: one pass over the
+row for the maxima, at the speed of memory, and a look at k pieces or a few more.
+"""
+
+import numpy as np
+
+__all__ = ["best_entries"]
+
+Array = np.ndarray
+
+# Long enough for a maximum at full speed, short enough that k of them are few entries.
+PIECE = 512
+# Fewer pieces than so many times k would nearly all be looked into.
+LEAST_PIECES = 4
+
+
+def best_entries(block: Array, n_results: int) -> tuple[Array, Array]:
+    """Return the positions and values of the largest entries of each row."""
+    n_rows, n_columns = block.shape
+    positions = np.empty((n_rows, n_results), dtype=np.int64)
+    values = np.empty((n_rows, n_results), dtype=block.dtype)
+    if n_results == 0:
+        return positions, values
+    if n_columns < LEAST_PIECES * n_results * PIECE:
+        for i, row in enumerate(block):
+            positions[i] = best = _best(row, n_results)
+            values[i] = row[best]
+        return positions, values
+    maxima = _piece_maxima(block)
+    bounds = np.partition(maxima, -n_results, axis=1)[:, -n_results]
+    for i, row in enumerate(block):
+        candidates = _reaching(row, np.flatnonzero(maxima[i] >= bounds[i]), bounds[i])
+        positions[i] = best = candidates[_best(row[candidates], n_results)]
+        values[i] = row[best]
+    return positions, values
+
+
+def _piece_maxima(block: Array) -> Array:
+    """Return the maximum of every piece of every row."""
+    n_rows, n_columns = block.shape
+    n_whole = n_columns // PIECE
+    whole = block[:, : n_whole * PIECE].reshape(n_rows, n_whole, PIECE).max(axis=2)
+    rest = block[:, n_whole * PIECE :]
+    return np.hstack([whole, rest.max(axis=1, keepdims=True)]) if rest.size else whole
+
+
+def _reaching(row: Array, pieces: Array, bound: float) -> Array:
+    """Return the positions within some pieces whose entries reach a bound."""
+    positions = (pieces[:, None] * PIECE + np.arange(PIECE)).ravel()
+    # The last piece may be shorter than the others.
+    positions = positions[: np.searchsorted(positions, len(row))]
+    return positions[row[positions] >= bound]
+
+
+def _best(row: Array, n_results: int) -> Array:
+    """Return the positions of the largest entries, equal ones in order."""
+    threshold = np.partition(row, len(row) - n_results)[len(row) - n_results]
+    above = np.flatnonzero(row > threshold)
+    # Of what ties with the last place the first are taken: order decides, not luck.
+    equal = np.flatnonzero(row == threshold)[: n_results - len(above)]
+    chosen = np.concatenate([above, equal])
+    return chosen[np.argsort(-row[chosen], kind="stable")]

@@ -1,0 +1,239 @@
+"""Best-matching items by inner product, exactly, a block of queries at a time."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linkspread.compiled.backends import choose_device
+from linkspread.compiled.threads import map_blocks
+from linkspread.ground.cores import count_threads, hold_blas
+from linkspread.search.best import best_entries
+from linkspread.search.bounds import bound_scores
+
+__all__ = ["count_open", "rank", "rank_bounded", "rank_rows"]
+
+Array = np.ndarray
+
+# Scores that a thread holds at a time.
+BLOCK_ENTRIES = 1 << 22
+# Multiplications from which a GPU pays, the way of the items to it included.
+LEAST_PRODUCTS = 1e11
+# Where more than one in so many items may be among the best, all are scored: rows
+# picked from a table take several times as long as rows in their order.
+LEAST_SHARE = 10
+# Items that are scored first, for each that is wanted: the best by their lower bounds.
+N_LIKELY = 4
+
+
+def rank(
+    vectors: Array,
+    items: Array,
+    *,
+    n_results: int,
+    only: Array | None = None,
+    barred: Any = None,
+    backend: str = "auto",
+) -> tuple[Array, Array]:
+    """Return the items with the largest inner products for each query.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_queries, rank)
+    items : ndarray of shape (n_items, rank)
+    n_results : int
+        More than there are items returns what there is.
+    only : ndarray of int of shape (n_open,), default=None
+        Positions that may be found, each once and in order; None for all.
+    barred : csr_array of shape (n_queries, n_items), default=None
+        What a query may not find: its stored entries, whatever their values.
+    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
+        "auto" takes a GPU for many queries of many items where there is one.
+
+    Returns
+    -------
+    positions : ndarray of shape (n_queries, n_found)
+        Best first; equal scores in the order of the items. All rows are as long as
+        that of the query with the fewest items left, `n_results` at most.
+    scores : ndarray of the same shape
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkspread.search import rank
+    >>> rank(np.array([[1.0]]), np.array([[2.0], [3.0], [3.0]]), n_results=2)
+    (array([[1, 2]]), array([[3., 3.]]))
+    """
+    if only is not None and 2 * len(only) <= len(items):
+        # A few items are copied, so that no others are scored.
+        own_bars = None if barred is None else barred[:, only]
+        found, scores = rank(
+            vectors,
+            items[only],
+            n_results=n_results,
+            barred=own_bars,
+            backend=backend,
+        )
+        return only[found], scores
+    device = choose_device(
+        backend, work=float(len(vectors)) * items.size, least=LEAST_PRODUCTS
+    )
+    if device is not None and n_results and len(vectors):
+        from linkspread.compiled.gpu.ranking import best_items
+
+        n_results = min(n_results, count_open(len(items), only, barred))
+        closed = None if only is None else np.delete(np.arange(len(items)), only)
+        parts = best_items(
+            device, vectors, items, n_results, closed=closed, barred=barred
+        )
+        positions, values = zip(*parts, strict=True)
+        return np.concatenate(positions), np.concatenate(values)
+    return rank_rows(
+        lambda rows: vectors[rows] @ items.T,
+        (len(vectors), len(items)),
+        np.result_type(vectors, items),
+        n_results=n_results,
+        only=only,
+        barred=barred,
+    )
+
+
+def rank_rows(
+    score: Callable[[slice], Array],
+    shape: tuple[int, int],
+    dtype: Any,
+    *,
+    n_results: int,
+    only: Array | None = None,
+    barred: Any = None,
+    step: int | None = None,
+) -> tuple[Array, Array]:
+    """Return the items with the largest scores for each query."""
+    n_queries, n_items = shape
+    n_results = min(n_results, count_open(n_items, only, barred))
+    if n_queries == 0:
+        return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
+    closed = _closed(n_items, only)
+    size = step or max(1, BLOCK_ENTRIES // max(n_items, 1))
+    blocks = [slice(start, start + size) for start in range(0, n_queries, size)]
+    work = partial(_rank_block, score, n_results, closed, barred)
+    parts: Iterator[Any]
+    if step is None:
+        parts = map_blocks(work, blocks, n_threads=count_threads(None))
+    else:
+        parts = map(work, blocks)
+    positions, values = zip(*parts, strict=True)
+    return np.concatenate(positions), np.concatenate(values)
+
+
+def rank_bounded(
+    ask: Callable[[slice], Any],
+    shape: tuple[int, int],
+    dtype: Any,
+    *,
+    n_results: int,
+    only: Array | None = None,
+    barred: Any = None,
+) -> tuple[Array, Array]:
+    """Return the items with the largest scores for each of a few queries.
+
+    Scored are the items whose upper bound reaches the n-th best score of a few, those
+    with the largest lower bounds.
+    """
+    n_queries, n_items = shape
+    n_results = min(n_results, count_open(n_items, only, barred))
+    positions = np.empty((n_queries, n_results), np.int64)
+    values = np.empty((n_queries, n_results), dtype)
+    closed = _closed(n_items, only)
+    # What is left to BLAS is short: threads would wait for each other longer.
+    with hold_blas(1):
+        for i in range(n_queries if n_results else 0):
+            row = slice(i, i + 1)
+            asked = ask(row)
+            bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
+            if only is not None and LEAST_SHARE * len(only) <= n_items:
+                some = np.setdiff1d(only, bars, assume_unique=True)
+                best, values[row] = best_entries(asked.scores(some), n_results)
+                positions[row] = some[best]
+                continue
+            found = _rank_reaching(asked, n_results, closed, bars)
+            if found is None:
+                block = _shut(asked.scores(), closed, bars)
+                found = best_entries(block, n_results)
+            positions[row], values[row] = found
+    return positions, values
+
+
+def _rank_reaching(
+    asked: Any, n_results: int, closed: Array | None, barred: Array
+) -> tuple[Array, Array] | None:
+    """Return the best items of one query by bounds; None for too many to score."""
+    lower, upper = bound_scores(*asked.summands())
+    most = len(upper) // LEAST_SHARE
+    if n_results > most:
+        return None
+    n_likely = min(N_LIKELY * n_results, most)
+    likely, lowest = best_entries(_shut(lower[None], closed, barred), n_likely)
+    some = likely[0, lowest[0] > -np.inf]
+    if len(some) < n_results:
+        return None
+    _shut(upper[None], closed, barred)
+    reach, score = np.inf, best_entries(asked.scores(some), n_results)[1][0, -1]
+    while score < reach:
+        reach = score
+        some = np.flatnonzero(~(upper < reach))
+        # Bounds may be infinite where scales are: they tell nothing then.
+        if len(some) > most or not np.isfinite(reach):
+            return None
+        best, values = best_entries(asked.scores(some), n_results)
+        # Less than before only if other products round otherwise: then look again.
+        score = values[0, -1]
+    return some[best], values[0]
+
+
+def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
+    """Return the scores of one query, those of items it may not find overwritten."""
+    if closed is not None:
+        row[:, closed] = -np.inf
+    row[:, barred] = -np.inf
+    return row
+
+
+def _closed(n_items: int, only: Array | None) -> Array | None:
+    """Return which items may not be found, None for none."""
+    if only is None:
+        return None
+    closed = np.ones(n_items, dtype=bool)
+    closed[only] = False
+    return closed
+
+
+def count_open(n_items: int, only: Array | None, barred: Any) -> int:
+    """Return how many items are left to the query that has the fewest."""
+    n_open = n_items if only is None else len(only)
+    if barred is None or barred.nnz == 0:
+        return n_open
+    if only is None:
+        return n_open - int(np.diff(barred.indptr).max())
+    is_open = np.zeros(n_items, dtype=np.int64)
+    is_open[slice(None) if only is None else only] = 1
+    ends = np.append(0, np.cumsum(is_open[barred.indices]))
+    return n_open - int(np.diff(ends[barred.indptr]).max())
+
+
+def _rank_block(
+    score: Callable[[slice], Array],
+    n_results: int,
+    closed: Array | None,
+    barred: Any,
+    rows: slice,
+) -> tuple[Array, Array]:
+    """Return the best items of some queries."""
+    block = score(rows)
+    if closed is not None:
+        block[:, closed] = -np.inf
+    if barred is not None:
+        own = barred[rows].tocoo()
+        block[own.coords] = -np.inf
+    return best_entries(block, n_results)

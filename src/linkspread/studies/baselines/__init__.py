@@ -1,0 +1,43 @@
+"""Rivals: other ways to search between views, from the same views and links.
+
+Each is fitted and searched like `LinkSpreading`, so that a comparison differs in the
+method and in nothing else:
+
+>>> import linkspread as ls
+>>> from linkspread.studies.baselines import SemanticMatching
+>>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+>>> model = SemanticMatching().fit(data.views(), data.labels)
+>>> model.scores("text", "image").shape
+(60, 60)
+"""
+
+from linkspread.studies.baselines.asif import AnchorSimilarity
+from linkspread.studies.baselines.bilinear_ridge import BilinearRidge
+from linkspread.studies.baselines.correlation_matching import CorrelationMatching
+from linkspread.studies.baselines.correlation_semantics import CorrelationSemantics
+from linkspread.studies.baselines.csa import CanonicalSimilarity
+from linkspread.studies.baselines.kernel_smoother import KernelSmoother
+from linkspread.studies.baselines.label_spreading import LabelSpreadingMatching
+from linkspread.studies.baselines.ridge_map import RidgeMap
+from linkspread.studies.baselines.row_then_column import RowThenColumn
+from linkspread.studies.baselines.semantic_matching import SemanticMatching
+from linkspread.studies.baselines.shared_space import CosineMatching, RidgeToIdentity
+from linkspread.studies.baselines.spectral_matching import SpectralMatching
+from linkspread.studies.baselines.zoo_matching import ZooMatching
+
+__all__ = [
+    "AnchorSimilarity",
+    "BilinearRidge",
+    "CanonicalSimilarity",
+    "CorrelationMatching",
+    "CorrelationSemantics",
+    "CosineMatching",
+    "KernelSmoother",
+    "LabelSpreadingMatching",
+    "RidgeMap",
+    "RidgeToIdentity",
+    "RowThenColumn",
+    "SemanticMatching",
+    "SpectralMatching",
+    "ZooMatching",
+]

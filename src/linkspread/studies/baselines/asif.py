@@ -1,0 +1,130 @@
+"""Anchors: items of two views compared by which matched items each is like."""
+
+from typing import Any
+
+import numpy as np
+
+from linkspread.ground.checks import check_count, check_positive
+from linkspread.links import Links
+from linkspread.studies.baselines.correspondences import matched_rows
+from linkspread.studies.baselines.matching import Chosen, PairMatching
+from linkspread.studies.baselines.memory import RowsOnce, in_tiles
+from linkspread.studies.baselines.preparation import as_dense_rows
+from linkspread.studies.baselines.side import Side, unit_rows
+
+__all__ = ["AnchorSimilarity"]
+
+Array = np.ndarray
+
+
+class AnchorSimilarity(PairMatching):
+    """Match by similarity to matched items: ASIF of [Norelli2023].
+
+    An item is described by its cosines with the matched items of its own view, the
+    anchors: the largest are kept, raised to a power and scaled to length 1. Anchor i
+    of one view is the partner of anchor i of the other, so that descriptions of both
+    views compare. Nothing is learnt.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int | None = None,
+        power: float = 1.0,
+        centered: bool = True,
+        hubs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.power = power
+        self.centered = centered
+        self.hubs = hubs
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        power = check_positive(self.power, name="power", remedy="The default is 1.")
+        rows, cols, _ = matched_rows(links, a, b)
+        n_kept = len(rows)
+        if self.n_neighbors is not None:
+            remedy = "None takes all anchors."
+            n_kept = check_count(self.n_neighbors, name="n_neighbors", remedy=remedy)
+        return tuple(  # type: ignore[return-value]
+            self._describe(tables[view], view, own, n_kept, power)
+            for view, own in ((a, rows), (b, cols))
+        )
+
+    def _describe(
+        self, X: Any, view: str, anchors: Array, n_kept: int, power: float
+    ) -> Side:
+        """Return the side of a view, given its anchors."""
+        key = "cosines", view, self.centered
+        cosines = self._once(
+            ("anchors", *key), lambda: _Cosines(X[anchors], centered=self.centered)
+        )
+        embed = _Description(cosines, min(n_kept, len(anchors)), power)
+        if self._memory is None:
+            return Side.of(X, embed)
+        return _SharedSide(X, embed, self._memory.rows(key, X.shape[0]))
+
+
+class _Cosines:
+    """Compare rows with anchors; what is below 0 counts as 0."""
+
+    def __init__(self, anchors: Any, *, centered: bool) -> None:
+        anchors = as_dense_rows(anchors)
+        self.mean = anchors.mean(axis=0) if centered else np.zeros(anchors.shape[1])
+        self.anchors = unit_rows(anchors - self.mean)
+
+    def __call__(self, rows: Any) -> Array:
+        """Return cosines of shape (n_rows, n_anchors)."""
+        centred = as_dense_rows(rows) - self.mean
+        return np.maximum(unit_rows(centred) @ self.anchors.T, 0)
+
+
+class _Description:
+    """Describe rows by the anchors that they are most like."""
+
+    def __init__(self, cosines: _Cosines, n_kept: int, power: float) -> None:
+        self.cosines, self.n_kept, self.power = cosines, n_kept, power
+
+    def __call__(self, rows: Any) -> Array:
+        """Return descriptions of shape (n_rows, n_anchors)."""
+        return in_tiles(lambda tile: (self.of(self.cosines(rows[tile])),),
+                        rows.shape[0])[0]  # fmt: skip
+
+    def of(self, cosines: Array) -> Array:
+        """Return the descriptions of rows whose cosines are known."""
+        if self.n_kept < cosines.shape[1]:
+            # Anchors that tie with the last one stay, whatever their order.
+            least = np.partition(cosines, -self.n_kept, axis=1)[:, -self.n_kept]
+            cosines = np.where(cosines >= least[:, None], cosines, 0)
+        power = self.power
+        while power % 2 == 0:  # squares are many times as fast
+            cosines, power = cosines**2, power / 2
+        return unit_rows(cosines if power == 1 else cosines**power)
+
+
+class _SharedSide(Side):
+    """The side of a view in one of several settings that share cosines."""
+
+    def __init__(self, X: Any, embed: _Description, cosines: RowsOnce) -> None:
+        super().__init__(None, embed, X.shape[1], X)
+        self._description, self._cosines = embed, cosines
+
+    @property
+    def vectors(self) -> Array:
+        """One per fitted item."""
+        if self._vectors is None:
+            self._vectors = self.vectors_of(np.arange(self._table.shape[0]))
+        return self._vectors
+
+    def vectors_of(self, positions: Array) -> Array:
+        """Return the vectors of some items."""
+
+        def make(missing: Array) -> tuple[Array, ...]:
+            return in_tiles(
+                lambda tile: (self._description.cosines(self._table[missing[tile]]),),
+                len(missing),
+            )
+
+        return self._description.of(self._cosines.of(positions, make)[0])

@@ -1,0 +1,253 @@
+"""What all rivals share: views and links in, a vector for every item out."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.compiled.threads import on_own_threads
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.links import Items, Links
+from linkspread.models.link_choice import check_linked, choose_links
+from linkspread.models.vector_search import VectorSearch
+from linkspread.studies.baselines.hubs import correct_hubs
+from linkspread.studies.baselines.memory import Memory
+from linkspread.studies.baselines.side import Side
+from linkspread.tables.validation import (
+    check_columns,
+    check_table,
+    check_varied,
+    check_views,
+    per_view,
+)
+
+__all__ = ["Matching", "PairMatching", "ViewMatching"]
+
+Array = np.ndarray
+# For each view the values of its parameters.
+Chosen = dict[str, dict[str, Any]]
+
+
+class Matching(VectorSearch):
+    """Search between views by inner products of vectors that a rival makes."""
+
+    # Parameters that take one value, or one for each view.
+    PER_VIEW: ClassVar[tuple[str, ...]] = ()
+
+    # What was learnt before from the same views and links; see `sharing`.
+    _memory: Memory | None = None
+
+    view_names_: tuple[str, ...]
+    links_: Links
+    sides_: dict[Any, Any]
+
+    def sharing(self, memory: Memory) -> Self:
+        """Take what was learnt from a memory where it has it, and put new things there.
+
+        Settings that differ in the parameters of one view can so share what was
+        learnt of the others, as long as the views and links are the same. Vectors are
+        made only of items that are asked for, so the views must not be changed
+        meanwhile.
+        """
+        self._memory = memory
+        return self
+
+    @on_own_threads
+    def fit(
+        self,
+        views: Any,
+        links: Any,
+        *,
+        ids: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Learn vectors for the items of all views that links join."""
+        read = check_views(views, ids, columns)
+        read.tell()
+        tables, ids = read.tables, read.ids
+        if not hasattr(self, "graph"):  # which may be given, and the table unused
+            for view, X in tables.items():
+                check_varied(X, view=view)
+        items = {view: Items(ids[view], view=view) for view in tables}
+        resolved = choose_links(links, tables).resolve(items)
+        sides = self._learn(tables, resolved)
+        if self._memory is None:
+            self._complete(sides)
+        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        self.view_names_ = tuple(tables)
+        self.items_, self.links_, self.sides_ = items, resolved, sides
+        self._columns = read.columns
+        return self
+
+    def transform(self, rows: Any, view: str, *, target: str | None = None) -> Array:
+        """Return the vectors with which new items search."""
+        check_is_fitted(self)
+        if target is None:
+            others = [name for name in self.view_names_ if name != view]
+            if len(others) != 1:
+                raise LinkspreadError(
+                    "`target` must be named where a view has not one other, got None "
+                    f"and {list(self.view_names_)}. Give the view that is searched."
+                )
+            target = others[0]
+        return self._vectors_of_new(rows, view, target)
+
+    def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
+        """Return the scores of single pairs of fitted items, and of no others."""
+        queries = self._checked_side(source, target)
+        return queries.pair_products(rows, self._side(target, source), cols)
+
+    @abstractmethod
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        """Return the sides of all views."""
+
+    @abstractmethod
+    def _side(self, view: str, other: str) -> Side:
+        """Return the side of a view in a match with another."""
+
+    @abstractmethod
+    def _complete(self, sides: dict[Any, Any]) -> None:
+        """Make the vectors of all items."""
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what the memory has under a key, made now if it has nothing."""
+        return make() if self._memory is None else self._memory.once(key, make)
+
+    def _choose(self, tables: Mapping[str, Any]) -> Chosen:
+        """Return the values that parameters have for each view."""
+        values = {name: per_view(getattr(self, name), tables, name=name)
+                  for name in self.PER_VIEW}  # fmt: skip
+        return {v: {name: values[name][v] for name in values} for v in tables}
+
+    def _block(self, i: Array, j: Array, source: str, target: str) -> Array:
+        queries = self._checked_side(source, target)
+        return queries.products(i, self._side(target, source), j)
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        return self._checked_side(source, target).vectors_of(positions)
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        side = self._checked_side(source, target)
+        rows = check_columns(rows, self._columns[source], view=source)
+        return side.embed(check_table(rows, view=source, n_features=side.n_features))
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        self._check_joined(source, target)
+        return self._side(target, source).vectors
+
+    def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
+        self._check_joined(source, target)
+        return self._side(target, source).vectors_of(positions)
+
+    def _checked_side(self, source: str, target: str) -> Side:
+        """Return the side of the queries, if the two views can be searched."""
+        self._check_joined(source, target)
+        return self._side(source, target)
+
+    def _check_joined(self, source: str, target: str) -> None:
+        """Refuse to search views that no links join."""
+        check_linked(self.links_, self.view_names_, source, target)
+
+
+class ViewMatching(Matching):
+    """A rival that learns each view by itself, in dimensions that all share."""
+
+    # Parameters that only what is learnt from depends on: the graph of a view, say.
+    BEFORE: ClassVar[tuple[str, ...]] = ()
+
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        chosen = self._choose(tables)
+        sides = {
+            view: self._learn_once(tables[view], links, view, chosen[view])
+            for view in tables
+            if any(links.connects(view, other) for other in tables)
+        }
+        first = np.zeros(1, dtype=np.intp)
+        widths = {v: side.vectors_of(first).shape[1] for v, side in sides.items()}
+        if len(set(widths.values())) > 1:
+            raise LinkError(
+                f"labels of all views must be of the same classes for "
+                f"{type(self).__name__}, got {widths} classes. Give one set of labels "
+                "for all views."
+            )
+        return sides
+
+    def _learn_once(
+        self, X: Any, links: Links, view: str, chosen: dict[str, Any]
+    ) -> Side:
+        """Return the side of one view, from the memory if it is there."""
+        apart = (*self.PER_VIEW, *self.BEFORE)
+        common = {n: v for n, v in self.get_params().items() if n not in apart}
+        key = view, id(X), repr((chosen, common))
+        # X is kept, so that nothing else can have its identity.
+        return self._once(key, lambda: (self._learn_view(X, links, view, **chosen), X))[
+            0
+        ]
+
+    def _complete(self, sides: dict[Any, Any]) -> None:
+        for side in sides.values():
+            side.vectors  # noqa: B018 - made now
+
+    @abstractmethod
+    def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
+        """Return the side of one view, given its values of the parameters."""
+
+    def _side(self, view: str, other: str) -> Side:
+        return self.sides_[view]
+
+
+class PairMatching(Matching):
+    """A rival that learns each two views together."""
+
+    # Neighbours by which hubs are corrected; None, where a rival has no such
+    # parameter, corrects none.
+    hubs: int | None = None
+
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+        if self.hubs is not None:
+            check_count(self.hubs, name="hubs", remedy="None corrects no hubs.")
+        chosen = self._choose(tables)
+        sides = {
+            pair: self._learn_pair(tables, links, chosen, *pair)
+            for pair in self._joined_pairs(tables, links)
+        }
+        if self.hubs is None:
+            return sides
+        return {pair: correct_hubs(*both, self.hubs) for pair, both in sides.items()}
+
+    def _joined_pairs(
+        self, tables: dict[str, Any], links: Links
+    ) -> list[tuple[str, str]]:
+        """Return the pairs of views to learn: those that links join."""
+        pairs = [pair for pair in combinations(tables, 2) if links.connects(*pair)]
+        if not pairs:
+            raise LinkError(
+                f"links must join two different views for {type(self).__name__}, got "
+                f"{links!r} for views {list(tables)}. Add links between two views."
+            )
+        return pairs
+
+    def _complete(self, sides: dict[Any, Any]) -> None:
+        for pair in sides.values():
+            for side in pair:
+                side.vectors  # noqa: B018 - made now
+
+    @abstractmethod
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        """Return the sides of two views."""
+
+    def _side(self, view: str, other: str) -> Side:
+        if view == other:
+            raise LinkspreadError(
+                f"`source` and `target` must differ for {type(self).__name__}, which "
+                f"learns two views together, got {view!r} twice. Search another view."
+            )
+        if (view, other) in self.sides_:
+            return self.sides_[view, other][0]
+        return self.sides_[other, view][1]

@@ -1,0 +1,151 @@
+"""Spectral matching: correlation analysis of the eigenvectors of two graphs."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from linkspread.graphs import NeighborGraph, normalize
+from linkspread.graphs.normalize import row_sums
+from linkspread.graphs.table_memory import known
+from linkspread.ground.checks import check_count, check_positive, naming
+from linkspread.links import Links
+from linkspread.studies.baselines.correlation_matching import (
+    Projection,
+    check_components,
+    linked_covariances,
+)
+from linkspread.studies.baselines.matching import Chosen, PairMatching
+from linkspread.studies.baselines.projections import canonical_projections
+from linkspread.studies.baselines.side import Side, unit_rows
+
+__all__ = ["SpectralEmbedding", "SpectralMatching"]
+
+Array = np.ndarray
+
+# New items divide by eigenvalues; smaller ones than this would blow up noise.
+LEAST_EIGENVALUE = 1e-3
+# Below so many items per eigenvector all of them are computed, which is as fast.
+FEW_ITEMS = 4
+
+
+class SpectralMatching(PairMatching):
+    """Match by correlation analysis of spectral embeddings, as SUE [Yacobi2025].
+
+    Each view is embedded by the leading eigenvectors of the random walk on its graph
+    of neighbours, with all its items, matched or not. Canonical correlation analysis
+    over what goes together, as in `CorrelationMatching`, then makes one space of the
+    two. SUE trains a network for the embeddings and moves distributions afterwards;
+    here eigenvectors are exact and nothing is moved.
+    """
+
+    PER_VIEW: ClassVar[tuple[str, ...]] = ("n_components", "n_neighbors", "metric")
+
+    def __init__(
+        self,
+        *,
+        n_components: Any = 30,
+        n_neighbors: Any = 10,
+        metric: Any = "euclidean",
+        reg: float = 0.1,
+        hubs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.reg = reg
+        self.hubs = hubs
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        reg = check_positive(
+            self.reg, name="reg", remedy="The default is 0.1.", zero=True
+        )
+        left, right = (_embed_once(tables[v], v, chosen[v]) for v in (a, b))
+        cov = linked_covariances(left.vectors, right.vectors, links, a, b)
+        W, V, strengths = canonical_projections(cov, check_components(None), reg=reg)
+        return (
+            _side(left, Projection(left, cov.mean_x, W, strengths), tables[a]),
+            _side(right, Projection(right, cov.mean_y, V, strengths), tables[b]),
+        )
+
+
+class SpectralEmbedding:
+    """Leading eigenvectors of the random walk on a view's graph of neighbours.
+
+    ``D^-1 W vectors = vectors diag(values)``, of mean square 1 by degree; a new item
+    gets the mean of its neighbours over the eigenvalue, as every fitted one has it.
+    """
+
+    def __init__(
+        self, X: Any, *, n_components: int, n_neighbors: int, metric: Any
+    ) -> None:
+        wanted = check_count(
+            n_components, name="n_components", remedy="The default is 30."
+        )
+        self.graph = NeighborGraph(n_neighbors, metric).fit(X)
+        W = self.graph.affinity_
+        degrees = row_sums(W)
+        values, vectors = _leading(normalize(W), degrees, wanted)
+        kept = values > LEAST_EIGENVALUE
+        self.values = values[kept]
+        roots = np.sqrt(np.where(degrees > 0, degrees, np.inf) / degrees.mean())
+        self.vectors = np.sqrt(len(degrees)) * vectors[:, kept] / roots[:, None]
+
+    def transform(self, rows: Any) -> Array:
+        """Return the embeddings of new rows, of shape (n_rows, n_components)."""
+        near = sparse.csr_array(self.graph.extend(rows))
+        sums = row_sums(near)
+        means = near @ self.vectors / np.where(sums > 0, sums, 1.0)[:, None]
+        return means / self.values
+
+
+def _embed_once(X: Any, view: str, own: dict[str, Any]) -> SpectralEmbedding:
+    """Return the embedding of a view, which depends on no links."""
+    with naming(view):
+        return known(X, ("spectral", repr(own)), lambda: SpectralEmbedding(X, **own))
+
+
+def _leading(
+    S: sparse.csr_array, degrees: Array, n_components: int
+) -> tuple[Array, Array]:
+    """Return the largest eigenvalues and their vectors, largest first."""
+    n_items = S.shape[0]
+    S = S.astype(np.float64)
+    if n_items <= FEW_ITEMS * n_components:
+        values, vectors = np.linalg.eigh(S.toarray())
+        return values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
+    # Each connected part has the eigenvalue 1. Iterations find some of several equal
+    # ones only, so that these are written down and taken out.
+    ones = _parts(S, degrees)[:, :n_components]
+    n_left = n_components - ones.shape[1]
+    if n_left == 0:
+        return np.ones(n_components), ones
+    rest = LinearOperator(
+        S.shape, matvec=lambda x: S @ x - ones @ (ones.T @ x), dtype=np.float64
+    )
+    # The same start each time gives the same vectors.
+    start = np.random.default_rng(0).standard_normal(n_items)
+    values, vectors = eigsh(rest, n_left, which="LA", v0=start)
+    order = np.argsort(-values)
+    return (
+        np.concatenate([np.ones(ones.shape[1]), values[order]]),
+        np.hstack([ones, vectors[:, order]]),
+    )
+
+
+def _parts(S: sparse.csr_array, degrees: Array) -> Array:
+    """Return the eigenvector of each connected part, that of the largest first."""
+    part = connected_components(S, directed=False)[1]
+    sizes = np.bincount(part)
+    members = part[:, None] == np.argsort(-sizes, kind="stable")
+    return unit_rows((members * np.sqrt(degrees)[:, None]).T).T
+
+
+def _side(embedding: SpectralEmbedding, projection: Projection, X: Any) -> Side:
+    """Return the side of a view."""
+    components = (embedding.vectors - projection.mean) @ projection.weights
+    return Side(unit_rows(components), projection.unit_vectors, X.shape[1])

@@ -1,0 +1,180 @@
+"""Studies as JSON: written whole, read strictly.
+
+The types of the data classes say what a file must hold, so a field is described in
+one place only.
+"""
+
+import json
+import math
+import os
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report.budgets import BudgetStudy
+from linkspread.studies.report.files import replace_file
+from linkspread.studies.report.results import TableStudy
+
+__all__ = ["Study", "from_json", "read_study", "to_json", "write_study"]
+
+Study = TableStudy | BudgetStudy
+
+FORMAT = 1
+KINDS: dict[str, type] = {"table": TableStudy, "budgets": BudgetStudy}
+WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
+
+
+def write_study(path: str | os.PathLike[str], study: Study) -> Path:
+    """Write a study so that a reader sees the old one or the new one, never half."""
+    text = json.dumps(to_json(study), ensure_ascii=False, indent=1)
+    return replace_file(path, text + "\n", what="study")
+
+
+def read_study(path: str | os.PathLike[str]) -> Study:
+    """Read a study that `write_study` wrote."""
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LinkspreadError(
+            f"A study must be a file that can be read, got {str(path)!r}: "
+            f"{error.strerror}. Correct the path, or compute the study first."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise LinkspreadError(
+            f"A study must be a JSON file, got {str(path)!r}: {error}. "
+            "Compute the study anew."
+        ) from error
+    return from_json(content)
+
+
+def to_json(study: Study) -> dict[str, Any]:
+    """Return a study as plain values: dicts, lists, texts, finite numbers."""
+    kind = next(name for name, cls in KINDS.items() if isinstance(study, cls))
+    return {"format": FORMAT, "kind": kind, **_encode(study, "study")}
+
+
+def from_json(content: Any) -> Study:
+    """Return the study that `to_json` turned into plain values."""
+    content = dict(_object(content, "study"))
+    version, kind = content.pop("format", None), content.pop("kind", None)
+    if type(version) is not int or version != FORMAT:
+        raise _malformed("study.format", f"{FORMAT}", version)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise _malformed("study.kind", f"one of {list(KINDS)}", kind)
+    return cast(Study, _decode(KINDS[kind], content, "study"))
+
+
+def _encode(value: Any, where: str) -> Any:
+    """Return a value as what JSON can hold."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(k, where): _encode(v, f"{where}.{k}") for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_encode(v, f"{where}[{i}]") for i, v in enumerate(value)]
+    return _scalar(value, where)
+
+
+def _decode(hint: Any, value: Any, where: str) -> Any:
+    """Return a value of JSON as the type of a field, or refuse it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return _plain(value, where)
+    if origin in (Union, types.UnionType):  # only `X | None` occurs
+        return None if value is None else _decode(inner[0], value, where)
+    if is_dataclass(hint):
+        return _decode_fields(cast(type, hint), value, where)
+    if origin is dict:
+        items = _object(value, where).items()
+        return {k: _decode(inner[1], v, f"{where}.{k}") for k, v in items}
+    if origin in (tuple, list, Sequence):
+        if not isinstance(value, list):
+            raise _malformed(where, "a list", value)
+        found = [_decode(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
+        return found if origin is list else tuple(found)
+    return _decode_scalar(hint, value, where)
+
+
+def _decode_fields(cls: type, value: Any, where: str) -> Any:
+    """Return a data class of an object; fields with a default may be missing."""
+    hints = get_type_hints(cls)
+    unknown = _object(value, where).keys() - hints.keys()
+    optional = {field.name for field in fields(cls) if field.default is not MISSING}
+    missing = hints.keys() - value.keys() - optional
+    if unknown:
+        raise _malformed(
+            where, f"without other fields than {list(hints)}", min(unknown)
+        )
+    if missing:
+        raise _malformed(where, f"with the field {min(missing)!r}", list(value))
+    return cls(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in value.items()})
+
+
+def _decode_scalar(hint: type, value: Any, where: str) -> Any:
+    """Return a text, a truth value or a number of exactly the type of its field."""
+    if hint is float:
+        if type(value) not in (int, float):
+            raise _malformed(where, "a number", value)
+        return float(_scalar(value, where))
+    if type(value) is not hint:
+        raise _malformed(where, WORDS[hint], value)
+    return value
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Return a value of any plain type, checked to its depth."""
+    if isinstance(value, dict):
+        return _decode(dict[str, Any], value, where)
+    if isinstance(value, list):
+        return _decode(list[Any], value, where)
+    return _scalar(value, where)
+
+
+def _scalar(value: Any, where: str) -> Any:
+    """Return None, a text, a truth value or a finite number; refuse all else."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if not isinstance(value, int | float):
+        raise _malformed(where, "a plain value", value)
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        is_finite = False
+    if not is_finite:
+        raise _malformed(where, "a finite number", value)
+    return value
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    """Return a dict whose keys are texts, as all are that come from a file."""
+    if not isinstance(value, dict):
+        raise _malformed(where, "an object", value)
+    return {_key(key, where): inner for key, inner in value.items()}
+
+
+def _key(key: Any, where: str) -> str:
+    """Return a key, which JSON would silently turn into a text otherwise."""
+    if not isinstance(key, str):
+        raise _malformed(where, "an object with texts as keys", key)
+    return key
+
+
+def _malformed(where: str, rule: str, value: Any) -> LinkspreadError:
+    """Return the sentence about a value that is not what a study holds."""
+    try:
+        got = repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        got = "a very large number"
+    got = got if len(got) <= 80 else f"{got[:77]}..."
+    return LinkspreadError(
+        f"`{where}` must be {rule}, got {got}. Compute the study anew, or correct "
+        "this entry."
+    )

@@ -1,0 +1,268 @@
+"""Checks of the tables that people bring: one sentence for each mistake.
+
+A table is anything with rows of numbers: an array, a sparse matrix, or a DataFrame of
+pandas, polars or pyarrow.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from scipy import sparse
+
+from linkspread.ground.checks import naming
+from linkspread.ground.errors import ViewError
+from linkspread.tables import Table, Views, column_names, is_frame, read_frame
+
+__all__ = [
+    "as_mapping",
+    "check_columns",
+    "check_table",
+    "check_varied",
+    "check_views",
+    "per_view",
+]
+
+Array = np.ndarray
+# The name of the view when a bare table is given instead of a mapping.
+SINGLE_VIEW = "X"
+
+
+def check_views(
+    views: Any,
+    ids: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Any] | None = None,
+) -> Views:
+    """Return the tables and the ids of all views."""
+    views = as_mapping(views)
+    if not views or not all(isinstance(view, str) for view in views):
+        raise ViewError(
+            f"`views` must map names to tables, got the names {list(views)}. "
+            'Write {"text": T, "image": I}.'
+        )
+    ids = _given_by_view(ids, views, name="ids")
+    columns = _given_by_view(columns, views, name="columns")
+    return Views(
+        {v: _read(own, ids.get(v), columns.get(v), v) for v, own in views.items()}
+    )
+
+
+def as_mapping(views: Any) -> Mapping[str, Any]:
+    """Return tables by name; a bare table is one view named "X"."""
+    return views if _is_by_view(views) else {SINGLE_VIEW: views}
+
+
+def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> Any:
+    """Return the columns of a DataFrame that a fit used; other tables as they are."""
+    if not is_frame(table):
+        return table
+    got = column_names(table)
+    missing = [name for name in names or () if name not in got]
+    if missing:
+        more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
+        raise ViewError(
+            f"view {view!r} must have the columns of the fit, and lacks "
+            f"{', '.join(map(repr, missing[:3]))}{more}, got "
+            f"{', '.join(map(repr, got[:3]))}{', ...' if len(got) > 3 else ''}. Rename "
+            "the columns, or compute the same features."
+        )
+    with naming(view):
+        return read_frame(table, columns=names or (), read_ids=False).values
+
+
+def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
+    """Return a table of finite numbers as an array or a CSR matrix."""
+    if is_frame(table):
+        table = check_columns(table, None, view=view)
+    X = _to_numbers(table, view)
+    if X.ndim != 2:
+        got = f"shape {X.shape}" if X.ndim else type(table).__name__
+        raise ViewError(
+            f"view {view!r} must be a table with rows and columns, got {got}. "
+            "Reshape it to (n_items, n_features); `X.reshape(-1, 1)` is a single "
+            "feature, `X.reshape(len(X), -1)` flattens pictures."
+        )
+    if X.shape[0] == 0 or X.shape[1] == 0:
+        raise ViewError(
+            f"view {view!r} must have rows and columns, got 0 "
+            f"{'sample(s)' if X.shape[0] == 0 else 'feature(s)'} (shape={X.shape}) "
+            "while a minimum of 1 is required. Leave out empty views."
+        )
+    if n_features is not None and X.shape[1] != n_features:
+        raise ViewError(
+            f"view {view!r} must have {n_features} columns as in the fit, got "
+            f"{X.shape[1]}. Compute the same features for new items."
+        )
+    values = X.data if sparse.issparse(X) else X
+    # A sum needs no memory; one that overflows is looked at again, entry by entry.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and not np.isfinite(values).all():
+        raise ViewError(_not_finite(X, view))
+    return X
+
+
+def check_varied(X: Any, *, view: str) -> None:
+    """Refuse a table whose rows are all alike: nothing can be learnt from it."""
+    n_rows = X.shape[0]
+    if n_rows < 2 or _differ(X[[0]], X[[1]]) or _differ(X[[0]], X[[n_rows - 1]]):
+        return
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sparse.issparse(X):
+        low, high = low.toarray(), high.toarray()
+    if np.array_equal(low, high):
+        raise ViewError(
+            f"view {view!r} must have rows that differ, got {n_rows:,} rows that are "
+            "all alike. Check how its features were computed, or leave the view out."
+        )
+
+
+def per_view(value: Any, views: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+    """Return a parameter's value for each view, from one value or a dict."""
+    if not _is_by_view(value):
+        return dict.fromkeys(views, value)
+    if set(value) != set(views):
+        raise ViewError(
+            f"`{name}` given by view must name each of {list(views)} and no other, "
+            f"got {list(value)}. Correct the names, or give one value for all."
+        )
+    return {view: value[view] for view in views}
+
+
+def _is_by_view(value: Any) -> bool:
+    """Tell whether something is given view by view."""
+    # A sparse matrix in DOK format is a dict too, but not by view.
+    return isinstance(value, Mapping) and not sparse.issparse(value)
+
+
+def _to_numbers(table: Any, view: str) -> Any:
+    """Return any kind of table as numbers, float32 or float64."""
+    if sparse.issparse(table):
+        X = sparse.csr_array(table)
+    else:
+        try:
+            X = np.asarray(table)
+        except ValueError as error:  # rows of different lengths
+            raise ViewError(
+                f"view {view!r} must have rows of equal length ({error}). "
+                "Give a rectangular table."
+            ) from error
+    if np.iscomplexobj(X):
+        raise ViewError(
+            f"view {view!r} must hold real numbers. Complex data not supported; "
+            "use magnitudes, or real and imaginary parts as columns."
+        )
+    if X.dtype.kind not in "iufb":
+        return _parse_numbers(X, view)  # texts, objects, dates
+    return X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
+
+
+def _parse_numbers(X: Any, view: str) -> Array:
+    """Return an array of objects as float64, if they are numbers."""
+    try:
+        if X.dtype.kind in "mM":
+            raise TypeError("dates and durations have no common unit")
+        return X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ViewError(
+            f"view {view!r} must hold numbers, got {X.dtype} ({error}). "
+            "Turn texts, dates or pictures into features first."
+        ) from error
+
+
+def _given_by_view(
+    given: Mapping[str, Any] | None, views: Mapping[str, Any], *, name: str
+) -> dict[str, Any]:
+    """Return what is given for some of the views, and for no others."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ViewError(
+            f"`{name}` must map names of views to {name}, got {type(given).__name__}. "
+            f"Write {{{next(iter(views))!r}: {name}}}."
+        )
+    unknown = [view for view in given or {} if view not in views]
+    if unknown:
+        raise ViewError(
+            f"`{name}` must be for views at hand, {list(views)}, got {unknown}. "
+            "Correct the names."
+        )
+    return dict(given or {})
+
+
+def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
+    """Return the table of one view, with its ids."""
+    if columns is not None:
+        _check_choice(table, columns, view)
+    if is_frame(table):
+        with naming(view):
+            read = read_frame(table, columns=columns or (), read_ids=ids is None)
+    else:
+        read = table if isinstance(table, Table) else Table(table)
+    X = check_table(read.values, view=view)
+    if ids is None and read.ids is None and _has_own_index(table):
+        ids = np.asarray(table.index)
+    return replace(
+        read, values=X, ids=_check_ids(read.ids if ids is None else ids, X, view)
+    )
+
+
+def _check_choice(table: Any, columns: Any, view: str) -> None:
+    """Refuse a choice of columns that is no list, or of a table without names."""
+    if not is_frame(table):
+        raise ViewError(
+            f"`columns` must be of a DataFrame, whose columns have names, got "
+            f"{type(table).__name__} for view {view!r}. Take the columns of the array "
+            "itself."
+        )
+    is_list = isinstance(columns, list | tuple)
+    if not is_list or not all(isinstance(name, str) for name in columns):
+        raise ViewError(
+            f"`columns` of view {view!r} must be a list of names, got {columns!r:.60}. "
+            f"Write {{{view!r}: ['a', 'b']}}, or ['-c'] to leave one out."
+        )
+
+
+def _check_ids(ids: Any, X: Any, view: str) -> Any:
+    """Return ids, one for each row, or None."""
+    if ids is None:
+        return None
+    ids = np.asarray(ids)
+    if ids.shape != (X.shape[0],):
+        got = f"{len(ids):,}" if ids.ndim == 1 else f"shape {ids.shape}"
+        raise ViewError(
+            f"ids of view {view!r} must be as many as its rows, {X.shape[0]:,}, got "
+            f"{got}. Give one id per row."
+        )
+    return ids
+
+
+def _has_own_index(table: Any) -> bool:
+    """Tell whether a table is a pandas DataFrame with an index that was set."""
+    if not nw.dependencies.is_pandas_dataframe(table):
+        return False
+    index = np.asarray(table.index)
+    return index.dtype.kind not in "iu" or not np.array_equal(
+        index, np.arange(len(index))
+    )
+
+
+def _differ(rows: Any, others: Any) -> bool:
+    """Tell whether two tables of one shape differ anywhere."""
+    different = rows != others
+    return bool(different.nnz if sparse.issparse(different) else np.any(different))
+
+
+def _not_finite(X: Any, view: str) -> str:
+    """Return the sentence about entries that are not finite, naming a row."""
+    X = X.tocoo() if sparse.issparse(X) else X
+    if sparse.issparse(X):
+        row = int(X.row[~np.isfinite(X.data)][0])
+        count = int(np.sum(~np.isfinite(X.data)))
+    else:
+        bad = ~np.isfinite(X)
+        row, count = int(np.flatnonzero(bad.any(axis=1))[0]), int(bad.sum())
+    return (
+        f"view {view!r} must be finite, but {count:,} entries are NaN or infinity, "
+        f"the first in row {row}. Fill them in or drop those rows."
+    )
