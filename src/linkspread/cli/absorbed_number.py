@@ -17,8 +17,6 @@ from linkspread.ground.errors import ModelError
 from linkspread.storage.files import sync_folder, write_file
 from linkspread.storage.manifest import MANIFEST
 
-__all__ = ["Absorbed", "alone", "manifest_checksum", "read_absorbed", "write_absorbed"]
-
 NAME, LOCK = "absorbed.json", ".absorbing.lock"
 
 

@@ -16,24 +16,6 @@ from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.pending import tell_pending
 from linkspread.ground.errors import LinkspreadError, UnknownItemError
 
-__all__ = [
-    "AsJson",
-    "Model",
-    "Source",
-    "Store",
-    "Target",
-    "Who",
-    "check_items",
-    "choose_views",
-    "console",
-    "default_who",
-    "open_model",
-    "open_searched",
-    "plain",
-    "tell",
-    "write_json",
-]
-
 # What a table is wide without a terminal, so that a file has the whole texts.
 PIPED_WIDTH = 200
 

@@ -18,8 +18,6 @@ from linkspread import __version__
 from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["gather_options", "read_config", "run_file", "write_toml"]
-
 PLACES = {"view": parse_view, "labels": parse_labels, "links": parse_links}
 PATHS = ("features", "output")
 REPEATED = ("view", "columns", "links", "labels", "metric", "graph", "n_neighbors",

@@ -30,8 +30,6 @@ from linkspread.studies.report import (
     write_page,
 )
 
-__all__ = ["run_demo"]
-
 N_NEIGHBORS = 30
 # Hidden glyphs that are searched with each other to measure a method.
 N_MEASURED = 2000

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from linkspread.cli.asking import tell
 from linkspread.storage import Judgement, LinkStore
 
-__all__ = ["Answer", "judge_pairs"]
-
 KEYS = {"y": "must", "n": "cannot", "u": "unsure"}
 PROMPT = "Do they belong together? [y]es [n]o [u]nsure, [z] undo, [q]uit: "
 

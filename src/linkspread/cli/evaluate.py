@@ -27,8 +27,6 @@ from linkspread.selection import (
     evaluate_search,
 )
 
-__all__ = ["run_evaluate"]
-
 Qualities = Sequence[SearchQuality] | Sequence[Quality]
 
 

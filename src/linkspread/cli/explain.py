@@ -29,8 +29,6 @@ from linkspread.judging.explanation_text import HEADINGS, amount_format, name_it
 from linkspread.studies.report import explanation_picture, picture_data_uri, write_page
 from linkspread.studies.report.explanation_picture import UNLINKED
 
-__all__ = ["run_explain"]
-
 # Letters of a text beside its id.
 SHOWN = 60
 

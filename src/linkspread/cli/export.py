@@ -27,8 +27,6 @@ from linkspread.exchange import (
 from linkspread.exchange.files import check_new
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["run_export"]
-
 # Read here and not by typer, so that no help text can show what they hold.
 URLS = ("LINKSPREAD_POSTGRES", "DATABASE_URL")
 # What each form is written by, and the options that it knows.

@@ -25,8 +25,6 @@ from linkspread.manifests.feature_folder import check_features_target
 from linkspread.manifests.states import is_fitted
 from linkspread.storage.manifest import MANIFEST
 
-__all__ = ["run_featurize"]
-
 
 def run_featurize(
     source: Annotated[

@@ -11,8 +11,6 @@ from linkspread.ground.progress import format_bytes, format_seconds
 from linkspread.manifests import FeatureSet, ItemCollection
 from linkspread.manifests.estimate import ViewEstimate
 
-__all__ = ["tell_features", "tell_plan"]
-
 # Problems that are written out; the folder has all of them.
 N_LISTED = 20
 

@@ -70,8 +70,6 @@ from linkspread.selection import (
     plan_search,
 )
 
-__all__ = ["ConfigOption", "QuietOption", "quiet_steps", "run_fit", "tell_columns"]
-
 ConfigOption = Annotated[
     Path | None,
     typer.Option(help="File of options, such as the run.toml of a model."),

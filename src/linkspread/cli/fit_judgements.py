@@ -16,8 +16,6 @@ from linkspread.cli.inputs import Inputs
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.storage import Judgement, LinkStore, Undo
 
-__all__ = ["add_up", "keep_judged", "take_up_judged"]
-
 # As `linkspread links import` says by default, so that it does not say it again.
 WHO, NOTE = "import", "in the files of the fit"
 ViewPair = tuple[str, str]

@@ -18,8 +18,6 @@ from linkspread.ground.progress import format_bytes
 from linkspread.links.counts import LabelCount, count_links
 from linkspread.storage.manifest import MODEL, read_manifest
 
-__all__ = ["run_info"]
-
 # What is said of a view in words; all else are numbers.
 WORDS = ("kind", "metric", "first_id")
 

@@ -9,8 +9,6 @@ from linkspread.ground.errors import LinkspreadError, ViewError, require
 from linkspread.links.files import find_delimiter
 from linkspread.tables import Table, read_frame
 
-__all__ = ["choose_column", "read_columns_file"]
-
 PURPOSE = "Reading tables"
 
 

@@ -14,8 +14,6 @@ from linkspread.links.files import read_columns
 from linkspread.links.items import as_ids, list_first
 from linkspread.links.labels import class_names
 
-__all__ = ["read_labels"]
-
 Array = np.ndarray
 REMEDY = (
     "correct the names, name the column of the view's ids with --id-column, or leave "

@@ -11,8 +11,6 @@ from linkspread.links.files import read_columns
 from linkspread.links.pairs import with_positions
 from linkspread.links.tables import pairs_of_columns
 
-__all__ = ["JudgedTable", "Pair", "read_judged", "tell_unsure"]
-
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]
 

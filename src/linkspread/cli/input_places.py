@@ -6,8 +6,6 @@ from pathlib import Path
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["Place", "parse_columns", "parse_labels", "parse_links", "parse_view"]
-
 # A colon parts columns from a file only after one of these: C:\pairs.csv is a path.
 FILE = re.compile(r"(?P<path>.+?\.(?:npy|npz|parquet|csv|tsv))(?::(?P<columns>.+))?",
                   flags=re.IGNORECASE)  # fmt: skip

@@ -16,8 +16,6 @@ from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.tables import Table
 from linkspread.tables.validation import check_table
 
-__all__ = ["WITH_COLUMNS", "naming_file", "read_features", "read_view"]
-
 WITH_COLUMNS = (".parquet", ".csv", ".tsv")
 
 

@@ -31,22 +31,6 @@ from linkspread.links import Items, Links
 from linkspread.storage import PairColumns
 from linkspread.tables import Table, tell_doubts
 
-__all__ = [
-    "ColumnsOption",
-    "FeaturesOption",
-    "IdColumnOption",
-    "Inputs",
-    "LabelColumnOption",
-    "LabelsOption",
-    "LinksOption",
-    "MatchedOption",
-    "MustAboveOption",
-    "SkipUnknownOption",
-    "ViewOption",
-    "join_judged",
-    "read_inputs",
-]
-
 ViewOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,8 +7,6 @@ from linkspread.cli.asking import tell
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["ItemContents", "read_contents"]
-
 
 class ItemContents:
     """Texts and pictures of items by view and id."""

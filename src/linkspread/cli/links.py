@@ -37,8 +37,6 @@ from linkspread.exchange import write_pairs
 from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Judgement
 
-__all__ = ["links_app"]
-
 links_app = typer.Typer(
     help="Judge pairs of items, look at judgements, take them back.",
     no_args_is_help=True,

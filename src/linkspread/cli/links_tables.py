@@ -9,16 +9,6 @@ from linkspread.cli.model_folder import ModelFolder
 from linkspread.ground.errors import LinkError
 from linkspread.storage import Disagreement, Judgement, LinkStore, PairColumns
 
-__all__ = [
-    "choose_columns",
-    "conflict_document",
-    "conflicts_table",
-    "find_judgement",
-    "judgement_document",
-    "judgements_table",
-    "read_judgements",
-]
-
 # Letters of an id that are shown, and fewest by which it is known.
 SHORT_ID, FEWEST = 8, 4
 

@@ -30,8 +30,6 @@ from linkspread.storage.judged_pairs import judged_items
 from linkspread.storage.manifest import MANIFEST
 from linkspread.storage.pair_changes import compare_pairs, not_said_before
 
-__all__ = ["AbsorbedCounts", "ModelFolder"]
-
 STORE, RUN = "judgements.db", "run.toml"
 Pair = tuple[Any, Any, float]
 

@@ -23,8 +23,6 @@ from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from linkspread.storage.files import write_file, writing
 from linkspread.storage.manifest import MANIFEST, read_manifest
 
-__all__ = ["FittedPairs", "check_output", "is_model", "write_model", "write_run"]
-
 RUN = "run.toml"
 
 

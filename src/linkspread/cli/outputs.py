@@ -6,8 +6,6 @@ from pathlib import Path
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["check_writable"]
-
 
 def check_writable(path: Path) -> None:
     """Refuse a file or folder that could not be written, by trying beside it."""

@@ -10,24 +10,6 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.models import CrossViewSearch, LinkSpreading
 from linkspread.models.graph_choice import fitting_neighbors
 
-__all__ = [
-    "Alpha",
-    "Balance",
-    "Beta",
-    "Graph",
-    "Jobs",
-    "Metric",
-    "ModelName",
-    "Neighbors",
-    "PARAMETERS",
-    "Rank",
-    "Tol",
-    "check_options",
-    "choose_model",
-    "is_spreading",
-    "read_value",
-]
-
 BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
 ONE = ("beta", "balance", "rank", "tol", "n_jobs")
 PARAMETERS = (*BY_VIEW, *ONE)

@@ -6,8 +6,6 @@ from typing import Any
 from linkspread.cli.model_folder import AbsorbedCounts, ModelFolder
 from linkspread.ground.errors import MissingDependencyError, StoreError
 
-__all__ = ["absorb_and_tell", "tell_pending"]
-
 
 def tell_pending(folder: ModelFolder) -> None:
     """Say on standard error how many judgements are not in the model yet.

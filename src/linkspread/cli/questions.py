@@ -13,8 +13,6 @@ from linkspread.cli.model_folder import ModelFolder
 from linkspread.ground.errors import LinkspreadError, UnknownItemError, ViewError
 from linkspread.tables import Table
 
-__all__ = ["Asked", "Question", "read_limit", "read_questions"]
-
 
 class Question(NamedTuple):
     """One query: what the model is asked with, and how people call it."""

@@ -16,8 +16,6 @@ from rich.table import Table
 from linkspread.ground.progress import format_seconds
 from linkspread.studies.report import ComparisonRow, Search
 
-__all__ = ["comparison_table", "searches_table", "step_bar"]
-
 
 @contextmanager
 def step_bar(n_steps: int, *, lines: bool = False) -> Iterator[Callable[[str], None]]:

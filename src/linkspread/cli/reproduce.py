@@ -43,8 +43,6 @@ from linkspread.studies.report import (
 )
 from linkspread.studies.tables import run_table
 
-__all__ = ["reproduce_app"]
-
 reproduce_app = typer.Typer(
     help="Measure the paper's methods and fair rivals, and write a report.",
     no_args_is_help=True,

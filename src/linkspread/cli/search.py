@@ -23,8 +23,6 @@ from linkspread.cli.item_contents import ItemContents, read_contents
 from linkspread.cli.questions import Asked, Question, read_limit, read_questions
 from linkspread.cli.terminal_pictures import choose_display, show_picture
 
-__all__ = ["run_search"]
-
 # Letters of a text in a table.
 SHOWN = 300
 

@@ -17,8 +17,6 @@ from linkspread.models import CrossViewSearch
 from linkspread.storage.manifest import MANIFEST
 from linkspread.studies.report import choose_labeled
 
-__all__ = ["make_app", "run_serve"]
-
 FACTORY = "linkspread.cli.serve:make_app"
 # Where a worker finds the model, and where people may keep a token.
 FOLDER, TOKEN = "LINKSPREAD_SERVE_MODEL", "LINKSPREAD_TOKEN"

@@ -9,8 +9,6 @@ from linkspread.cli.outputs import check_writable
 from linkspread.ground.errors import ColumnWarning, LinkspreadError
 from linkspread.models import LinkSpreading
 
-__all__ = ["check_shards_output", "fit_in_shards", "shared_folder"]
-
 
 def check_shards_output(path: str | None, *, overwrite: bool) -> Path:
     """Return where shards may be written, before anything is computed."""

@@ -26,8 +26,6 @@ from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.pending import absorb_and_tell
 from linkspread.cli.terminal_pictures import choose_display, show_picture
 
-__all__ = ["run_suggest"]
-
 # Letters of a text in a table, and in a question.
 SHOWN, SHOWN_WHOLE = 80, 2000
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from linkspread.ground.errors import LinkspreadError, require
 
-__all__ = ["choose_display", "show_picture"]
-
 # Pixels of a picture's longer side, and columns of one that is drawn with blocks.
 PIXELS, COLUMNS = 320, 40
 # Colours of a sixel picture; terminals know 256.

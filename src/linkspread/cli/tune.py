@@ -46,8 +46,6 @@ from linkspread.selection import Tuning, tune
 from linkspread.studies.report.figures import draw_curve
 from linkspread.studies.report.files import replace_file
 
-__all__ = ["run_tune"]
-
 # Rows of the table on the screen; --output has all.
 N_SHOWN = 10
 TRIED = ("alpha", "beta", "n_neighbors")

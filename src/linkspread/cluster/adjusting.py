@@ -24,8 +24,6 @@ from linkspread.graphs.adjust import (
 from linkspread.propagation import Factored
 from linkspread.propagation.filter import fitted_response
 
-__all__ = ["adjust_blocks"]
-
 Array = np.ndarray
 
 

@@ -30,8 +30,6 @@ from linkspread.graphs.tiles import sort_candidates
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, MissingDependencyError
 
-__all__ = ["BlockCells", "build_cells", "choose_search", "look_up", "sample_rows"]
-
 Array = np.ndarray
 QUERIES_AT_A_TIME = 2048
 

@@ -18,8 +18,6 @@ from linkspread.graphs import L1Graph
 from linkspread.graphs.l1 import L1Report
 from linkspread.links import LinkMatrix
 
-__all__ = ["build_codes", "join_reports"]
-
 Array = np.ndarray
 # Of one block: its report, exact duplicates, empty codes, and all coefficients.
 Told = tuple[Report, int, int, int]

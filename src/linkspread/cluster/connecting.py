@@ -6,8 +6,6 @@ from typing import Any
 
 from linkspread.ground.errors import LinkspreadError, require
 
-__all__ = ["connect"]
-
 TIMEOUT = "10s"
 
 

@@ -23,8 +23,6 @@ from linkspread.models.link_choice import linked_pairs
 from linkspread.models.parameters import check_alphas, check_parameters
 from linkspread.models.spreading import Spreading
 
-__all__ = ["ClusterReport", "fit"]
-
 
 @dataclass(frozen=True)
 class ClusterReport:

@@ -11,14 +11,6 @@ from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session, alone
 from linkspread.graphs.normalize import row_sums, scale_edges
 
-__all__ = [
-    "assemble",
-    "larger_of_both",
-    "mean_with_mirror",
-    "normalize_blocks",
-    "symmetrize_blocks",
-]
-
 Array = np.ndarray
 Join = Callable[[sparse.csr_array, sparse.csr_array], sparse.csr_array]
 

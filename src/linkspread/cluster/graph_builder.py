@@ -19,8 +19,6 @@ from linkspread.models.graph_kinds import GRAPHS, GraphContext
 from linkspread.models.link_choice import choose_links
 from linkspread.models.parameters import check_adjustment, check_alphas
 
-__all__ = ["GraphBuilder", "OpenedFit", "open_fit"]
-
 
 class OpenedFit(NamedTuple):
     """What a fit begins with."""

@@ -14,12 +14,6 @@ from linkspread.links import as_link_matrix
 from linkspread.models.graph_kinds import AdjustedGraph, GraphContext
 from linkspread.models.spreading import Spreading
 
-__all__ = [
-    "build_view_graph",
-    "fit_spread",
-    "model_graph",
-]
-
 
 def build_view_graph(
     near: Neighborhoods, context: GraphContext

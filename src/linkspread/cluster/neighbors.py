@@ -19,8 +19,6 @@ from linkspread.compiled.backends import use_backend
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.tiles import sort_candidates
 
-__all__ = ["Found", "nearest_in_chunks", "search_blocks"]
-
 Array = np.ndarray
 # Ids and distances of the neighbours of some rows.
 Found = tuple[Array, Array]

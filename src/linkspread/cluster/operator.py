@@ -12,8 +12,6 @@ from linkspread.cluster.session import alone
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 
-__all__ = ["BlockOperator"]
-
 Array = np.ndarray
 
 

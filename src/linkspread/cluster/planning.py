@@ -29,8 +29,6 @@ from linkspread.propagation.lowrank import widest_basis
 from linkspread.tables import is_frame
 from linkspread.tables.validation import as_mapping, check_views
 
-__all__ = ["ClusterPlan", "check_spreading", "plan", "plan_of"]
-
 INDEX_BYTES = 4
 # Ids and distances of neighbours, as a search returns them.
 FOUND_BYTES = 12

@@ -17,8 +17,6 @@ from linkspread.compiled import add_terms, chebyshev_step, clenshaw_step
 from linkspread.ground.progress import track
 from linkspread.propagation.chebyshev import N_TERMS
 
-__all__ = ["BlockGraph", "SLAB_BYTES"]
-
 Array = np.ndarray
 
 # Of a thin matrix that all workers hold at once; a wider one is taken in slabs of

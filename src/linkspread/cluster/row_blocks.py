@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["MULTIPLE", "RowBlocks", "cut_rows"]
-
 # Codes are solved so many at a time: blocks of multiples of it give the same numbers
 # as one machine does.
 MULTIPLE = 64

@@ -30,8 +30,6 @@ from linkspread.learning.maps import (
 from linkspread.models import CrossViewSearch
 from linkspread.propagation.heat import heat_coefficients, inverse_root
 
-__all__ = ["BlockWork", "fit_search"]
-
 Array = np.ndarray
 
 

@@ -21,8 +21,6 @@ from linkspread.compiled.threads import few_cores
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.ground.progress import format_bytes, track
 
-__all__ = ["Session", "Usage", "alone", "worker_threads"]
-
 # Compiled loops use all threads of a process and must not be entered twice at once.
 _COMPUTING = threading.RLock()
 VERSIONS = {"linkspread": __version__, "numpy": np.__version__}

@@ -37,8 +37,6 @@ from linkspread.models.link_choice import (
 from linkspread.models.parameters import check_alphas, check_parameters
 from linkspread.propagation.exact import spread_responses, warn_of_error
 
-__all__ = ["fit_shards"]
-
 Array = np.ndarray
 
 

@@ -43,16 +43,6 @@ from linkspread.storage.kinds import (
 )
 from linkspread.storage.manifest import MANIFEST
 
-__all__ = [
-    "HEAD",
-    "SHARDS",
-    "VECTORS",
-    "check_output",
-    "is_sharded",
-    "open_shards",
-    "write_head",
-]
-
 SHARDS = "linkspread shards"
 HEAD, VECTORS = "head", "vectors"
 METRIC = Kind("a metric", lambda value: isinstance(value, str) and value in METRICS)

@@ -11,8 +11,6 @@ from linkspread.search.best import best_entries
 from linkspread.search.index import most_barred, without_barred
 from linkspread.search.rank import count_open, rank
 
-__all__ = ["ShardIndex"]
-
 Array = np.ndarray
 
 

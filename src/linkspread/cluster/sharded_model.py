@@ -22,8 +22,6 @@ from linkspread.models.link_choice import check_linked
 from linkspread.models.vector_search import VectorSearch
 from linkspread.tables.validation import check_table
 
-__all__ = ["ShardedModel", "ShardedPair", "ShardedView"]
-
 Array = np.ndarray
 # Graphs in which a new item has the neighbours that a fitted one would have.
 EXTENSIBLE = ("knn", "cwa")

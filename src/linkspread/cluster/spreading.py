@@ -19,8 +19,6 @@ from linkspread.propagation.exact import (
 from linkspread.propagation.filter import Response, SeparableFilter, separate
 from linkspread.propagation.spread import shorten, triangle
 
-__all__ = ["BlockVectors", "spread_blocks", "spread_over_blocks"]
-
 Array = np.ndarray
 
 

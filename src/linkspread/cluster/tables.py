@@ -18,8 +18,6 @@ from linkspread.ground.progress import format_bytes
 from linkspread.tables import Table, Views
 from linkspread.tables.validation import as_mapping, check_varied, check_views
 
-__all__ = ["OpenViews", "check_files", "open_views"]
-
 Array = np.ndarray
 
 

@@ -13,8 +13,6 @@ from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.ground.progress import format_bytes
 from linkspread.storage.files import HashingFile, hash_file, open_plain, write_file
 
-__all__ = ["ShardFile", "VectorShards", "are_plain", "check_shards", "write_shard"]
-
 Array = np.ndarray
 
 # Named after the beginning of its checksum, so that no file is ever written over.

@@ -8,8 +8,6 @@ import numpy as np
 from linkspread.ground.errors import require
 from linkspread.tables.validation import check_table
 
-__all__ = ["KINDS", "ZARR", "read_chunk", "read_ids", "survey_file"]
-
 Array = np.ndarray
 
 KINDS = (".npy", ".parquet")

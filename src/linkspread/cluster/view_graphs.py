@@ -28,8 +28,6 @@ from linkspread.graphs.weights import (
     local_bandwidths,
 )
 
-__all__ = ["BuiltGraph", "Neighborhoods", "build_knn", "find_neighborhoods"]
-
 Array = np.ndarray
 # Rows from which the mean distance is taken, as by `graphs.mean_distance`.
 N_SAMPLED = 1000

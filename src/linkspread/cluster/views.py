@@ -26,8 +26,6 @@ from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.tables.validation import check_table
 
-__all__ = ["ChunkedView", "open_view"]
-
 Array = np.ndarray
 
 

@@ -15,15 +15,6 @@ from typing import Any
 from linkspread.compiled import gpu
 from linkspread.ground.checks import check_name
 
-__all__ = [
-    "BACKENDS",
-    "check_backend",
-    "choose_device",
-    "is_tensor",
-    "on_own_backend",
-    "use_backend",
-]
-
 BACKENDS = ("auto", "cpu", "cuda", "torch")
 
 _PREFERRED: ContextVar[str] = ContextVar("preferred backend", default="auto")

@@ -8,8 +8,6 @@ proof must not share the shortcuts of the compiled solver.
 
 import numpy as np
 
-__all__ = ["Best", "lower_bounds", "objectives", "relative_gaps", "take"]
-
 
 class Best:
     """The best coefficients and the best bound of every problem met so far."""

@@ -9,26 +9,6 @@ from numba import njit, prange
 
 from linkspread.compiled.prefetch import AHEAD, ROWS_AHEAD, fetch, lines_to_fetch
 
-__all__ = [
-    "CODED",
-    "add_products",
-    "add_terms",
-    "average_precisions",
-    "chebyshev_step",
-    "clenshaw_step",
-    "difference_sums",
-    "encode_rows",
-    "grow_order",
-    "keep_nearest",
-    "largest_means",
-    "pair_products",
-    "renumber_rows",
-    "sampled_products",
-    "score_bounds",
-    "sparse_difference_sums",
-    "sparse_products",
-]
-
 # Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
 # So many relevant items are counted against all others faster than they are sorted.

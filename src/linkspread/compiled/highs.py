@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.optimize import linprog
 
-__all__ = ["solve_with_highs"]
-
 # The tightest that HiGHS accepts.
 TOLERANCE = 1e-10
 

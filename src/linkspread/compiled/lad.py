@@ -20,8 +20,6 @@ from linkspread.ground.cores import count_threads, is_integer
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import track
 
-__all__ = ["Problems", "Report", "check_tol", "solve_lad", "solve_many"]
-
 Problems = Callable[[slice], tuple[Any, Any]]
 
 # Problems built at a time by each thread: 4 MB for k = 90, or 8 MB with m = 2 k. The

@@ -10,8 +10,6 @@ from linkspread.compiled.highs import solve_with_highs
 from linkspread.compiled.simplex import solve_batch
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["Batch", "certified_batch", "check_batch"]
-
 # How far targets are moved to break ties, relative to their largest entry: one number
 # per walk. The smaller the move the nearer the vertex, the larger the fewer the ties.
 MOVES = (1e-8, 1e-10, 1e-6, 1e-7)

@@ -8,8 +8,6 @@ import numpy as np
 
 from linkspread.compiled.lad import Report, check_tol, solve_many
 
-__all__ = ["solve_on_device"]
-
 # Dictionaries of one problem in memory at a time, with their scaled copies, the normal
 # matrices, the factors and the bases of vertices.
 N_COPIES = 10

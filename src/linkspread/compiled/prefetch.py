@@ -10,8 +10,6 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["AHEAD", "LINE_BYTES", "ROWS_AHEAD", "fetch", "lines_to_fetch"]
-
 # Edges ahead: measured for rows of 32 bytes to 3 kilobytes, all gain most near here.
 AHEAD = 16
 # Rows of a graph, which have some edges each.

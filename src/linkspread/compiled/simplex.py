@@ -14,8 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-__all__ = ["Vertex", "solve_batch"]
-
 # All in one file: a cached function is not compiled again when another file changes.
 FAST = {"reassoc", "contract", "nsz"}
 # A cost this little beyond 1 counts as optimal, and a pivot this small as none.

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.linalg import svd as plain_svd
 
-__all__ = ["svd"]
-
 Array = np.ndarray
 
 

@@ -18,16 +18,6 @@ import numba
 
 from linkspread.ground.cores import count_threads, hold_blas, own_cores
 
-__all__ = [
-    "count_rows",
-    "few_cores",
-    "map_blocks",
-    "on_own_threads",
-    "own_threads",
-    "small_algebra",
-    "small_loops",
-]
-
 # Entries of a matrix that one thread factorises within a second.
 SMALL_ENTRIES = 1 << 22
 # Multiplications of a loop that one thread does in a few milliseconds.

@@ -17,8 +17,6 @@ from linkspread.datasets.collection import Partners
 from linkspread.datasets.folders import file_error, find_folder, read_lines
 from linkspread.ground.checks import check_name
 
-__all__ = ["load_catalogues"]
-
 _SOURCE = (
     "The data are the clean-clean collections of the project pyJedAI, which publishes "
     "them on GitHub in its folder data/ccer (Apache-2.0)."

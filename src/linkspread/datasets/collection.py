@@ -8,8 +8,6 @@ import numpy as np
 
 from linkspread.ground.errors import ViewError
 
-__all__ = ["Collection", "Partners"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:

@@ -20,8 +20,6 @@ from linkspread.datasets.folders import file_error, find_folder, read_lines
 from linkspread.ground.errors import ViewError
 from linkspread.tables.validation import check_table
 
-__all__ = ["Corel5k", "load_corel5k"]
-
 _SOURCE = (
     "The data are the Corel5k pictures and keywords of Duygulu et al. (2002), "
     "published with the paper 'Object recognition as machine translation' as the "

@@ -13,8 +13,6 @@ import numpy as np
 from linkspread.datasets.collection import Partners
 from linkspread.datasets.folders import file_error, find_folder, read_lines
 
-__all__ = ["load_digits_views"]
-
 _SOURCE = (
     "The data are the multiple features of handwritten digits (mfeat) of the UCI "
     "repository, as CSV files with a header and the digit in the last column, as the "

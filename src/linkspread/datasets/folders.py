@@ -5,8 +5,6 @@ from pathlib import Path
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["file_error", "find_folder", "read_lines"]
-
 
 def find_folder(
     folder: str | os.PathLike[str] | None,
@@ -34,7 +32,7 @@ def find_folder(
 
 
 def read_lines(path: Path, *, source: str) -> list[str]:
-    """Return the lines of a text file that are not blank, of which there must be one."""
+    """Return the lines of a text file that are not blank, at least one."""
     if not path.is_file():
         raise file_error(path, "must exist", "no such file", source=source)
     try:

@@ -17,8 +17,6 @@ from linkspread.datasets.collection import Partners
 from linkspread.datasets.glyphs import make_glyph_image, named_characters
 from linkspread.datasets.unicode_blocks import family
 
-__all__ = ["load_fonts"]
-
 _FONTS = {"sans": "DejaVuSans", "serif": "DejaVuSerif"}
 
 

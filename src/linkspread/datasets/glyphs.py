@@ -23,14 +23,6 @@ from linkspread.datasets.collection import Collection
 from linkspread.datasets.unicode_blocks import family
 from linkspread.ground.errors import LinkspreadError, require
 
-__all__ = [
-    "Glyphs",
-    "index_names",
-    "load_glyphs",
-    "make_glyph_image",
-    "named_characters",
-]
-
 # Each picture is drawn larger, then averaged down, so that edges are smooth.
 _OVERSAMPLING = 4
 # Letter size and height of the baseline as parts of the picture's side: room for

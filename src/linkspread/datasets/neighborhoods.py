@@ -13,8 +13,6 @@ from scipy.sparse import csr_array
 
 from linkspread.ground.errors import GraphError
 
-__all__ = ["make_neighbor_graph"]
-
 # Partners of one item within its class are drawn from steps of this width, one per
 # step: random, yet never the same partner twice.
 _STEP = 2

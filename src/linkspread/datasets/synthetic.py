@@ -18,8 +18,6 @@ from numpy.typing import DTypeLike
 
 from linkspread.ground.errors import LinkspreadError, ViewError
 
-__all__ = ["SyntheticViews", "make_views"]
-
 # Rows are drawn in chunks, each from a seed of its own: any row can be made again
 # without the rows before it, and with the same bits, whatever range is asked for.
 _CHUNK = 4096

@@ -12,8 +12,6 @@ family, because neither a picture nor a name tells them apart.
 
 from bisect import bisect_right
 
-__all__ = ["BLOCKS", "family"]
-
 # First and last code point of a block, and the family it is counted to; ascending.
 BLOCKS: tuple[tuple[int, int, str], ...] = (
     (0x0000, 0x007F, "Latin"),  # Basic Latin

@@ -15,8 +15,6 @@ from scipy.io import loadmat
 from linkspread.datasets.collection import Collection
 from linkspread.datasets.folders import file_error, find_folder, read_lines
 
-__all__ = ["Wikipedia", "load_wikipedia"]
-
 _SOURCE = (
     "The data are the Wikipedia featured articles of Rasiwasia et al. (2010), "
     "published by the Statistical Visual Computing Lab of UC San Diego as "

@@ -11,16 +11,6 @@ from linkspread.ground.checks import check_name
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
 
-__all__ = [
-    "Embeddings",
-    "INDEXES",
-    "as_float32",
-    "check_model",
-    "describe",
-    "read_description",
-    "take_embeddings",
-]
-
 Array = np.ndarray
 
 ROLES = ("searching", "found")

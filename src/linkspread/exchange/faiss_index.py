@@ -25,8 +25,6 @@ from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
 
-__all__ = ["FaissIndex", "read_faiss", "write_faiss"]
-
 Array = np.ndarray
 
 # Of the graph that "hnsw" walks. Inner products of vectors of different length make

@@ -8,8 +8,6 @@ from uuid import uuid4
 
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
-__all__ = ["FilePath", "check_new", "new_file", "reading"]
-
 FilePath = str | os.PathLike[str]
 
 

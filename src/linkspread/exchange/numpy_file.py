@@ -14,8 +14,6 @@ from linkspread.exchange.files import FilePath, new_file, reading
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
 
-__all__ = ["read_numpy", "write_numpy"]
-
 
 def write_numpy(
     model: VectorSearch,

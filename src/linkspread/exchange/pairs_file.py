@@ -10,8 +10,6 @@ from linkspread.exchange.files import FilePath, new_file
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.storage import PairColumns
 
-__all__ = ["write_pairs"]
-
 
 def write_pairs(
     pairs: PairColumns,

@@ -15,8 +15,6 @@ from linkspread.exchange.files import FilePath, new_file, reading
 from linkspread.ground.errors import require
 from linkspread.models.vector_search import VectorSearch
 
-__all__ = ["read_parquet", "write_parquet"]
-
 KEY = b"linkspread"
 
 

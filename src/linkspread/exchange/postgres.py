@@ -22,8 +22,6 @@ from linkspread.ground.errors import LinkspreadError, require
 from linkspread.models.vector_search import VectorSearch
 from linkspread.storage.postgres_failures import failure_reason
 
-__all__ = ["write_postgres"]
-
 # Limits of pgvector's type `vector`, and of PostgreSQL's names in bytes.
 MAX_STORED = 16_000
 MAX_INDEXED = 2_000

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["copy_blocks"]
-
 Array = np.ndarray
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)

@@ -12,8 +12,6 @@ from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
 
-__all__ = ["write_run"]
-
 Array = np.ndarray
 
 # Lines that are held at a time.

@@ -17,8 +17,6 @@ from linkspread.features.visual_words import VisualWords
 from linkspread.features.words import TextFeatures
 from linkspread.ground.checks import check_name
 
-__all__ = ["TRANSFORMERS", "default_transformer"]
-
 TRANSFORMERS: dict[str, type[StoredTransformer]] = {
     "histograms": PictureFeatures,
     "network": NetworkFeatures,

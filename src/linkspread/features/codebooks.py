@@ -8,8 +8,6 @@ from sklearn.cluster import MiniBatchKMeans
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["check_at_least", "draw_descriptors", "learn_codebook", "nearest_words"]
-
 # Pictures and local descriptors that a codebook is learnt from.
 _N_SAMPLED = 1000
 _N_SAMPLES = 100_000

@@ -15,15 +15,6 @@ from scipy import sparse
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = [
-    "check_text",
-    "check_texts",
-    "choose_tokens",
-    "count_tokens",
-    "is_missing",
-    "row_shares",
-]
-
 # From this many texts on, a token that only one of them has is left out by default:
 # there are very many of these, and none makes two texts alike.
 _MANY = 1000

@@ -7,8 +7,6 @@ colours. Roots of shares are compared, as in the Hellinger distance.
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-__all__ = ["N_VALUES", "local_descriptors"]
-
 _CELL = 4  # pixels
 _SIDE = 4  # cells
 _DIRECTIONS = 8

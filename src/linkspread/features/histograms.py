@@ -6,16 +6,6 @@ bottom tell more than a square grid of as many cells.
 
 import numpy as np
 
-__all__ = [
-    "N_COLOURS",
-    "N_PATTERNS",
-    "N_STRIPS",
-    "colour_codes",
-    "count_codes",
-    "opponent",
-    "pattern_codes",
-]
-
 N_STRIPS = 3
 N_COLOURS = 16 * 4 * 4
 # Weights of red, green and blue in lightness, red-green and yellow-blue.

@@ -17,8 +17,6 @@ from linkspread.features.picture_files import check_size, decoding, open_file, r
 from linkspread.features.picture_modes import to_rgb, turn_upright
 from linkspread.ground.errors import LinkspreadError, require
 
-__all__ = ["check_pictures", "open_picture", "read_picture", "rescale"]
-
 # The shorter side must hold one local descriptor also at half the size.
 MIN_SIDE = 32
 # What the usual endings of names promise.

@@ -20,8 +20,6 @@ from linkspread.features.weights import check_digest, file_digest, package_file
 from linkspread.ground.errors import require
 from linkspread.ground.progress import track
 
-__all__ = ["NetworkFeatures"]
-
 _PURPOSE = "NetworkFeatures"
 _WEIGHTS = ("models", "efficientnet-lite0-57934424.pth")
 _N_FEATURES = 1280

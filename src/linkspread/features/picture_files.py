@@ -19,8 +19,6 @@ from typing import Any, BinaryIO
 
 from linkspread.ground.errors import UnreadablePicture, require
 
-__all__ = ["MAX_PIXELS", "check_size", "decoding", "open_file", "refuse"]
-
 # Threads hold a picture each, and one of this size takes 300 MB.
 MAX_PIXELS = 100_000_000
 # Pillow reads more than these, some of them by starting other programs.

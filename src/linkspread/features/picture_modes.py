@@ -6,8 +6,6 @@ import numpy as np
 
 from linkspread.ground.errors import require
 
-__all__ = ["to_rgb", "turn_upright"]
-
 _ORIENTATION = 0x0112
 # Names of Pillow's turns, by the value of EXIF's orientation.
 _TURNS = {

@@ -38,8 +38,6 @@ from linkspread.features.images import check_pictures, open_picture, rescale
 from linkspread.features.states import StoredTransformer, table
 from linkspread.features.threads import for_each, single_threaded
 
-__all__ = ["PictureFeatures"]
-
 # Sizes at which patterns and words are looked for, as parts of the picture's own.
 _PATTERN_SCALES = (1.0, 0.5)
 _WORD_SCALES = (1.0, 0.7, 0.5)

@@ -25,8 +25,6 @@ from linkspread.features.states import TEXT, StoredTransformer
 from linkspread.features.weights import check_digest, file_digest, package_file
 from linkspread.ground.errors import require
 
-__all__ = ["SentenceFeatures"]
-
 _PURPOSE = "SentenceFeatures"
 _WEIGHTS = ("weights", "l2_supercat_256.safetensors")
 _TOKENS = ("tokenizers", "l2_supercat_tokenizer_config.json")

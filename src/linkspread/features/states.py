@@ -16,8 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.ground.errors import ModelError
 
-__all__ = ["COUNT", "NAMES", "StoredTransformer", "TEXT", "table"]
-
 COUNT = "a whole number of at least 0"
 NAMES = "a list of different strings"
 TEXT = "a string"

@@ -19,8 +19,6 @@ from linkspread.features.tokens import tag_name
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["TagFeatures"]
-
 # Where any of these stands in a string, tags may have several words.
 _SEPARATORS = re.compile(r"[,;|\n\t，、；،]")
 

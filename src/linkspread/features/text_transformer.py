@@ -11,8 +11,6 @@ from linkspread.features.counts import check_text, choose_tokens, count_tokens
 from linkspread.features.states import COUNT, NAMES, StoredTransformer
 from linkspread.features.tokens import tokenize
 
-__all__ = ["TextTransformer"]
-
 
 class TextTransformer(StoredTransformer):
     """Count the tokens of texts and turn the counts into features.

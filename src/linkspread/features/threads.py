@@ -11,8 +11,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from linkspread.ground.cores import count_threads, hold_blas
 from linkspread.ground.progress import track
 
-__all__ = ["for_each", "single_threaded"]
-
 # What ``within`` sets may belong to the process: two calls that set and restored it in
 # turns could leave it for good.
 _ONE_AT_A_TIME = threading.Lock()

@@ -18,8 +18,6 @@ from itertools import chain
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["fold", "tag_name", "tokenize"]
-
 # Scripts without spaces between words, as ranges of a regular expression. Han and kana
 # share a run, for Japanese words mix them.
 _HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff"

@@ -19,8 +19,6 @@ from linkspread.features.text_transformer import TextTransformer
 from linkspread.ground.checks import check_count, check_positive
 from linkspread.ground.errors import LinkspreadError, ModelError
 
-__all__ = ["TopicFeatures"]
-
 # Rounds over all texts; up to so many texts each of them looks at all before a step.
 _N_ROUNDS = 30
 _MANY = 10_000

@@ -30,8 +30,6 @@ from linkspread.features.states import COUNT, StoredTransformer, table
 from linkspread.features.threads import for_each, single_threaded
 from linkspread.ground.errors import require
 
-__all__ = ["VisualWords"]
-
 _N_VALUES = 128
 _MIN_SIZE = 64
 

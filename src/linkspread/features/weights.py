@@ -11,8 +11,6 @@ from pathlib import Path
 
 from linkspread.ground.errors import MissingDependencyError, ModelError
 
-__all__ = ["check_digest", "file_digest", "package_file"]
-
 
 def package_file(package: str, *parts: str, extra: str, purpose: str) -> Path:
     """Return a file within an installed package, which is not imported."""

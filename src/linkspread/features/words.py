@@ -16,8 +16,6 @@ from linkspread.features.states import table
 from linkspread.features.text_transformer import TextTransformer
 from linkspread.ground.checks import check_count
 
-__all__ = ["TextFeatures"]
-
 
 class TextFeatures(TextTransformer):
     """Describe texts by their words, rare ones weighing more (TF-IDF).

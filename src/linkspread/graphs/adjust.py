@@ -18,14 +18,6 @@ from linkspread.graphs.within import links_within
 from linkspread.ground.errors import GraphError
 from linkspread.propagation import Factored, propagate
 
-__all__ = [
-    "adjust_edges",
-    "adjust_weights",
-    "largest_product",
-    "longest_vectors",
-    "values_on_edges",
-]
-
 # Edges whose propagated links are evaluated at a time.
 EDGE_BLOCK = 1 << 16
 # Items with the longest vectors among which the largest link of all is looked for.

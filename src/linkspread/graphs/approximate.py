@@ -27,17 +27,6 @@ from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, MissingDependencyError, require
 from linkspread.ground.progress import format_seconds, track
 
-__all__ = [
-    "Cells",
-    "METHODS",
-    "approximate_neighbors",
-    "check_method",
-    "choose_method",
-    "limit_faiss",
-    "load_faiss",
-    "metric_obstacle",
-]
-
 METHODS = ("exact", "approximate", "auto")
 
 logger = logging.getLogger("linkspread")

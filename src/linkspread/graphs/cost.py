@@ -10,8 +10,6 @@ from linkspread.graphs.neighbors import ITEM_TILE, QUERY_TILE
 from linkspread.graphs.products import CONVERSION_BLOCK
 from linkspread.ground.cores import count_threads
 
-__all__ = ["code_cost", "knn_cost"]
-
 # Measured on one core of a 2-core server: single-precision products, and the
 # comparison of one key with the worst one kept.
 FLOPS_PER_SECOND = 7e10

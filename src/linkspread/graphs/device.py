@@ -12,8 +12,6 @@ from linkspread.graphs.distances import Metric
 from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.rows import Rows
 
-__all__ = ["DeviceKernels", "device_for_codes", "device_for_search", "symmetric_graph"]
-
 Array = np.ndarray
 
 # Multiplications from which a search pays: a processor does them in about a second.

@@ -22,15 +22,6 @@ from linkspread.compiled import difference_sums, sparse_difference_sums
 from linkspread.graphs.rows import Rows, check_rows
 from linkspread.ground.errors import GraphError, ViewError
 
-__all__ = [
-    "METRICS",
-    "Metric",
-    "ProductDistances",
-    "exact_sums",
-    "pairwise_distances",
-    "resolve_metric",
-]
-
 Pairwise = Callable[[Rows, Rows], np.ndarray]
 
 

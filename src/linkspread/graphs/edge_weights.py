@@ -14,8 +14,6 @@ from linkspread.graphs.weights import (
     local_bandwidths,
 )
 
-__all__ = ["weigh_new", "widths_of_ends"]
-
 
 def weigh_new(
     ids: np.ndarray,

@@ -3,8 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["neighbor_matrix", "replace_edges", "without_own"]
-
 
 def neighbor_matrix(
     ids: np.ndarray, weights: np.ndarray, dtype: np.dtype, n_items: int

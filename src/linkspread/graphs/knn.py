@@ -39,8 +39,6 @@ from linkspread.graphs.weights import (
 )
 from linkspread.ground.progress import format_bytes, format_seconds
 
-__all__ = ["NeighborGraph", "knn_graph"]
-
 logger = logging.getLogger("linkspread")
 
 

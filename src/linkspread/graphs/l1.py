@@ -36,8 +36,6 @@ from linkspread.graphs.weights import (
 from linkspread.graphs.within import links_within
 from linkspread.ground.errors import GraphError
 
-__all__ = ["L1Graph", "L1Report", "l1_graph"]
-
 Array = np.ndarray
 KERNELS = ("gaussian", "similarity")
 CODES: dict[str, Callable[[Array], Array]] = {

@@ -12,8 +12,6 @@ import scipy.sparse as sp
 
 from linkspread.links import LinkMatrix, as_link_matrix
 
-__all__ = ["LinkedNeighborhoods", "ROOTS"]
-
 Array = np.ndarray
 
 

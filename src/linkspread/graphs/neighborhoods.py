@@ -8,8 +8,6 @@ from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.rows import Rows
 from linkspread.graphs.weights import WEIGHTS, exponents
 
-__all__ = ["NeighborhoodKernels"]
-
 Array = np.ndarray
 
 

@@ -30,8 +30,6 @@ from linkspread.ground.cores import count_threads, is_integer
 from linkspread.ground.errors import GraphError
 from linkspread.ground.progress import track
 
-__all__ = ["NeighborIndex", "check_n_neighbors", "nearest_neighbors"]
-
 # One thread's tile: 4 MB in float32, which stays in the cache between the product that
 # writes it and the selection that reads it.
 QUERY_TILE = 512

@@ -13,8 +13,6 @@ import scipy.sparse as sp
 
 from linkspread.ground.errors import GraphError
 
-__all__ = ["check_graph", "normalize", "normalize_rows", "row_sums", "scale_edges"]
-
 # Asymmetry of so many units in the last place of the largest weight is rounding.
 ROUNDING_UNITS = 100
 

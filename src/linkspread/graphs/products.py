@@ -25,8 +25,6 @@ from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.rows import Rows
 from linkspread.graphs.tiles import DirectTiles, sort_candidates
 
-__all__ = ["ProductTiles", "Queries", "RefinedTiles", "SparseProductTiles"]
-
 # Rows converted at a time; bounds the float64 scratch of a large float32 table.
 CONVERSION_BLOCK = 4096
 

@@ -10,8 +10,6 @@ from linkspread.graphs.edges import neighbor_matrix, replace_edges, without_own
 from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
 from linkspread.graphs.weights import WEIGHTS, exponents, local_bandwidths
 
-__all__ = ["renewed", "search_some", "without_items"]
-
 Widths = np.ndarray | float
 # The items ready to be searched, the affinities and the widths.
 Parts = tuple[NeighborIndex, sp.csr_array, Widths]

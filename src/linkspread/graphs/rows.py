@@ -12,8 +12,6 @@ import scipy.sparse as sp
 
 from linkspread.ground.errors import ViewError
 
-__all__ = ["Rows", "check_rows"]
-
 Rows = Any  # a dense array or a csr_array, of float32 or float64
 
 # Squares of larger entries could overflow, and a distance of infinity ranks nothing.

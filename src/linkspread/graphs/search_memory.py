@@ -8,8 +8,6 @@ import numpy as np
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.graphs.table_memory import is_remembering, known
 
-__all__ = ["known_index", "known_neighbors"]
-
 Array = np.ndarray
 # Ids, distances and recall, as a search for so many neighbours returns them.
 Found = tuple[Array, Array, float | None]

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-__all__ = ["is_remembering", "known", "remember_tables", "same_table"]
-
 Made = TypeVar("Made")
 
 # Table, key and what was made of them.

@@ -21,8 +21,6 @@ import numpy as np
 from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.rows import Rows
 
-__all__ = ["CallableTiles", "DirectTiles", "Tiles", "sort_candidates"]
-
 
 class Tiles(Protocol):
     """What a search needs to know about a way to compare queries with items."""

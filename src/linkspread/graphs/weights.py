@@ -23,17 +23,6 @@ from linkspread.graphs.rows import check_rows
 from linkspread.ground.cores import is_integer
 from linkspread.ground.errors import GraphError, ViewError
 
-__all__ = [
-    "WEIGHTS",
-    "check_bandwidth",
-    "check_weights",
-    "exponents",
-    "fixed_bandwidth",
-    "lift_exponents",
-    "local_bandwidths",
-    "mean_distance",
-]
-
 Widths = np.ndarray | float
 
 # The neighbour whose distance is an item's own width; the choice of the authors of

@@ -7,8 +7,6 @@ import scipy.sparse as sp
 from linkspread.ground.errors import LinkError
 from linkspread.links import LinkMatrix, Links
 
-__all__ = ["links_within"]
-
 
 def links_within(
     links: Any, *, view: str | None, balance: str | float, n_items: int

@@ -9,8 +9,6 @@ import numpy as np
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["check_count", "check_name", "check_positive", "naming"]
-
 
 @contextmanager
 def naming(view: str) -> Iterator[None]:

@@ -20,8 +20,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from linkspread.ground.errors import GraphError
 
-__all__ = ["count_threads", "hold_blas", "is_integer", "own_cores"]
-
 # Cores that this thread may use of those that the machine has; None for all.
 _OWN_CORES: ContextVar[int | None] = ContextVar("own cores", default=None)
 # The number of threads of BLAS belongs to the process. Whoever holds it writes down

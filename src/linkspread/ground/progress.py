@@ -9,8 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["announce", "format_bytes", "format_seconds", "track"]
-
 logger = logging.getLogger("linkspread")
 Item = TypeVar("Item")
 

@@ -9,8 +9,6 @@ import narwhals.stable.v1 as nw
 from linkspread.ground.errors import require
 from linkspread.judging.explanation_text import describe_explanation
 
-__all__ = ["Contribution", "Explanation", "Split"]
-
 
 @dataclass(frozen=True)
 class Contribution:

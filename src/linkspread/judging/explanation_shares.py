@@ -9,17 +9,6 @@ from scipy import sparse
 
 from linkspread.judging.explanation import Contribution, Split
 
-__all__ = [
-    "Parts",
-    "Shares",
-    "class_shares",
-    "item_shares",
-    "label_shares",
-    "make_split",
-    "pair_shares",
-    "single_share",
-]
-
 Array = np.ndarray
 
 

@@ -36,8 +36,6 @@ from linkspread.propagation.filter import (
 )
 from linkspread.propagation.parameters import working_graphs
 
-__all__ = ["explain_spread", "first_step"]
-
 Array = np.ndarray
 Response = Callable[[Array, Array], Array]
 

@@ -4,14 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-__all__ = [
-    "HEADINGS",
-    "amount_format",
-    "describe_explanation",
-    "describe_part",
-    "name_item",
-]
-
 # Lines of each split that are shown.
 N_SHOWN = 8
 # Amounts that need more of them are written in powers of ten.

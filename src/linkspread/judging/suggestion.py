@@ -13,8 +13,6 @@ import numpy as np
 from linkspread.judging.suggestion_pairs import OpenPairs
 from linkspread.judging.suggestion_representatives import choose_representatives
 
-__all__ = ["suggest"]
-
 Array = np.ndarray
 
 # Representatives of a view beyond which one is as good as another.

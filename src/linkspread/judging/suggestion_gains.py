@@ -15,8 +15,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from linkspread.judging.suggestion_representatives import NOISE
 
-__all__ = ["explained_shares"]
-
 Array = np.ndarray
 
 # Judged pairs that count; of more a sample does, and gains come out a little higher.

@@ -5,8 +5,6 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["OpenPairs"]
-
 Array = np.ndarray
 
 # Among so many times as many pairs as are closed or wanted, a blind draw mostly hits.
@@ -27,7 +25,7 @@ class OpenPairs:
     within: bool = False
 
     def keys(self, i: Array, j: Array) -> Array:
-        """Return a number for each pair, the same for (a, b) and (b, a) within a view."""
+        """Return a number of each pair; (a, b) and (b, a) within a view share one."""
         low, high = (np.minimum(i, j), np.maximum(i, j)) if self.within else (i, j)
         return np.asarray(low, dtype=np.int64) * len(self.known[1]) + high
 

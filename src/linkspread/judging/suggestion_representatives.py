@@ -12,8 +12,6 @@ import numpy as np
 
 from linkspread.graphs.normalize import normalize
 
-__all__ = ["choose_representatives", "diffusion_features"]
-
 Array = np.ndarray
 
 # Steps of the diffusion, and directions kept of it.

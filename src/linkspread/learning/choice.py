@@ -20,8 +20,6 @@ from linkspread.learning.rows import Rows, Setting, Sides, dense
 from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
 from linkspread.links.evidence import Evidence
 
-__all__ = ["Choice", "choose", "hub_strengths", "term_scores"]
-
 Array = np.ndarray
 
 # Sums of kernels of each kind of term, and ridges to choose from, in units of the mean

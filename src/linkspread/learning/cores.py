@@ -19,8 +19,6 @@ from scipy.special import log_softmax, softmax
 from linkspread.compiled.backends import choose_device
 from linkspread.learning.maps import BLOCKS, SHARES, ViewMap, tiles
 
-__all__ = ["Decomposition", "KnownItems", "LabelModel", "decompose", "fit_labels"]
-
 Array = np.ndarray
 
 # Directions of the known items below this share of the largest are rounding.

@@ -14,8 +14,6 @@ from linkspread.learning.rows import Rows, Sides, dense
 from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
 from linkspread.links.evidence import Change, Evidence
 
-__all__ = ["Asked", "ScoreFactors", "change_factors", "fit_factors", "renew_factors"]
-
 Array = np.ndarray
 # Of queries: (space, scale of targets, coefficients, constant).
 Part = tuple[str, Array | None, Any, Array | None]

@@ -27,10 +27,6 @@ from linkspread.graphs import NeighborGraph
 from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.propagation.heat import DEGREE, heat, heat_on_device
 
-__all__ = ["BLOCKS", "MIXTURES", "MapWork", "SHARES", "TILE", "ViewMap",
-           "landmark_count", "make_map", "products_of_columns", "raw_features",
-           "standardize", "tiles", "unit_rows"]  # fmt: skip
-
 Array = np.ndarray
 
 # Columns kept as they are; a wider view is reduced to so many components.

@@ -25,8 +25,6 @@ from linkspread.compiled import add_products, small_loops
 from linkspread.learning.cores import FEW, LEAST_PIVOT
 from linkspread.learning.maps import tiles
 
-__all__ = ["LivePairs", "PairRegression", "PairRows", "Product", "scores_at"]
-
 Array = np.ndarray
 
 # Pairs that are compared with all others; for fits that are only compared, fewer. Of

@@ -8,8 +8,6 @@ import scipy.sparse as sp
 
 from linkspread.learning.maps import ViewMap
 
-__all__ = ["Piece", "Rows", "Setting", "Sides", "dense"]
-
 Array = np.ndarray
 
 

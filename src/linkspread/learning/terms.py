@@ -48,21 +48,6 @@ from linkspread.learning.pairs import (
 from linkspread.learning.rows import Piece, Rows, Setting, Sides, dense
 from linkspread.links.evidence import Change, Evidence
 
-__all__ = [
-    "DisplacementTerm",
-    "Fitting",
-    "GridTerm",
-    "LabelTerm",
-    "MAPS_INTO",
-    "MapTerm",
-    "PairsTerm",
-    "PriorTerm",
-    "Term",
-    "fit_term",
-    "fits",
-    "pair_columns",
-]
-
 Array = np.ndarray
 
 # Queries that are cheaper by the judged pairs than by cores.

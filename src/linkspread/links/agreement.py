@@ -8,13 +8,6 @@ import numpy as np
 from linkspread.ground.errors import LinkError, UnknownItemError
 from linkspread.links.items import Items
 
-__all__ = [
-    "check_between",
-    "check_labels_fit",
-    "check_positions",
-    "check_same_items",
-]
-
 
 def check_between(between: Any) -> tuple[str, str]:
     """Return the names of two views."""

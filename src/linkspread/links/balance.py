@@ -14,8 +14,6 @@ from scipy import sparse
 
 from linkspread.ground.errors import LinkError
 
-__all__ = ["balance_classes", "balance_pairs", "cannot_weight", "check_balance"]
-
 Array = np.ndarray
 Balance = str | float
 

@@ -8,8 +8,6 @@ import numpy as np
 from linkspread.ground.errors import LinkError
 from linkspread.links.tables import PairTable
 
-__all__ = ["join_pairs", "remove_pairs"]
-
 Array = np.ndarray
 ViewPair = tuple[str, str]
 Pairs = Sequence[tuple[ViewPair, PairTable]]

@@ -37,8 +37,6 @@ from linkspread.links.parts import (
 )
 from linkspread.links.tables import PairTable, read_pairs
 
-__all__ = ["Links"]
-
 ViewPair = tuple[str, str]
 
 

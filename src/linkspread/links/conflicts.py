@@ -9,8 +9,6 @@ import numpy as np
 from linkspread.ground.errors import ConflictWarning
 from linkspread.links.tables import PairTable
 
-__all__ = ["Conflict", "find_conflicts", "warn_of_conflicts"]
-
 Array = np.ndarray
 ViewPair = tuple[str, str]
 Conflict = tuple[ViewPair, tuple[Any, Any], float, float]

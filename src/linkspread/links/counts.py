@@ -7,8 +7,6 @@ import numpy as np
 
 from linkspread.links.collection import Links
 
-__all__ = ["LabelCount", "PairCount", "count_links"]
-
 
 @dataclass(frozen=True)
 class PairCount:

@@ -8,8 +8,6 @@ import scipy.sparse as sp
 
 from linkspread.links.collection import Links
 
-__all__ = ["Change", "Evidence", "read_changes", "read_evidence"]
-
 Array = np.ndarray
 Judged = tuple[Array, Array, Array]
 

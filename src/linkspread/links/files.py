@@ -10,8 +10,6 @@ from typing import Any
 from linkspread.ground.errors import LinkError, require
 from linkspread.links.verdicts import OPPOSITES
 
-__all__ = ["find_delimiter", "read_columns"]
-
 # Signs that part the columns of a text file; of equally many the first is taken.
 DELIMITERS = "\t;,"
 

@@ -12,8 +12,6 @@ from linkspread.links.conflicts import find_conflicts, warn_of_conflicts
 from linkspread.links.items import Items
 from linkspread.links.tables import PairTable
 
-__all__ = ["add_pairs", "grow_links", "keep_items"]
-
 
 def add_pairs(links: Links, more: Links) -> Links:
     """Return links with more pairs of the same items, and warn where these conflict.

@@ -8,8 +8,6 @@ import numpy as np
 
 from linkspread.ground.errors import LinkError, UnknownItemError, ViewError
 
-__all__ = ["Items", "as_ids", "list_first"]
-
 Array = np.ndarray
 
 # Ids among which similar spellings are looked for, which is slow.

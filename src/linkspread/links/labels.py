@@ -12,15 +12,6 @@ from scipy.linalg import block_diag
 from linkspread.ground.errors import LinkError
 from linkspread.links.balance import Balance, balance_classes
 
-__all__ = [
-    "class_names",
-    "describe_labels",
-    "join_columns",
-    "label_factors",
-    "memberships_of",
-    "number_classes",
-]
-
 Array = np.ndarray
 
 # Texts of a label that nobody knows: NumPy and pandas write missing ones so.

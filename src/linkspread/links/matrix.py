@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["LinkMatrix", "as_dense", "as_link_matrix"]
-
 Array = np.ndarray
 
 

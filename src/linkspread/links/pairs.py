@@ -11,8 +11,6 @@ from linkspread.ground.errors import LinkError, UnknownItemError
 from linkspread.links.items import Items, list_first
 from linkspread.links.tables import PairTable
 
-__all__ = ["describe_pairs", "matched_pairs", "pair_matrix", "with_positions"]
-
 Array = np.ndarray
 ViewPair = tuple[str, str]
 Pairs = Sequence[tuple[ViewPair, PairTable]]

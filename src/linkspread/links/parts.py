@@ -9,8 +9,6 @@ from scipy import sparse
 from linkspread.ground.errors import LinkError
 from linkspread.links.tables import PairTable
 
-__all__ = ["hide_labels", "hide_pairs", "pick_pairs", "select_labels", "select_pairs"]
-
 Array = np.ndarray
 Labels = Mapping[str, Any]
 Pairs = Sequence[tuple[tuple[str, str], PairTable]]

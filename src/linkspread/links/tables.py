@@ -13,8 +13,6 @@ from linkspread.links.items import as_ids
 from linkspread.links.verdicts import read_strengths, read_verdicts
 from linkspread.storage import PairColumns
 
-__all__ = ["PairTable", "pairs_of_columns", "read_pairs"]
-
 Array = np.ndarray
 
 # Names of the column of verdicts, in the order in which they are looked for; "weight"

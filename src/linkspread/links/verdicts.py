@@ -9,8 +9,6 @@ import numpy as np
 
 from linkspread.ground.errors import LinkError
 
-__all__ = ["OPPOSITES", "WORDS", "read_strengths", "read_verdicts"]
-
 Array = np.ndarray
 
 # What says must, and what says cannot beside it.

@@ -9,8 +9,6 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.places import Places
 
-__all__ = ["is_corel5k", "is_wikipedia", "read_corel5k", "read_wikipedia"]
-
 LISTS = ("trainset_txt_img_cat.list", "testset_txt_img_cat.list")
 CATEGORIES = "categories.list"
 PARTS = {"training_label": "train_jpeg", "test_label": "test_jpeg"}

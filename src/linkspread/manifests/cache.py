@@ -17,8 +17,6 @@ from typing import Any, Self, TypeVar
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["RowCache", "default_cache"]
-
 Result = TypeVar("Result")
 # Says that a file is ours, and how it is laid out.
 APPLICATION = 0x6C73_6663

@@ -10,8 +10,6 @@ from linkspread.manifests.collection import ItemCollection
 from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.states import is_fitted, recipe, with_manners
 
-__all__ = ["choose_transformers", "take_learnt"]
-
 # Short names of the transformers for each kind.
 NAMES = {
     "picture": ("histograms", "sift", "network"),

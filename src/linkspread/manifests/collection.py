@@ -9,8 +9,6 @@ import numpy as np
 
 from linkspread.ground.errors import ViewError
 
-__all__ = ["ItemCollection", "ViewItems"]
-
 KINDS = ("picture", "text")
 
 

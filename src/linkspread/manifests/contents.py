@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["Problem", "Seen", "UnreadableContent", "look_at", "read_text", "unchanged"]
-
 # A text file beyond this is something else; a book has about a megabyte.
 MAX_TEXT = 1 << 26
 CHUNK = 1 << 20

@@ -17,8 +17,6 @@ from linkspread.manifests.row_files import RowFile, TextFile, pack_rows
 from linkspread.manifests.states import fingerprint
 from linkspread.manifests.survey import Survey
 
-__all__ = ["DescribedView", "describe_view"]
-
 # Items whose rows are made together, and kept in the cache together. Texts are many
 # and small, and a transformer of texts has its vocabulary to look up for each call.
 BATCH = {"picture": 64, "text": 2048}

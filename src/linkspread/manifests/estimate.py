@@ -16,8 +16,6 @@ from linkspread.manifests.contents import UnreadableContent, look_at, read_text
 from linkspread.manifests.learning import N_LEARNT
 from linkspread.manifests.states import is_fitted
 
-__all__ = ["ViewEstimate", "estimate_views"]
-
 # Items that are tried, spread over the view.
 N_TRIED = {"picture": 8, "text": 200}
 

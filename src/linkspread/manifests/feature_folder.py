@@ -19,8 +19,6 @@ from linkspread.storage.folder import check_target
 from linkspread.storage.kinds import TEXT, array, csr, instance, mapping
 from linkspread.storage.manifest import FEATURES
 
-__all__ = ["check_features_target", "load_features", "save_features"]
-
 # Nothing but numbers, texts, arrays and ids: no class needs to be known.
 REGISTRY = Registry(())
 FORMAT = "features 1"

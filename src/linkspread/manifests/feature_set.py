@@ -14,8 +14,6 @@ from linkspread.ground.checks import naming
 from linkspread.ground.errors import ViewError
 from linkspread.manifests.contents import Problem
 
-__all__ = ["FeatureSet"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureSet:

@@ -17,8 +17,6 @@ from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.learning import learn
 from linkspread.manifests.survey import Survey, survey_view
 
-__all__ = ["featurize"]
-
 
 def featurize(
     collection: ItemCollection,

@@ -10,8 +10,6 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.places import Places, is_picture_name
 
-__all__ = ["read_files"]
-
 # Names of files by kind; what else lies around is skipped and counted.
 TEXT_SUFFIX = ".txt"
 

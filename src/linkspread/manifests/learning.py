@@ -28,8 +28,6 @@ from linkspread.manifests.states import (
 )
 from linkspread.manifests.survey import Survey
 
-__all__ = ["N_LEARNT", "learn", "leave_out"]
-
 # Pictures that are learnt from; more do not make a better codebook.
 N_LEARNT = 1000
 # Pictures that are tried together when some of a sample cannot be read.

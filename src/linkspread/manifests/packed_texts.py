@@ -7,8 +7,6 @@ import numpy as np
 
 from linkspread.ground.errors import ModelError
 
-__all__ = ["PackedTexts", "checked_texts", "pack_texts"]
-
 
 class PackedTexts(Sequence[str]):
     """Hold many texts in two arrays, and give each when it is asked for."""

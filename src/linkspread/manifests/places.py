@@ -5,8 +5,6 @@ from pathlib import Path
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["PICTURE_SUFFIXES", "Places", "is_picture_name"]
-
 # Also of formats that cannot be read, so that their files are told of and not skipped.
 PICTURE_SUFFIXES = frozenset(
     (

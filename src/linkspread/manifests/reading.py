@@ -15,8 +15,6 @@ from linkspread.manifests.folders import read_files
 from linkspread.manifests.places import Places
 from linkspread.manifests.tables import TABLE_SUFFIXES, read_table
 
-__all__ = ["read_collection"]
-
 
 def read_collection(
     path: str | os.PathLike[str], *, allow_outside: bool = False

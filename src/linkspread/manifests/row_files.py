@@ -16,8 +16,6 @@ from scipy import sparse
 from linkspread.ground.errors import LinkspreadError
 from linkspread.manifests.packed_texts import PackedTexts
 
-__all__ = ["RowFile", "TextFile", "pack_rows"]
-
 # Whether the row is sparse, and how many features it has.
 HEADER = struct.Struct("<II")
 

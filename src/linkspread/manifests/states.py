@@ -16,17 +16,6 @@ from linkspread.features import TRANSFORMERS
 from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.manifests.packed_texts import checked_texts, pack_texts
 
-__all__ = [
-    "fingerprint",
-    "is_fitted",
-    "make_transformer",
-    "pack_blob",
-    "recipe",
-    "take_state",
-    "unpack_blob",
-    "with_manners",
-]
-
 # Raised when rows of the same content and transformer are no longer the same.
 ROWS_VERSION = 1
 # Parameters that change how long it takes and not what comes out.
@@ -51,7 +40,7 @@ def with_manners(transformer: Any, like: Any) -> Any:
 
 
 def recipe(transformer: Any) -> str:
-    """Return what a transformer is before it has learnt: class, parameters, versions."""
+    """Return what a transformer is before it has learnt: class, parameters, version."""
     parameters = transformer.get_params(deep=False)
     parameters = {k: v for k, v in parameters.items() if k not in MANNERS}
     document = {

@@ -9,8 +9,6 @@ from linkspread.ground.progress import track
 from linkspread.manifests.collection import ViewItems
 from linkspread.manifests.contents import Problem, Seen, UnreadableContent, look_at
 
-__all__ = ["Survey", "survey_view"]
-
 # Files that are handed to the threads together.
 N_TOGETHER = 1024
 

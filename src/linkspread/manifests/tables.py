@@ -13,8 +13,6 @@ from linkspread.ground.errors import LinkspreadError, require
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.places import Places, is_picture_name
 
-__all__ = ["TABLE_SUFFIXES", "read_table"]
-
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 ID, LABEL = "id", "label"
 # A column is of one kind when at least this part of its values are.

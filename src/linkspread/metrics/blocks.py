@@ -2,8 +2,6 @@
 
 from typing import Any, Protocol
 
-__all__ = ["ScoreBlock"]
-
 
 class ScoreBlock(Protocol):
     """Scores of some items of a view against some items of another."""

@@ -12,8 +12,6 @@ from linkspread.metrics.ranking import (
     measure_queries,
 )
 
-__all__ = ["ndcg", "precision_at_k", "recall_at_k"]
-
 
 def precision_at_k(
     scores: Scores, query_labels: ArrayLike, item_labels: ArrayLike, *, k: int

@@ -8,8 +8,6 @@ from scipy.optimize import linear_sum_assignment
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["Assignment", "assignment_quality", "partner_ranks", "rank_summary"]
-
 Array = np.ndarray
 # Scores are asked for in blocks of so many entries.
 BLOCK_ENTRIES = 1 << 22

@@ -17,8 +17,6 @@ from linkspread.metrics.ranking import (
     score_blocks,
 )
 
-__all__ = ["average_precision", "mean_average_precision", "precision_recall_curve"]
-
 
 def average_precision(
     scores: Scores,

@@ -10,15 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics.relevance import check_labels, relevant
 
-__all__ = [
-    "RowScores",
-    "Scores",
-    "check_cutoff",
-    "mean_over_queries",
-    "measure_queries",
-    "score_blocks",
-]
-
 # A block of float64 scores takes 32 MB, and its ranking about three times as much.
 ENTRIES_PER_BLOCK = 2**22
 

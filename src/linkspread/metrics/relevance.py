@@ -15,8 +15,6 @@ from scipy.sparse import csr_array, issparse
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["check_labels", "relevant"]
-
 UNKNOWN = -1
 
 

@@ -52,8 +52,6 @@ from linkspread.tables.validation import (
     per_view,
 )
 
-__all__ = ["CrossViewSearch"]
-
 Array = np.ndarray
 
 METRICS = ("auto", "euclidean", "cosine", "hellinger")

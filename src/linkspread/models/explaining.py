@@ -18,8 +18,6 @@ from linkspread.models.queries import read_queries
 from linkspread.models.spreading import Spreading
 from linkspread.tables.validation import check_columns
 
-__all__ = ["Explaining", "read_source", "read_target"]
-
 
 class _Asked(NamedTuple):
     """The item that searches: a fitted one by position, or a new one by its row."""

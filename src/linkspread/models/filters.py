@@ -9,8 +9,6 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 from linkspread.models.queries import choose_positions
 
-__all__ = ["bar_pairs", "choose_open"]
-
 Array = np.ndarray
 
 

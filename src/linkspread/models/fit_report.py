@@ -11,8 +11,6 @@ from linkspread.propagation.rows import SpreadRows
 # Errors that single precision alone explains.
 ROUNDING = 1e-5
 
-__all__ = ["FitReport", "GraphReport", "SpreadReport"]
-
 
 @dataclass(frozen=True)
 class GraphReport:

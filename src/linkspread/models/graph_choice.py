@@ -19,16 +19,6 @@ from linkspread.models.fit_report import GraphReport
 from linkspread.models.graph_kinds import CONSTRAINED, GRAPHS, GraphContext
 from linkspread.tables.validation import check_table, check_varied, per_view
 
-__all__ = [
-    "GivenGraph",
-    "PER_VIEW",
-    "build_graph",
-    "build_graphs",
-    "choose_graphs",
-    "fitting_neighbors",
-    "similarities",
-]
-
 # As many as `LinkSpreading` has by default.
 N_NEIGHBORS = 30
 PER_VIEW = ("graph", "n_neighbors", "metric", "bandwidth", "weights")

@@ -9,8 +9,6 @@ from scipy import sparse
 from linkspread.graphs import L1Graph, NeighborGraph, adjust_weights
 from linkspread.links import Links
 
-__all__ = ["AdjustedGraph", "CONSTRAINED", "GRAPHS", "GraphContext"]
-
 
 @dataclass(frozen=True)
 class GraphContext:

@@ -10,16 +10,6 @@ import numpy as np
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Links
 
-__all__ = [
-    "check_linked",
-    "check_reachable",
-    "check_views_known",
-    "choose_links",
-    "find_chain",
-    "hard_labels",
-    "linked_pairs",
-]
-
 Array = np.ndarray
 UNKNOWN = -1
 

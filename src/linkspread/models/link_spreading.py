@@ -36,8 +36,6 @@ from linkspread.models.vector_search import VectorSearch
 from linkspread.propagation.rows import ScoreRows
 from linkspread.tables.validation import check_columns, check_views
 
-__all__ = ["LinkSpreading"]
-
 Array = np.ndarray
 ByView = Mapping[str, Any] | None
 

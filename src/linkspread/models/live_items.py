@@ -21,15 +21,6 @@ from linkspread.models.spreading import Spreading
 from linkspread.tables import Table
 from linkspread.tables.validation import check_columns, check_table, per_view
 
-__all__ = [
-    "LiveItems",
-    "changed_positions",
-    "more_items",
-    "removed_positions",
-    "replace_rows",
-    "stack_rows",
-]
-
 Array = np.ndarray
 
 

@@ -14,8 +14,6 @@ from linkspread.models.fit_report import FitReport, SpreadReport
 from linkspread.models.link_choice import find_chain
 from linkspread.models.spreading import Spreading
 
-__all__ = ["LiveLinks"]
-
 
 class LiveLinks:
     """What a fitted model does with links that come later."""

@@ -17,8 +17,6 @@ from linkspread.storage import read_folder
 from linkspread.storage.files import naming_file
 from linkspread.storage.manifest import MANIFEST
 
-__all__ = ["load"]
-
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
     """Load a model that :meth:`CrossViewSearch.save` wrote, or that of LinkSpreading.

@@ -9,12 +9,6 @@ from linkspread.links.balance import check_balance
 from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_tol
 from linkspread.tables.validation import per_view
 
-__all__ = [
-    "check_adjustment",
-    "check_alphas",
-    "check_parameters",
-]
-
 
 def check_parameters(model: Any) -> None:
     """Refuse wrong values of the parameters that all views share."""

@@ -24,8 +24,6 @@ from linkspread.propagation.lowrank import OVERSAMPLING
 from linkspread.propagation.rows import has_short_vectors
 from linkspread.tables.validation import check_views
 
-__all__ = ["FitPlan", "announce_plan", "plan_fit", "working_width"]
-
 # Edges per item of a graph in which neighbours need not be mutual, per neighbour.
 EDGES_PER_NEIGHBOR = 1.5
 # Links of high rank are propagated there and back twice, then once for new items.

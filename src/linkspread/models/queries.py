@@ -9,8 +9,6 @@ from scipy import sparse
 from linkspread.ground.errors import LinkspreadError, UnknownItemError
 from linkspread.links import Items
 
-__all__ = ["Queries", "choose_positions", "is_table", "read_queries"]
-
 Array = np.ndarray
 
 

@@ -29,8 +29,6 @@ from linkspread.storage.kinds import (
     sequence,
 )
 
-__all__ = ["REGISTRY", "check_state", "restore_model", "save_model"]
-
 STORED_SPREADING = Stored(
     Spreading,
     {

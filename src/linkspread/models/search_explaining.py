@@ -15,8 +15,6 @@ from linkspread.learning.terms import Fitting, LabelTerm, PairsTerm, PriorTerm
 from linkspread.models.explaining import read_source, read_target
 from linkspread.models.search_pairs import Direction
 
-__all__ = ["SearchExplaining"]
-
 Array = np.ndarray
 
 

@@ -31,8 +31,6 @@ from linkspread.models.search_pairs import check_left, fit_pair, make_sides
 from linkspread.tables import Table
 from linkspread.tables.validation import check_columns, check_table
 
-__all__ = ["SearchItems"]
-
 Array = np.ndarray
 Pair = tuple[str, str]
 

@@ -23,19 +23,6 @@ from linkspread.learning.factors import Asked
 from linkspread.learning.maps import unit_rows
 from linkspread.links import Links
 
-__all__ = [
-    "Chained",
-    "Direction",
-    "alike",
-    "check_left",
-    "fit_pair",
-    "make_sides",
-    "own_prior",
-    "searched_pairs",
-    "share_space",
-    "shortest_chain",
-]
-
 Array = np.ndarray
 Pair = tuple[str, str]
 

@@ -9,8 +9,6 @@ from linkspread.judging.suggestion_representatives import N_DIRECTIONS
 from linkspread.learning import ViewMap
 from linkspread.models.suggesting import Suggesting
 
-__all__ = ["SearchSuggesting", "leading_features"]
-
 Array = np.ndarray
 
 # Rows of a map that are looked at at once.

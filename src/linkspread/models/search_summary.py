@@ -6,8 +6,6 @@ import numpy as np
 
 from linkspread.learning import Choice, Evidence, Setting, Sides, read_evidence
 
-__all__ = ["summarize"]
-
 Pair = tuple[str, str]
 
 

@@ -10,8 +10,6 @@ from linkspread.links import Links
 from linkspread.metrics import mean_average_precision
 from linkspread.models.link_choice import hard_labels
 
-__all__ = ["labels_of_one_view", "score_new_items"]
-
 
 def labels_of_one_view(links: Any) -> Any:
     """Return the labels of a single view as they were given, None of other links."""

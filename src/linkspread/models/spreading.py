@@ -17,8 +17,6 @@ from linkspread.propagation import Spread, spread_links
 from linkspread.propagation.parameters import same_precision
 from linkspread.propagation.rows import ChainedRows, SpreadRows, has_short_vectors
 
-__all__ = ["Spreading", "chain_scores"]
-
 Array = np.ndarray
 ViewPair = tuple[str, str]
 

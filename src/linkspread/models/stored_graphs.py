@@ -31,8 +31,6 @@ from linkspread.storage.kinds import (
     sequence,
 )
 
-__all__ = ["GRAPH", "PAIR", "STORED_GRAPHS", "TABLE", "is_square", "joins"]
-
 Array = np.ndarray
 
 TABLE = array(2) | csr()

@@ -11,8 +11,6 @@ from linkspread.ground.errors import ConflictWarning, LinkspreadError
 from linkspread.links import Items, Links
 from linkspread.storage import PairColumns
 
-__all__ = ["TakenPairs", "change_links", "take_pairs"]
-
 ViewPair = tuple[str, str]
 
 

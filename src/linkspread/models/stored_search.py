@@ -46,8 +46,6 @@ from linkspread.storage.kinds import (
 )
 from linkspread.tables.validation import check_table
 
-__all__ = ["SEARCH", "SEARCH_REGISTRY", "restore_search", "save_search"]
-
 Array = np.ndarray
 Pair = tuple[str, str]
 

@@ -15,8 +15,6 @@ from linkspread.links import Items, Links
 from linkspread.models.link_choice import check_linked
 from linkspread.models.queries import choose_positions
 
-__all__ = ["Suggesting"]
-
 Array = np.ndarray
 
 

@@ -26,8 +26,6 @@ from linkspread.search import ItemIndex, choose_method
 from linkspread.search.index import METHODS
 from linkspread.search.rank import rank_bounded, rank_rows
 
-__all__ = ["VectorSearch"]
-
 Array = np.ndarray
 
 # Fitted items whose queries an approximate search is set up by.

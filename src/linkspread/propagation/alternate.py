@@ -11,8 +11,6 @@ import numpy as np
 from linkspread.links import as_dense
 from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_shapes
 
-__all__ = ["alternate"]
-
 Array = np.ndarray
 
 

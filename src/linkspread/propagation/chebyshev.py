@@ -18,8 +18,6 @@ from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber
 
-__all__ = ["FilterOperator", "filtered_sum", "filtered_sums", "recurrence_terms"]
-
 Array = np.ndarray
 
 # Terms of a recurrence that are kept; a step reads two and writes one.

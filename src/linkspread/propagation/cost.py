@@ -4,8 +4,6 @@ import os
 
 from linkspread.propagation.filter import fitted_response, separate, unseen_response
 
-__all__ = ["propagation_cost"]
-
 # Of one core, from `filtered_sums` on 300,000 shuffled items in float32: neighbours'
 # entries gathered from memory per second. Updates of the running sums mostly hide
 # behind them; their rate is a guess on the safe side.

@@ -18,8 +18,6 @@ from linkspread.propagation.parameters import (
 )
 from linkspread.propagation.spread import shorten
 
-__all__ = ["device_for", "spread_on_device"]
-
 Array = np.ndarray
 
 # Multiplications of a step, edges times columns, from which a GPU pays: they take a

@@ -37,15 +37,6 @@ from linkspread.propagation.parameters import (
 )
 from linkspread.propagation.spread import Spread, compress
 
-__all__ = [
-    "has_thin_factors",
-    "propagate",
-    "sketch_links",
-    "spread_links",
-    "spread_responses",
-    "warn_of_error",
-]
-
 Array = np.ndarray
 Alpha = float | tuple[float, float]
 

@@ -21,8 +21,6 @@ from linkspread.compiled.singular import svd
 from linkspread.compiled.threads import small_algebra
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["SeparableFilter", "fitted_response", "separate", "unseen_response"]
-
 Array = np.ndarray
 Response = Callable[[Array, Array], Array]
 

@@ -9,8 +9,6 @@ from scipy.linalg import eigh
 from linkspread.propagation.chebyshev import filtered_sums
 from linkspread.propagation.ordering import renumber
 
-__all__ = ["DEGREE", "heat", "heat_coefficients", "heat_on_device", "inverse_root"]
-
 Array = np.ndarray
 
 # How long heat flows, and how much of it: near and far. Classes of few items want the

@@ -12,8 +12,6 @@ from linkspread.compiled.singular import svd
 from linkspread.compiled.threads import small_algebra
 from linkspread.propagation.spread import compress
 
-__all__ = ["ThinOperator", "sketch", "widest_basis"]
-
 Array = np.ndarray
 
 BLOCK = 64

@@ -22,8 +22,6 @@ from scipy import sparse
 
 from linkspread.compiled import grow_order, renumber_rows, small_loops
 
-__all__ = ["Numbering", "find_order", "renumber", "reorder"]
-
 Array = np.ndarray
 
 logger = logging.getLogger("linkspread")

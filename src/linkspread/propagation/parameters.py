@@ -9,17 +9,6 @@ from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = [
-    "check_alpha_pair",
-    "check_beta",
-    "check_normalized",
-    "check_shapes",
-    "check_tol",
-    "refuse_stretching",
-    "same_precision",
-    "working_graphs",
-]
-
 # Products that suffice to tell a graph that was not normalised.
 POWER_STEPS = 10
 

@@ -34,14 +34,6 @@ from linkspread.propagation.parameters import (
 )
 from linkspread.propagation.spread import Spread
 
-__all__ = [
-    "ChainedRows",
-    "ScoreRows",
-    "SpreadRows",
-    "has_short_vectors",
-    "propagate_rows",
-]
-
 Array = np.ndarray
 
 # Rows that are computed at a time, times the items of both views.

@@ -16,13 +16,6 @@ from linkspread.propagation.chebyshev import filtered_sums
 from linkspread.propagation.parameters import check_tol, working_graphs
 from linkspread.propagation.shared_filter import Setting, share_filter
 
-__all__ = [
-    "SettingsSpread",
-    "settings_bytes",
-    "spread_settings",
-    "spread_settings_each",
-]
-
 Array = np.ndarray
 
 # Functions that a grid needs, about: 19 for tol=1e-3 and 31 for tol=1e-8.

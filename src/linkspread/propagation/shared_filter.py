@@ -22,8 +22,6 @@ from linkspread.propagation.filter import (
     unseen_response,
 )
 
-__all__ = ["Setting", "share_filter"]
-
 Array = np.ndarray
 # alpha of both views, and beta
 Setting = tuple[tuple[float, float], float]

@@ -8,8 +8,6 @@ from scipy import sparse
 
 from linkspread.propagation.chebyshev import filtered_sums
 
-__all__ = ["smooth_over_graph", "smoothing_polynomial"]
-
 Array = np.ndarray
 
 

@@ -11,8 +11,6 @@ from linkspread.compiled.threads import map_blocks, small_algebra
 from linkspread.ground.cores import count_threads
 from linkspread.propagation.factored import Factored
 
-__all__ = ["Spread", "compress", "shorten", "triangle"]
-
 Array = np.ndarray
 
 # Rows of a tall matrix that are factorised at a time: few enough for a core's cache.

@@ -7,8 +7,6 @@ row for the maxima, at the speed of memory, and a look at k pieces or a few more
 
 import numpy as np
 
-__all__ = ["best_entries"]
-
 Array = np.ndarray
 
 # Long enough for a maximum at full speed, short enough that k of them are few entries.

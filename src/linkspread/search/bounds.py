@@ -24,8 +24,6 @@ from linkspread.compiled import CODED, encode_rows, score_bounds
 from linkspread.compiled.threads import map_blocks
 from linkspread.ground.cores import count_threads
 
-__all__ = ["CodedTable", "bound_scores", "coded"]
-
 Array = np.ndarray
 # Of queries: (space, scale of targets, coefficients, constant), as learning has them.
 Part = tuple[str, Array | None, Any, Array | None]
@@ -106,7 +104,7 @@ class CodedTable:
 def bound_scores(
     tables: Mapping[str, Any], parts: Iterable[Part], bias: Array
 ) -> tuple[Array, Array]:
-    """Return what the scores of one query with all targets are at least, and at most."""
+    """Return lower and upper bounds of the scores of one query with all targets."""
     bounds = np.empty((2, len(bias)), dtype=np.float32)
     off = _rounding(bias)
     np.subtract(bias, off, out=bounds[0])

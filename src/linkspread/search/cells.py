@@ -16,8 +16,6 @@ import numpy as np
 from linkspread.graphs.approximate import limit_faiss, load_faiss
 from linkspread.ground.cores import count_threads
 
-__all__ = ["ItemCells"]
-
 Array = np.ndarray
 
 # On the sample that the number of cells to look into is chosen by.

@@ -12,8 +12,6 @@ from linkspread.search.best import best_entries
 from linkspread.search.cells import ItemCells
 from linkspread.search.rank import count_open, rank
 
-__all__ = ["ItemIndex", "METHODS", "choose_method", "most_barred", "without_barred"]
-
 Array = np.ndarray
 
 METHODS = ("exact", "approximate", "auto")

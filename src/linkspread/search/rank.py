@@ -12,8 +12,6 @@ from linkspread.ground.cores import count_threads, hold_blas
 from linkspread.search.best import best_entries
 from linkspread.search.bounds import bound_scores
 
-__all__ = ["count_open", "rank", "rank_bounded", "rank_rows"]
-
 Array = np.ndarray
 
 # Scores that a thread holds at a time.

@@ -22,8 +22,6 @@ from linkspread.selection.folds import LabelFolds, item_trials, link_trials
 from linkspread.selection.questions import ItemQuestion, PairQuestion, Trial
 from linkspread.tables.validation import as_mapping, check_columns, check_views
 
-__all__ = ["ScoreCalibration", "calibrate"]
-
 Array = np.ndarray
 
 # Pairs of labelled items that are scored in each fold.

@@ -15,8 +15,6 @@ from linkspread.selection.folds import judged_pairs
 from linkspread.selection.quality import Quality, measure_pairs
 from linkspread.selection.questions import PairQuestion
 
-__all__ = ["SearchQuality", "evaluate_pairs", "evaluate_search"]
-
 Array = np.ndarray
 K = 10
 # Must-links alone of which all pairs of items are scored.

@@ -21,15 +21,6 @@ from linkspread.selection.questions import (
     Trial,
 )
 
-__all__ = [
-    "LabelFolds",
-    "deal_items",
-    "hidden_items",
-    "item_trials",
-    "judged_pairs",
-    "link_trials",
-]
-
 Array = np.ndarray
 UNKNOWN = -1
 

@@ -7,17 +7,6 @@ from typing import Any
 from linkspread.ground.errors import LinkspreadError
 from linkspread.tables.validation import per_view
 
-__all__ = [
-    "Parameters",
-    "check_model",
-    "check_names",
-    "expand_grid",
-    "group_settings",
-    "own_setting",
-    "place_of",
-    "refine_stages",
-]
-
 Parameters = dict[str, Any]
 
 

@@ -39,8 +39,6 @@ from linkspread.selection.runners import (
 )
 from linkspread.tables.validation import as_mapping, check_columns, check_views
 
-__all__ = ["HeldOutPlan", "held_out_quality", "plan_held_out"]
-
 Array = np.ndarray
 
 FEWEST = 10

@@ -7,8 +7,6 @@ import numpy as np
 
 from linkspread.ground.errors import LinkError
 
-__all__ = ["Baseline", "Quality", "measure_pairs"]
-
 Array = np.ndarray
 
 # Bootstrap: draws for few pairs and for many, and the product of draws and pairs.

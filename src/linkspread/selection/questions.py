@@ -10,15 +10,6 @@ from sklearn.metrics import average_precision_score
 from linkspread.links import Links
 from linkspread.metrics import ScoreBlock, mean_average_precision, partner_ranks
 
-__all__ = [
-    "ItemQuestion",
-    "PairQuestion",
-    "PartnerQuestion",
-    "Question",
-    "SingleScores",
-    "Trial",
-]
-
 Array = np.ndarray
 
 # Scores of held-out pairs are computed in blocks of so many entries.

@@ -34,13 +34,6 @@ from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
 from linkspread.studies.baselines.matching import Matching
 from linkspread.studies.baselines.memory import Memory
 
-__all__ = [
-    "ModelRunner",
-    "SpreadingRunner",
-    "choose_runner",
-    "has_constrained_graphs",
-]
-
 Array = np.ndarray
 
 # Memory that the shared functions of a grid may take; of larger links only the rows

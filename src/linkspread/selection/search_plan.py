@@ -12,8 +12,6 @@ from linkspread.learning.maps import N_COMPONENTS, landmark_count
 from linkspread.links import Items, Links
 from linkspread.tables.validation import check_views
 
-__all__ = ["SearchPlan", "plan_search"]
-
 # Measured on two views of 10,000 to 40,000 items and 128 to 1,024 columns: the largest
 # memory of a fit is 0.9 to 1.05 times the sum of so many times its maps and so many
 # times its tables; 0.6 times without links.

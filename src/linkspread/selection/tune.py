@@ -33,8 +33,6 @@ from linkspread.selection.tuning import Tuning
 from linkspread.tables import Views
 from linkspread.tables.validation import check_views
 
-__all__ = ["DEFAULT_GRID", "tune"]
-
 Array = np.ndarray
 Trials = list[list[Trial]]
 

@@ -8,8 +8,6 @@ import numpy as np
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.selection.grids import Parameters
 
-__all__ = ["Tuning", "flatten", "unflatten"]
-
 Array = np.ndarray
 
 

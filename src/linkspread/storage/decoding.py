@@ -12,8 +12,6 @@ from linkspread.storage.folder import Content
 if TYPE_CHECKING:
     from linkspread.storage.objects import Registry
 
-__all__ = ["Decoder", "check_csr"]
-
 Array = np.ndarray
 
 # More objects than any model has: each may take time and memory to be made.

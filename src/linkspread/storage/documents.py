@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 from linkspread.ground.errors import ModelError
 from linkspread.ground.progress import format_bytes
 
-__all__ = ["check_depth", "checksum", "format_json", "parse_json"]
-
 # Nested deeper than this nothing of ours is.
 MAX_DEPTH = 24
 # Levels with a line for each entry; below that a line holds all.

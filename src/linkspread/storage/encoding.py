@@ -13,8 +13,6 @@ from linkspread.storage.tensors import are_finite, as_tensor
 if TYPE_CHECKING:
     from linkspread.storage.objects import Registry
 
-__all__ = ["Encoder", "Ids"]
-
 Array = np.ndarray
 
 

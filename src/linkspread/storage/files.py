@@ -15,21 +15,6 @@ from typing import Any, BinaryIO
 
 from linkspread.ground.errors import ModelError
 
-__all__ = [
-    "DATA_NAME",
-    "FileEntry",
-    "HashingFile",
-    "PARTIAL_NAME",
-    "brief",
-    "check_entry",
-    "hash_file",
-    "naming_file",
-    "open_plain",
-    "sync_folder",
-    "write_file",
-    "writing",
-]
-
 # A data file is named after what it holds, and after the beginning of its checksum.
 DATA_NAME = re.compile(r"(arrays|ids)-[0-9a-f]{32}\.(safetensors|parquet)")
 # A file that is being written, or was when its writer was killed.

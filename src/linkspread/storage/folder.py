@@ -47,8 +47,6 @@ from linkspread.storage.manifest import (
 )
 from linkspread.storage.tensors import read_tensors, write_tensors
 
-__all__ = ["Content", "check_target", "read_folder", "write_folder"]
-
 Array = np.ndarray
 
 # How often a reader starts again because a writer replaced the model meanwhile.

@@ -12,8 +12,6 @@ from linkspread.ground.errors import ModelError, require
 from linkspread.ground.progress import format_bytes
 from linkspread.storage.files import HashingFile
 
-__all__ = ["check_ids", "read_ids", "write_ids"]
-
 Array = np.ndarray
 
 COLUMN = "id"

@@ -9,8 +9,6 @@ import numpy as np
 
 from linkspread.storage.judgements import Judgement
 
-__all__ = ["Disagreement", "JudgedPairs", "PairColumns", "gather_pairs", "judged_items"]
-
 Array = np.ndarray
 ViewPair = tuple[str, str]
 Item = tuple[str, str]

@@ -10,17 +10,6 @@ from uuid import UUID, uuid4
 from linkspread.ground.errors import LinkError
 from linkspread.storage.files import brief
 
-__all__ = [
-    "Judgement",
-    "Undo",
-    "check_judgement",
-    "check_undo",
-    "check_uuid",
-    "new_id",
-    "now",
-    "same_content",
-]
-
 VERDICTS = ("must", "cannot", "unsure")
 # Most letters of a text, and largest size of an integer id in the databases.
 MAX_WHO, MAX_VIEW, MAX_ITEM, MAX_NOTE = 200, 200, 1_000, 10_000

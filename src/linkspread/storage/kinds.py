@@ -12,24 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = [
-    "ANYTHING",
-    "COUNT",
-    "FLAG",
-    "Kind",
-    "NOTHING",
-    "NUMBER",
-    "POSITIVE",
-    "SHARE",
-    "TEXT",
-    "array",
-    "csr",
-    "fields",
-    "instance",
-    "mapping",
-    "sequence",
-]
-
 
 @dataclass(frozen=True)
 class Kind:

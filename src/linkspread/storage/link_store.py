@@ -22,8 +22,6 @@ from linkspread.storage.link_store_rows import (
 )
 from linkspread.storage.link_store_tables import is_current, prepare_tables
 
-__all__ = ["LinkStore"]
-
 # Rows that are read together.
 PAGE = 1000
 
@@ -33,6 +31,23 @@ class LinkStore:
 
     Open one with :meth:`open`. Several processes may write at once, and the threads
     of one process may share a store.
+
+    Parameters
+    ----------
+    database : Database
+        Where the rows are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from linkspread.storage import Judgement, LinkStore
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> pair = dict(left_view="text", left_id="t1", right_view="image", right_id=7)
+    >>> with LinkStore.open(f"{folder.name}/judgements.db") as store:
+    ...     first = store.add(Judgement(who="ann", **pair, verdict="must"))
+    ...     store.pairs().columns["image", "text"].weight
+    array([1.])
+    >>> folder.cleanup()
     """
 
     def __init__(self, database: Database) -> None:
@@ -40,7 +55,21 @@ class LinkStore:
 
     @classmethod
     def open(cls, place: str | os.PathLike[str], *, timeout: float = 30.0) -> Self:
-        """Open a store, or create one."""
+        """Open a store, or create one.
+
+        Parameters
+        ----------
+        place : str or Path
+            Path of a file, or "postgresql://user@host:5432/database". What such a URL
+            leaves out comes from the environment (PGPASSWORD) or ~/.pgpass. It is
+            never shown in a message.
+        timeout : float, default=30.0
+            Seconds to wait while other processes write.
+
+        Returns
+        -------
+        store : LinkStore
+        """
         check_positive(timeout, name="timeout", remedy="Give a number of seconds.")
         database = open_database(place, timeout=timeout)
         try:
@@ -52,11 +81,30 @@ class LinkStore:
         return cls(database)
 
     def add(self, judgement: Judgement) -> str:
-        """Store a judgement; it is on the disk when this returns."""
+        """Store a judgement; it is on the disk when this returns.
+
+        Parameters
+        ----------
+        judgement : Judgement
+
+        Returns
+        -------
+        id : str
+            Its id. A judgement that is there already is not stored again.
+        """
         return self.add_many([judgement])[0]
 
     def add_many(self, judgements: Iterable[Judgement]) -> list[str]:
-        """Store judgements, all of them or none."""
+        """Store judgements, all of them or none.
+
+        Parameters
+        ----------
+        judgements : iterable of Judgement
+
+        Returns
+        -------
+        ids : list of str
+        """
         checked = [check_judgement(judgement) for judgement in judgements]
         if checked:
             self._database.write(append_judgements, judgements=checked)
@@ -66,6 +114,20 @@ class LinkStore:
         """Take a judgement back, which stays in the store but no longer counts.
 
         An undo cannot be taken back: judge the pair again.
+
+        Parameters
+        ----------
+        id : str
+            Id of the judgement.
+        who : str
+            Who takes it back.
+        note : str, default=""
+
+        Returns
+        -------
+        id : str
+            Id of the undo. What was taken back before is not taken back again, and
+            the first undo is returned.
         """
         undo = check_undo(Undo(who=who, takes_back=id, note=note))
         return self._database.write(append_undo, undo=undo)
@@ -73,7 +135,21 @@ class LinkStore:
     def judgements(
         self, *, active_only: bool = True, after: int = 0, limit: int | None = None
     ) -> Iterator[Judgement]:
-        """Return the judgements that are there now, in their order."""
+        """Return the judgements that are there now, in their order.
+
+        Parameters
+        ----------
+        active_only : bool, default=True
+            Whether to leave out what was taken back.
+        after : int, default=0
+            Only those with a larger number.
+        limit : int, default=None
+            How many at most.
+
+        Returns
+        -------
+        judgements : iterator of Judgement
+        """
         kind = "active" if active_only else "judgements"
         found = self._rows(kind, after=after, limit=limit, until=self.last_number())
         return cast(Iterator[Judgement], found)
@@ -86,6 +162,17 @@ class LinkStore:
         Numbers have no gaps and follow the order of the commits: whoever sees one has
         seen, or can see, all smaller ones. The number of the last row that was seen
         is where to ask again.
+
+        Parameters
+        ----------
+        after : int, default=0
+            Number of the last row that is known.
+        limit : int, default=None
+            How many at most.
+
+        Returns
+        -------
+        changes : iterator of Judgement and Undo
         """
         return self._rows("changes", after=after, limit=limit, until=self.last_number())
 
@@ -94,6 +181,17 @@ class LinkStore:
 
         Of each person the last word on a pair counts, unless it was taken back. Rows
         of several people on one pair stand beside each other.
+
+        Parameters
+        ----------
+        until : int, default=None
+            Number of the last row that counts, as the store was then; None takes all.
+
+        Returns
+        -------
+        pairs : JudgedPairs
+            With the number of the last row it knows of, and the pairs about which
+            people disagree.
         """
         newest = self.last_number()
         if until is not None:
@@ -104,11 +202,26 @@ class LinkStore:
         return gather_pairs(cast(Iterator[Judgement], active), newest)
 
     def count(self, *, active_only: bool = True) -> int:
-        """Return the number of judgements."""
+        """Return the number of judgements.
+
+        Parameters
+        ----------
+        active_only : bool, default=True
+            Whether to leave out what was taken back.
+
+        Returns
+        -------
+        n_judgements : int
+        """
         return self._database.read(count_judgements, active_only=active_only)
 
     def last_number(self) -> int:
-        """Return the number of the last judgement or undo, 0 for an empty store."""
+        """Return the number of the last judgement or undo, 0 for an empty store.
+
+        Returns
+        -------
+        number : int
+        """
         return self._database.read(last_number)
 
     def close(self) -> None:

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage.link_store_tables import sqlalchemy
 
-__all__ = ["Database"]
-
 T = TypeVar("T")
 
 # Seconds to wait before another attempt, drawn at random so that writers part.

@@ -13,8 +13,6 @@ from linkspread.storage.link_store_database import Database
 from linkspread.storage.link_store_tables import sqlalchemy
 from linkspread.storage.postgres_failures import failure_reason
 
-__all__ = ["open_database"]
-
 # A letter alone before a colon is a drive.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 POSTGRES = {"postgres", "postgresql", "postgresql+psycopg"}

@@ -13,14 +13,6 @@ from linkspread.ground.errors import LinkError
 from linkspread.storage.judgements import Judgement, Undo, same_content
 from linkspread.storage.link_store_tables import lock_store, sqlalchemy, tables
 
-__all__ = [
-    "append_judgements",
-    "append_undo",
-    "count_judgements",
-    "last_number",
-    "read_page",
-]
-
 # Values in one statement; the databases allow some ten thousand.
 CHUNK = 1000
 

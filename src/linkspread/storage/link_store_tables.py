@@ -12,15 +12,6 @@ from typing import Any
 
 from linkspread.ground.errors import StoreError, require
 
-__all__ = [
-    "Tables",
-    "is_current",
-    "lock_store",
-    "prepare_tables",
-    "sqlalchemy",
-    "tables",
-]
-
 VERSION = 1
 # From each version, what leads to the next one, given a connection.
 MIGRATIONS: dict[int, Callable[[Any], None]] = {}

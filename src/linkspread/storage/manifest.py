@@ -11,15 +11,6 @@ from linkspread.storage.files import FileEntry, brief, naming_file, open_plain
 if TYPE_CHECKING:
     from linkspread.storage.folder import Content
 
-__all__ = [
-    "FEATURES",
-    "MANIFEST",
-    "MAX_MANIFEST",
-    "MODEL",
-    "make_manifest",
-    "read_manifest",
-]
-
 MANIFEST = "manifest.json"
 # Of JSON, which takes about ten times its size when it is read.
 MAX_MANIFEST = 1 << 22

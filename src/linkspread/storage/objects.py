@@ -18,8 +18,6 @@ from linkspread.storage.encoding import Encoder
 from linkspread.storage.folder import Content
 from linkspread.storage.kinds import Kind
 
-__all__ = ["Registry", "Stored"]
-
 
 @dataclass(frozen=True)
 class Stored:

@@ -14,8 +14,6 @@ from linkspread.storage.judged_pairs import (
 )
 from linkspread.storage.judgements import Judgement
 
-__all__ = ["PairChanges", "compare_pairs", "not_said_before"]
-
 Row = tuple[str, str, float]
 
 

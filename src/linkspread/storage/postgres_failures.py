@@ -1,7 +1,5 @@
 """What is said of a failed connection to PostgreSQL, without a word of its URL."""
 
-__all__ = ["failure_reason"]
-
 # What drivers say, and what is said here. Their own words may quote the URL, and with
 # it a password, so they are never passed on.
 REASONS = {

@@ -20,8 +20,6 @@ from linkspread.ground.errors import ModelError
 from linkspread.storage.documents import parse_json
 from linkspread.storage.files import HashingFile, brief
 
-__all__ = ["DTYPES", "are_finite", "as_tensor", "read_tensors", "write_tensors"]
-
 Array = np.ndarray
 
 # Numbers only: neither texts nor objects.

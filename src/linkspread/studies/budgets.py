@@ -29,8 +29,6 @@ from linkspread.studies.splits import (
     random_links,
 )
 
-__all__ = ["check_continued", "plan_budgets", "run_budgets", "run_cells"]
-
 Array = np.ndarray
 Budget = tuple[str, int | None]
 Key = tuple[str, int | None, str]

@@ -12,8 +12,6 @@ from linkspread.features import PictureFeatures
 from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.splits import Split, resplit
 
-__all__ = ["Benchmark", "COLLECTIONS", "load_benchmark"]
-
 Array = np.ndarray
 
 WIDTHS = ("local", "0.3 mean", "0.45 mean", "0.7 mean")

@@ -6,8 +6,6 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["describe_environment", "name_processor"]
-
 PACKAGES = ("linkspread", "numpy", "scipy", "scikit-learn", "numba")
 
 

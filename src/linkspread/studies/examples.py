@@ -8,8 +8,6 @@ import numpy as np
 
 from linkspread.studies.report import Card, Hit, Search, choose_queries
 
-__all__ = ["describe_searches"]
-
 N_RESULTS = 5
 
 

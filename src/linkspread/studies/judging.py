@@ -19,8 +19,6 @@ from linkspread.models import LinkSpreading
 from linkspread.studies.report import BudgetCell, BudgetStudy
 from linkspread.studies.splits import Split, random_links
 
-__all__ = ["judging_learner", "needed_judgements", "run_judging"]
-
 Array = np.ndarray
 
 SUGGESTED, RANDOM = "suggested pairs", "random pairs"

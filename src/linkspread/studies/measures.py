@@ -16,8 +16,6 @@ from linkspread.studies.methods import Method
 from linkspread.studies.report import Run
 from linkspread.studies.splits import Split
 
-__all__ = ["ask", "choose", "chosen_parameters", "measure"]
-
 Array = np.ndarray
 Block = tuple[Array, str, str]
 

@@ -25,15 +25,6 @@ from linkspread.studies.baselines import (
     SpectralMatching,
 )
 
-__all__ = [
-    "Method",
-    "label_methods",
-    "link_methods",
-    "matched_methods",
-    "partner_methods",
-    "table_methods",
-]
-
 Grid = Mapping[str, Any]
 
 OURS, PAPER_RIVAL, MODERN_RIVAL = "paper", "paper's rivals", "further rivals"

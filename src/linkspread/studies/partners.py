@@ -34,15 +34,6 @@ from linkspread.studies.methods import LEARNER, Method, partner_methods
 from linkspread.studies.report import BudgetCell, BudgetStudy
 from linkspread.studies.report.budgets import budget_text
 
-__all__ = [
-    "JUDGED",
-    "MATCHED",
-    "PARTNERS",
-    "load_partners",
-    "plan_partners",
-    "run_partners",
-]
-
 Array = np.ndarray
 
 MATCHED = (0, 10, 30, 100, 300, 1_000)

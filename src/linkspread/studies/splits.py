@@ -9,8 +9,6 @@ import numpy as np
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
 
-__all__ = ["Split", "label_links", "matched_links", "random_links", "resplit"]
-
 Array = np.ndarray
 UNKNOWN = -1
 

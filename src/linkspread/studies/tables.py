@@ -25,8 +25,6 @@ from linkspread.studies.report import (
 )
 from linkspread.studies.splits import Split, label_links
 
-__all__ = ["run_table"]
-
 # By the names of the method and the split.
 Runs = dict[tuple[str, str], Run]
 # Of the first split, by the name of the method.

@@ -20,8 +20,6 @@ from scipy import sparse
 
 from linkspread.tables.frames import N_SHOWN, Table
 
-__all__ = ["doubtful_columns", "tell_doubts"]
-
 Array = np.ndarray
 
 # Rows that are looked at, and those by which most columns are cleared at once.

@@ -19,8 +19,6 @@ import numpy as np
 
 from linkspread.ground.errors import ViewError
 
-__all__ = ["Table", "column_names", "is_frame", "read_frame"]
-
 Array = np.ndarray
 # Columns, or runs of them such as f0 to f31, that are named in a sentence.
 N_SHOWN = 6

@@ -16,15 +16,6 @@ from linkspread.ground.checks import naming
 from linkspread.ground.errors import ViewError
 from linkspread.tables import Table, Views, column_names, is_frame, read_frame
 
-__all__ = [
-    "as_mapping",
-    "check_columns",
-    "check_table",
-    "check_varied",
-    "check_views",
-    "per_view",
-]
-
 Array = np.ndarray
 # The name of the view when a bare table is given instead of a mapping.
 SINGLE_VIEW = "X"

@@ -9,8 +9,6 @@ from linkspread.ground.progress import announce
 from linkspread.tables.doubts import tell_doubts
 from linkspread.tables.frames import Table
 
-__all__ = ["Views"]
-
 
 @dataclass(frozen=True)
 class Views:

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 from linkspread.web.settings import Settings, is_loopback
 
-__all__ = ["Access", "Buckets", "host_name", "is_same_site"]
-
 LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
 SESSION = re.compile(r"[A-Za-z0-9_-]{43}")
 MAX_ADDRESSES = 10_000

@@ -23,8 +23,6 @@ from linkspread.web.searching import (
 from linkspread.web.site import Site
 from linkspread.web.visitors import Here, clean_name
 
-__all__ = ["api"]
-
 api = APIRouter(prefix="/api", tags=["api"])
 
 MAX_RESULTS = PAGE * MAX_PAGES

@@ -8,8 +8,6 @@ from fastapi.responses import HTMLResponse
 from linkspread.web.rendering import render
 from linkspread.web.visitors import Anyone, Here
 
-__all__ = ["api_page"]
-
 api_page = APIRouter(include_in_schema=False)
 
 

@@ -26,8 +26,6 @@ from linkspread.web.search_pages import search_pages
 from linkspread.web.settings import Settings
 from linkspread.web.site import Site, choose_contents
 
-__all__ = ["create_app"]
-
 PAGES = (search_pages, ask_pages, history_pages, model_pages, doors)
 ROUTERS = (*PAGES, plain_files, api, api_page)
 

@@ -14,8 +14,6 @@ from linkspread.web.searching import Query, choose_views, picture_url
 from linkspread.web.site import Site
 from linkspread.web.visitors import Anyone, FromForm, Here, Visitor
 
-__all__ = ["ask_pages"]
-
 ask_pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 

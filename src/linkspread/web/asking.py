@@ -6,8 +6,6 @@ from typing import NamedTuple
 from linkspread.web.ledger import pair_key
 from linkspread.web.live_model import LiveModel
 
-__all__ = ["Asker", "Suggestion"]
-
 # Pairs that are suggested together.
 N_QUEUE = 25
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["curve_chart", "line_chart", "scatter_map"]
-
 Points = Sequence[tuple[float, float]]
 WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 30, 40

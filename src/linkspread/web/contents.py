@@ -12,8 +12,6 @@ from linkspread.features import read_picture
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 
-__all__ = ["Contents", "FeatureContents", "PictureCache", "shorten", "to_png"]
-
 MAX_TITLE, MAX_TEXT = 90, 400
 
 

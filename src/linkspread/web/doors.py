@@ -10,8 +10,6 @@ from linkspread.web.guard import PASS_COOKIE
 from linkspread.web.rendering import render
 from linkspread.web.visitors import Anyone, Here
 
-__all__ = ["doors"]
-
 doors = APIRouter(include_in_schema=False)
 
 

@@ -8,8 +8,6 @@ from linkspread.studies.report import explanation_picture
 from linkspread.web.searching import Asked, Query, picture_url
 from linkspread.web.site import Site
 
-__all__ = ["Part", "Why", "explain"]
-
 N_LINKS = 6
 HEADINGS = {
     "links": "Links and labels",

@@ -11,8 +11,6 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.web.searching import Query, choose_views
 from linkspread.web.visitors import FromForm, Here
 
-__all__ = ["plain_files"]
-
 plain_files = APIRouter(include_in_schema=False)
 
 # Nothing else of the folder is served.

@@ -13,8 +13,6 @@ from linkspread.ground.errors import LinkspreadError, require
 from linkspread.links import Items
 from linkspread.web.contents import Contents, to_png
 
-__all__ = ["GlyphContents", "are_glyphs"]
-
 
 def are_glyphs(items: dict[str, Items]) -> bool:
     """Tell whether items are those of `load_glyphs`: code points with both views."""

@@ -13,8 +13,6 @@ from linkspread.web.access import Access, Buckets, is_same_site
 from linkspread.web.settings import Settings
 from linkspread.web.telemetry import Telemetry
 
-__all__ = ["Guard", "PASS_COOKIE", "TooLarge", "read_cookies"]
-
 log = logging.getLogger("linkspread.web")
 
 PASS_COOKIE = "linkspread_pass"

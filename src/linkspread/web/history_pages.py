@@ -11,8 +11,6 @@ from linkspread.web.rendering import render
 from linkspread.web.site import Site
 from linkspread.web.visitors import Anyone, FromForm, Here
 
-__all__ = ["history_pages"]
-
 history_pages = APIRouter(include_in_schema=False)
 
 N_HISTORY = 50

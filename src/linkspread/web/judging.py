@@ -8,8 +8,6 @@ from linkspread.storage import Judgement, Undo
 from linkspread.storage.judgements import check_uuid
 from linkspread.web.site import Site
 
-__all__ = ["Entry", "Outcome", "judge", "recent", "take_back"]
-
 
 class Outcome(NamedTuple):
     """What became of a judgement."""

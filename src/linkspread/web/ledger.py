@@ -12,8 +12,6 @@ import numpy as np
 
 from linkspread.storage import Judgement, PairColumns, Undo
 
-__all__ = ["Ledger", "LedgerChanges", "PairKey", "pair_key"]
-
 Item = tuple[str, str]
 PairKey = tuple[Item, Item]
 SIGNS = {"must": 1.0, "cannot": -1.0}

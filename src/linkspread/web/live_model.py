@@ -17,8 +17,6 @@ from linkspread.models.stored_judgements import change_links, take_pairs
 from linkspread.storage import LinkStore
 from linkspread.web.ledger import Ledger
 
-__all__ = ["LiveModel", "Shown"]
-
 log = logging.getLogger("linkspread.web")
 
 # Seconds between two looks at the store, and how long an answer waits for the model.

@@ -13,8 +13,6 @@ from linkspread.web.search_pages import read_query
 from linkspread.web.searching import resolve
 from linkspread.web.visitors import Anyone, Here
 
-__all__ = ["model_pages"]
-
 model_pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 

@@ -8,8 +8,6 @@ from linkspread.web.charts import line_chart, scatter_map
 from linkspread.web.searching import Query
 from linkspread.web.site import Site
 
-__all__ = ["LinkCounts", "Overview", "ViewCounts", "item_map", "look", "recall_chart"]
-
 # Items of each view that a map shows.
 N_MAPPED = 200
 SEED = 0

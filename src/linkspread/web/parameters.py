@@ -4,8 +4,6 @@ from typing import Annotated
 
 from fastapi import Form, Query
 
-__all__ = ["Field", "Id", "View", "Words"]
-
 View = Annotated[str, Query(max_length=200)]
 Id = Annotated[str, Query(max_length=1000)]
 Words = Annotated[str, Query(max_length=2000)]

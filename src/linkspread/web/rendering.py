@@ -12,8 +12,6 @@ from linkspread.web.searching import VERDICT_WORDS
 from linkspread.web.site import Site
 from linkspread.web.visitors import Visitor
 
-__all__ = ["render", "render_error"]
-
 HERE = Path(__file__).parent
 
 

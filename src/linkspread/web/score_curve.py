@@ -10,8 +10,6 @@ from linkspread.metrics import mean_average_precision, precision_recall_curve
 from linkspread.web.contents import Contents
 from linkspread.web.live_model import LiveModel
 
-__all__ = ["CurvePoint", "ScoreCurve"]
-
 # Queries and items by which a search is measured, and points that are kept.
 N_QUERIES, N_ITEMS, N_POINTS = 200, 2000, 500
 SEED = 0

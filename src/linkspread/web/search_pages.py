@@ -23,8 +23,6 @@ from linkspread.web.searching import (
 from linkspread.web.site import Site
 from linkspread.web.visitors import Anyone, FromForm, Here, Visitor
 
-__all__ = ["read_query", "search_pages"]
-
 search_pages = APIRouter(default_response_class=HTMLResponse, include_in_schema=False)
 
 N_MATCHES = 8

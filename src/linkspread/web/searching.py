@@ -10,8 +10,6 @@ from linkspread.storage import Judgement
 from linkspread.web.ledger import pair_key
 from linkspread.web.site import Site
 
-__all__ = ["Asked", "Hit", "PAGE", "Query", "choose_views", "find_hits", "resolve"]
-
 PAGE = 24
 MAX_PAGES = 50
 VERDICT_WORDS = {"must": "belongs", "cannot": "does not belong", "unsure": "unsure"}

@@ -14,8 +14,6 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.web.settings import Settings, is_loopback
 from linkspread.web.telemetry import start_logging
 
-__all__ = ["read_settings", "serve"]
-
 # Settings travel to workers here, and not on a command line that others can see.
 VARIABLE = "LINKSPREAD_SERVE_SETTINGS"
 

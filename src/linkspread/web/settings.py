@@ -5,8 +5,6 @@ import json
 import secrets
 from dataclasses import asdict, dataclass, field
 
-__all__ = ["Settings", "is_loopback"]
-
 
 def new_secret() -> str:
     """Return a secret that nobody can guess."""

@@ -16,8 +16,6 @@ from linkspread.web.telemetry import Telemetry
 from linkspread.web.title_index import TitleIndex
 from linkspread.web.uploads import Uploads
 
-__all__ = ["Site", "choose_contents"]
-
 
 class Site:
     """A model with its store and contents, ready to be shown."""

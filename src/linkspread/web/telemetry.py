@@ -7,8 +7,6 @@ import threading
 import time
 from collections import Counter
 
-__all__ = ["LineFormatter", "Telemetry", "start_logging"]
-
 # Upper ends of the bins of answer times, in seconds.
 BINS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from linkspread.web.contents import Contents
 
-__all__ = ["TitleIndex"]
-
 # Titles that are looked at for one question.
 MAX_LOOKS = 2000
 

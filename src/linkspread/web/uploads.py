@@ -16,8 +16,6 @@ from linkspread.features.picture_files import open_file
 from linkspread.ground.errors import LinkspreadError
 from linkspread.web.contents import to_png
 
-__all__ = ["Uploads"]
-
 N_KEPT = 200
 SIDE = 1024
 NAME = re.compile(r"[0-9a-f]{32}")

@@ -9,8 +9,6 @@ from linkspread.web.access import Access
 from linkspread.web.guard import read_cookies
 from linkspread.web.site import Site
 
-__all__ = ["Anyone", "FromForm", "Here", "Visitor", "clean_name"]
-
 SESSION_COOKIE, NAME_COOKIE = "linkspread_session", "linkspread_name"
 A_YEAR = 365 * 24 * 3600
 MAX_NAME = 60

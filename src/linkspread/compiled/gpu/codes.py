@@ -9,8 +9,6 @@ zeros are exact, where that is no worse.
 
 import torch
 
-__all__ = ["objectives", "solve_codes"]
-
 MAX_STEPS = 40
 # How far towards the boundary a step goes.
 STEP_SHARE = 0.9995

@@ -10,8 +10,6 @@ import torch
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import format_bytes
 
-__all__ = ["Device", "has_triton"]
-
 # Share of the free memory that is planned with; the rest is for what torch itself and
 # the libraries below it take.
 USED_SHARE = 0.7

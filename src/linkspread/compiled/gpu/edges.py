@@ -2,8 +2,6 @@
 
 import torch
 
-__all__ = ["symmetric_edges"]
-
 
 def symmetric_edges(ids, weights):
     """Return the CSR arrays of ``max(W, W')``, W having the weights at these ids."""

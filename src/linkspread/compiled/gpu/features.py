@@ -4,19 +4,6 @@ import torch
 
 from linkspread.compiled.gpu.filters import Graph, filtered_sums
 
-__all__ = [
-    "gaussian_kernel",
-    "gram",
-    "heat_kernel",
-    "prepare",
-    "projected",
-    "ridge_regression",
-    "standardize",
-    "to_host",
-    "unit_rows",
-    "whiten",
-]
-
 # Rows that are worked on at a time, and columns that heat flows from at once.
 TILE, WIDTH = 1 << 17, 64
 

@@ -7,8 +7,6 @@ import torch
 
 from linkspread.compiled.gpu import plain
 
-__all__ = ["Graph", "dense_block", "filtered_sums", "largest_stretch", "triangle"]
-
 # Rows whose products are added up at a time, in float64.
 GRAM_ROWS = 1 << 17
 # Rows of a tall matrix that are factorised at a time.

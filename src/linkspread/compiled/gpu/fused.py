@@ -7,8 +7,6 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["candidate_sums", "chebyshev_step", "group_minima"]
-
 # Queries and items of a tile, and tiles that one program walks over.
 QUERY_TILE, ITEM_TILE, WALK = 256, 128, 32
 # Features that are multiplied at once, of rows that fit the cache and of wider ones.

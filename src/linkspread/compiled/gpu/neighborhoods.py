@@ -2,8 +2,6 @@
 
 import torch
 
-__all__ = ["SIMILARITIES", "affinities", "distances_within"]
-
 # Share of the squared lengths below which a difference of them has lost digits.
 CANCELLED = 1e-5
 PAIRS_AT_A_TIME = 1 << 20

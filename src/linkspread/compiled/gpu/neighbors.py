@@ -13,8 +13,6 @@ import torch
 from linkspread.compiled.gpu import plain
 from linkspread.compiled.gpu.tables import ProductTable, RelativeTable
 
-__all__ = ["nearest_items"]
-
 # Groups kept beyond one for every neighbour and one for the query itself.
 PADDING = 11
 # Items per group: the fewer, the more minima; the more, the more exact distances.

@@ -2,8 +2,6 @@
 
 import torch
 
-__all__ = ["candidate_sums", "chebyshev_step", "group_minima", "relative_minima"]
-
 # Entries that are gathered at a time.
 GATHERED = 1 << 24
 

@@ -2,8 +2,6 @@
 
 import torch
 
-__all__ = ["best_items"]
-
 # Scores of a row are looked at in pieces, as in `linkspread.search.best`.
 PIECE, LEAST_PIECES = 512, 4
 # Blocks of scores in memory at a time: the product and what selecting takes.

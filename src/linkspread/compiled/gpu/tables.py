@@ -12,8 +12,6 @@ import torch
 
 from linkspread.compiled.gpu import plain
 
-__all__ = ["ProductTable", "RelativeTable"]
-
 # Rows converted at a time; bounds the float64 scratch of a large table.
 CONVERSION_BLOCK = 1 << 18
 EPS64 = torch.finfo(torch.float64).eps

@@ -12,8 +12,6 @@ from linkspread.studies.baselines.memory import RowsOnce, in_tiles
 from linkspread.studies.baselines.preparation import as_dense_rows
 from linkspread.studies.baselines.side import Side, unit_rows
 
-__all__ = ["AnchorSimilarity"]
-
 Array = np.ndarray
 
 

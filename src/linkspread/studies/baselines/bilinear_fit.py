@@ -16,8 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from linkspread.links import LinkMatrix
 
-__all__ = ["fit_bilinear"]
-
 Array = np.ndarray
 
 # Products of features up to which the normal equations are formed and solved.

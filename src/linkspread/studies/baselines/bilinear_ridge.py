@@ -15,8 +15,6 @@ from linkspread.studies.baselines.preparation import prepare, prepared_rows
 from linkspread.studies.baselines.side import Side
 from linkspread.studies.baselines.steps import Steps
 
-__all__ = ["BilinearRidge", "ComponentFeatures"]
-
 Array = np.ndarray
 
 

@@ -6,8 +6,6 @@ from scipy import sparse
 from linkspread.ground.errors import LinkError
 from linkspread.links import Links
 
-__all__ = ["class_memberships", "labelled_rows"]
-
 Array = np.ndarray
 
 

@@ -20,14 +20,6 @@ from linkspread.studies.baselines.preparation import prepare_dense, prepared_row
 from linkspread.studies.baselines.projections import PROJECTIONS
 from linkspread.studies.baselines.side import Side, unit_rows
 
-__all__ = [
-    "CorrelationMatching",
-    "Projection",
-    "check_components",
-    "learn_projections",
-    "linked_covariances",
-]
-
 Array = np.ndarray
 
 

@@ -15,8 +15,6 @@ from linkspread.studies.baselines.preparation import prepare
 from linkspread.studies.baselines.side import Side, centred_units
 from linkspread.studies.baselines.steps import Steps
 
-__all__ = ["CorrelationSemantics"]
-
 
 class CorrelationSemantics(PairMatching):
     """Match by posteriors on correlated components: CA+SA in [Rasiwasia2010].

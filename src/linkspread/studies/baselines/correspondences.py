@@ -9,15 +9,6 @@ from scipy import sparse
 from linkspread.ground.errors import FewLinksError
 from linkspread.links import LinkMatrix, Links, as_link_matrix
 
-__all__ = [
-    "Covariances",
-    "balanced_links",
-    "correspondences",
-    "covariances",
-    "matched_rows",
-    "sample_pairs",
-]
-
 Array = np.ndarray
 
 

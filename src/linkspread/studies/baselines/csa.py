@@ -12,8 +12,6 @@ from linkspread.studies.baselines.correlation_matching import (
 from linkspread.studies.baselines.matching import Chosen, PairMatching
 from linkspread.studies.baselines.side import Side
 
-__all__ = ["CanonicalSimilarity"]
-
 Array = np.ndarray
 
 

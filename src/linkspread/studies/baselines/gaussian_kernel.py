@@ -13,8 +13,6 @@ from linkspread.graphs.weights import exponents, lift_exponents
 from linkspread.ground.checks import check_name, check_positive
 from linkspread.studies.baselines.preparation import as_dense_rows
 
-__all__ = ["GaussianKernel", "KERNELS", "LinearKernel", "choose_kernel"]
-
 Array = np.ndarray
 
 # Entries of the kernel that exist at a time.

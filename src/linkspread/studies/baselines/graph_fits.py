@@ -6,8 +6,6 @@ from linkspread.links import Links
 from linkspread.models.graph_choice import PER_VIEW, build_graphs, choose_graphs
 from linkspread.models.parameters import check_adjustment
 
-__all__ = ["GRAPH_PARAMETERS", "fit_graphs"]
-
 # What a graph is built by; all else is done with it.
 GRAPH_PARAMETERS = (*PER_VIEW, "n_jobs")
 

@@ -8,8 +8,6 @@ import numpy as np
 from linkspread.search import rank
 from linkspread.studies.baselines.side import Side
 
-__all__ = ["correct_hubs", "corrected_scores"]
-
 Array = np.ndarray
 
 

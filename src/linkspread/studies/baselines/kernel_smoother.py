@@ -18,8 +18,6 @@ from linkspread.studies.baselines.smoothed_links import (
     SmoothedLinks,
 )
 
-__all__ = ["KernelSmoother"]
-
 
 class KernelSmoother(PairMatching):
     """Match by the links of similar pairs, weighed by a Gaussian kernel.

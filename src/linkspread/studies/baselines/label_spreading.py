@@ -16,8 +16,6 @@ from linkspread.studies.baselines.matching import Chosen, ViewMatching
 from linkspread.studies.baselines.side import SCORES, Side, share_rows
 from linkspread.studies.baselines.steps import Steps
 
-__all__ = ["LabelSpreadingMatching", "NeighborAverage"]
-
 Array = np.ndarray
 
 

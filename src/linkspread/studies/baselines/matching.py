@@ -25,8 +25,6 @@ from linkspread.tables.validation import (
     per_view,
 )
 
-__all__ = ["Matching", "PairMatching", "ViewMatching"]
-
 Array = np.ndarray
 # For each view the values of its parameters.
 Chosen = dict[str, dict[str, Any]]

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Memory", "RowsOnce", "in_tiles"]
-
 Array = np.ndarray
 Make = Callable[[Array], tuple[Array, ...]]
 

@@ -13,8 +13,6 @@ from sklearn.svm import SVC
 
 from linkspread.compiled.threads import small_algebra
 
-__all__ = ["KernelSupportVectors", "Posteriors", "fit_posteriors", "logistic"]
-
 Array = np.ndarray
 
 # Rows whose posteriors are computed at a time: kernels compare them with all anchors.

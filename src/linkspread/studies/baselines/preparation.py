@@ -13,15 +13,6 @@ from linkspread.graphs.table_memory import known
 from linkspread.ground.checks import check_count, check_name, naming
 from linkspread.ground.errors import ViewError
 
-__all__ = [
-    "SCALINGS",
-    "as_dense_rows",
-    "prepare",
-    "prepare_dense",
-    "prepared_rows",
-    "root_of_shares",
-]
-
 Array = np.ndarray
 
 

@@ -11,13 +11,6 @@ import numpy as np
 from linkspread.compiled.singular import svd
 from linkspread.studies.baselines.correspondences import Covariances
 
-__all__ = [
-    "PROJECTIONS",
-    "canonical_projections",
-    "factor_projections",
-    "least_squares_projections",
-]
-
 Array = np.ndarray
 Projections = tuple[Array, Array, Array]
 

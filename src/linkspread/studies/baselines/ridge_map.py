@@ -17,15 +17,6 @@ from linkspread.studies.baselines.memory import in_tiles
 from linkspread.studies.baselines.preparation import as_dense_rows, prepare
 from linkspread.studies.baselines.side import Side, unit_rows
 
-__all__ = [
-    "BOTH",
-    "RidgeMap",
-    "compared_spaces",
-    "decompose",
-    "row_squares",
-    "shrunk_inverse",
-]
-
 Array = np.ndarray
 
 BOTH = "both"

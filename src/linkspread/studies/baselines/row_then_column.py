@@ -20,8 +20,6 @@ from linkspread.studies.baselines.graph_fits import fit_graphs
 from linkspread.studies.baselines.matching import Chosen, PairMatching
 from linkspread.studies.baselines.side import Side
 
-__all__ = ["RowThenColumn", "propagate_few_directions"]
-
 Array = np.ndarray
 
 # Length of vectors beyond which memory and search cost more than they bring.

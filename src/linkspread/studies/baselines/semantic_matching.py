@@ -18,8 +18,6 @@ from linkspread.studies.baselines.preparation import prepare
 from linkspread.studies.baselines.side import SCORES, Side
 from linkspread.studies.baselines.steps import Steps
 
-__all__ = ["SemanticMatching"]
-
 # Kernels of histograms, which scaling would spoil.
 HISTOGRAM_KERNELS = ("chi2", "hellinger")
 

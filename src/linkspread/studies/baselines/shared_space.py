@@ -25,8 +25,6 @@ from linkspread.studies.baselines.ridge_map import (
 )
 from linkspread.studies.baselines.side import Side, unit_rows
 
-__all__ = ["CosineMatching", "RidgeToIdentity"]
-
 Array = np.ndarray
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from linkspread.compiled import sampled_products, small_loops
 
-__all__ = ["SCORES", "Side", "centred_units", "share_rows", "unit_rows"]
-
 Array = np.ndarray
 
 

@@ -10,8 +10,6 @@ from linkspread.studies.baselines.gaussian_kernel import GaussianKernel
 from linkspread.studies.baselines.memory import Memory, RowsOnce, in_tiles
 from linkspread.studies.baselines.side import Side
 
-__all__ = ["AnchorLinks", "SharedAverages", "SharedSide", "SmoothedLinks"]
-
 Array = np.ndarray
 
 

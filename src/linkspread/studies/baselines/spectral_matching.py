@@ -21,8 +21,6 @@ from linkspread.studies.baselines.matching import Chosen, PairMatching
 from linkspread.studies.baselines.projections import canonical_projections
 from linkspread.studies.baselines.side import Side, unit_rows
 
-__all__ = ["SpectralEmbedding", "SpectralMatching"]
-
 Array = np.ndarray
 
 # New items divide by eigenvalues; smaller ones than this would blow up noise.

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Steps"]
-
 
 class Steps:
     """Call functions one after the other.

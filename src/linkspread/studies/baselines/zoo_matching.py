@@ -14,8 +14,6 @@ from linkspread.studies.baselines.matching import Chosen, PairMatching
 from linkspread.studies.baselines.preparation import prepare_dense
 from linkspread.studies.baselines.side import Side, unit_rows
 
-__all__ = ["OneView", "ZooMatching"]
-
 Array = np.ndarray
 
 

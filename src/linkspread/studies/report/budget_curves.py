@@ -8,8 +8,6 @@ from typing import Any
 from linkspread.studies.report.budgets import BudgetCell, BudgetStudy, budget_text
 from linkspread.studies.report.drawing import draw, label, line_looks
 
-__all__ = ["budget_figures"]
-
 # Where "all" stands: this many times the largest amount, on an axis in powers. 0 stands
 # as far to the left of the smallest.
 STEP_TO_ALL = 3

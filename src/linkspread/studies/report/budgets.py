@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.report.results import refuse_repeated
 
-__all__ = ["Budget", "BudgetCell", "BudgetStudy", "budget_text"]
-
 # What one, several and all of each kind of supervision are called.
 KINDS = {
     "labels per class": ("label per class", "labels per class", "all labels"),

@@ -15,13 +15,6 @@ from sklearn.semi_supervised import LabelSpreading
 from linkspread.metrics import ScoreBlock, mean_average_precision
 from linkspread.studies.report.protocol import expected_by_chance
 
-__all__ = [
-    "ComparisonRow",
-    "compare_chance",
-    "compare_label_spreading",
-    "compare_scores",
-]
-
 Labels = Mapping[str, np.ndarray]
 
 

@@ -14,8 +14,6 @@ from xml.dom import minidom
 
 from linkspread.ground.errors import require
 
-__all__ = ["draw", "label", "line_looks"]
-
 # Colours of Okabe and Ito that differ for all kinds of eyes, without those that are
 # too light for a thin line; black is for what stands out.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")

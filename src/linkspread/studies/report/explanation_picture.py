@@ -21,8 +21,6 @@ from linkspread.studies.report.picture_shapes import (
     tint,
 )
 
-__all__ = ["explanation_picture"]
-
 Names = Mapping[str, Mapping[Any, str]]
 Points = list[tuple[float, float]]
 

@@ -13,8 +13,6 @@ from typing import Any
 from linkspread.studies.report.drawing import INK, draw, label, line_looks
 from linkspread.studies.report.results import ParameterCurve, Run, TableStudy
 
-__all__ = ["class_figures", "draw_curve", "parameter_figures", "recall_figures"]
-
 RECALL = [level / 10 for level in range(11)]
 # More bars per class than this cannot be told apart.
 MAX_BARS = 4

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["check_folder", "replace_file"]
-
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
     """Make a folder, and make sure before long work that it can be written."""

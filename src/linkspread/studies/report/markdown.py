@@ -25,14 +25,6 @@ from linkspread.studies.report.tables import (
     results_table,
 )
 
-__all__ = [
-    "details_markdown",
-    "markdown_table",
-    "parameters_markdown",
-    "replace_between",
-    "results_markdown",
-]
-
 # An underscore within a word is only an underscore.
 SIGNS = re.compile(r"[\\|*`<>\[\]~]|(?<!\w)_|_(?!\w)")
 

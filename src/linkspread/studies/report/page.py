@@ -15,16 +15,6 @@ from linkspread.studies.report.comparison import ComparisonRow
 from linkspread.studies.report.files import replace_file
 from linkspread.studies.report.style import STYLE
 
-__all__ = [
-    "Card",
-    "Hit",
-    "Search",
-    "build_page",
-    "document_html",
-    "search_html",
-    "write_page",
-]
-
 
 @dataclass(frozen=True)
 class Card:

@@ -5,8 +5,6 @@ from textwrap import wrap
 
 from linkspread.studies.report.drawing import INK, QUIET
 
-__all__ = ["bar", "card", "curve", "fitted", "pill", "svg_page", "text", "tint"]
-
 # Colours of Okabe and Ito: what speaks for a score, and what against it.
 FOR, AGAINST = "#0072B2", "#D55E00"
 PAPER, LINE = "#ffffff", "#d5d8de"

@@ -8,8 +8,6 @@ import numpy as np
 
 from linkspread.ground.errors import ViewError, require
 
-__all__ = ["ink_data_uri", "picture_data_uri"]
-
 
 def ink_data_uri(image: np.ndarray) -> str:
     """Encode a drawing as a data URI that a page can show.

@@ -11,8 +11,6 @@ import numpy as np
 
 from linkspread.ground.errors import LinkspreadError
 
-__all__ = ["choose_labeled", "choose_queries", "expected_by_chance", "keep_hidden"]
-
 
 def choose_labeled(
     labels: np.ndarray, labels_per_class: int = 5, *, random_state: int = 0

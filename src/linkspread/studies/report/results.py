@@ -16,8 +16,6 @@ from typing import Any
 from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.report.page import Search
 
-__all__ = ["MethodResult", "ParameterCurve", "Run", "TableStudy", "refuse_repeated"]
-
 STANDARD_SPLIT = "standard"
 # Key of `MethodResult.printed` for an average that is printed itself.
 PRINTED_AVERAGE = "average"

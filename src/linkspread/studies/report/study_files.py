@@ -20,8 +20,6 @@ from linkspread.studies.report.budgets import BudgetStudy
 from linkspread.studies.report.files import replace_file
 from linkspread.studies.report.results import TableStudy
 
-__all__ = ["Study", "from_json", "read_study", "to_json", "write_study"]
-
 Study = TableStudy | BudgetStudy
 
 FORMAT = 1

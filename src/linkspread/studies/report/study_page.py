@@ -28,8 +28,6 @@ from linkspread.studies.report.tables import (
     seconds_table,
 )
 
-__all__ = ["build_study_page"]
-
 
 def build_study_page(study: TableStudy | BudgetStudy) -> str:
     """Build the page of a study as HTML text."""

@@ -1,7 +1,5 @@
 """The style sheet of the pages: light and dark, wide and narrow."""
 
-__all__ = ["STUDY_STYLE", "STYLE", "WIDE_STYLE"]
-
 STYLE = """\
 :root {
   --ground: #f7f7f5; --paper: #ffffff; --ink: #1c1e21; --quiet: #5f6670;

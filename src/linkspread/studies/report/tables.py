@@ -15,17 +15,6 @@ from linkspread.studies.report.results import (
     TableStudy,
 )
 
-__all__ = [
-    "Cell",
-    "Row",
-    "Table",
-    "details_table",
-    "parameter_list",
-    "parameters_text",
-    "results_table",
-    "seconds_table",
-]
-
 EMPTY = "–"
 # Beyond so many methods budgets are the columns.
 MOST_COLUMNS = 12

@@ -1,0 +1,210 @@
+"""Explanations as data: shares, splits, first steps, tables and sentences."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from linkspread.judging import Contribution, Explanation, Split
+from linkspread.judging.explanation_shares import (
+    class_shares,
+    item_shares,
+    label_shares,
+    make_split,
+    pair_shares,
+    single_share,
+)
+from linkspread.judging.explanation_spread import first_step
+from linkspread.judging.explanation_text import amount_format
+from linkspread.propagation.filter import fitted_response, unseen_response
+
+IDS = np.array(["a", "b", "c"]), np.array([10, 11])
+EIGENVALUES = np.linspace(-1, 1, 41)
+
+
+def make_explanation():
+    """Return an explanation with a part of every kind."""
+    links = Split(
+        (
+            Contribution("must-link", 0.5, 1.0, "a", 10),
+            Contribution("cannot-link", -0.25, -2.0, "b", 11),
+            Contribution("label", 0.125, 1.0, "c", classes=(2, None)),
+        ),
+        rest=0.05,
+        n_rest=3,
+    )
+    neighbors = Split(
+        (
+            Contribution("neighbor", 0.2, 0.4, "b"),
+            Contribution("own", 0.1, 1.0),
+        ),
+        rest=0.0,
+        n_rest=1,
+    )
+    labels = Split((Contribution("label", 0.125, 1.0, None, 11, (None, 0)),), 0.0, 0)
+    classes = (
+        Contribution("class", 0.1, 1.0, classes=(1, 1)),
+        Contribution("class", 0.025, -1.0, classes=(1, 0)),
+    )
+    return Explanation(
+        source="text",
+        target="image",
+        source_item="a",
+        target_item=10,
+        score=0.425,
+        search_score=0.42,
+        links=links,
+        source_neighbors=neighbors,
+        target_neighbors=Split((), 0.0, 0),
+        target_labels=labels,
+        classes=Split(classes, 0.0, 0),
+    )
+
+
+@given(
+    st.lists(st.floats(-10, 10), min_size=1, max_size=12),
+    st.one_of(st.none(), st.integers(1, 15)),
+)
+def test_a_split_keeps_its_sum_and_its_largest_parts(amounts, n_links):
+    amounts = np.array(amounts)
+    half = len(amounts) // 2
+    items = np.arange(len(amounts)) % 3
+    shares = [
+        item_shares("neighbor", amounts[:half], np.ones(half), items[:half]),
+        item_shares("label", amounts[half:], amounts[half:], items[half:]),
+    ]
+    split = make_split(shares, *IDS, n_links=n_links)
+    assert split.total == pytest.approx(amounts.sum(), abs=1e-12)
+    used = amounts[amounts != 0]
+    expected = used[np.argsort(-np.abs(used), kind="stable")][:n_links]
+    assert [part.amount for part in split.parts] == expected.tolist()
+    assert split.n_rest == len(used) - len(expected)
+
+
+def test_shares_get_the_ids_of_their_items():
+    pairs = sparse.csr_array(np.array([[0, 2.0], [-1.0, 0], [0, 0]]))
+    shares = [
+        pair_shares(pairs, np.array([0.3, 0.2])),
+        label_shares("label", np.array([0.1]), np.ones(1), np.array([1]),
+                     np.array([[0.2, 0.8]]), side=1),
+        class_shares(np.array([[0.0, 0.05]]), np.array([[1.0, -1.0]])),
+        single_share("own", 0.01),
+    ]  # fmt: skip
+    assert make_split(shares, *IDS, n_links=None).parts == (
+        Contribution("must-link", 0.3, 2.0, "a", 11),
+        Contribution("cannot-link", 0.2, -1.0, "b", 10),
+        Contribution("label", 0.1, 1.0, None, 11, (None, 1)),
+        Contribution("class", 0.05, -1.0, classes=(0, 1)),
+        Contribution("own", 0.01, 1.0),
+    )
+
+
+def test_nothing_at_all_is_a_split_without_parts():
+    assert make_split([], *IDS, n_links=3) == Split((), 0.0, 0)
+
+
+def test_pairs_within_a_view_are_added_to_their_mirror_images(rng):
+    upper = np.triu(rng.standard_normal((6, 6)), 1) * (rng.random((6, 6)) < 0.6)
+    pairs = sparse.csr_array(upper + upper.T)
+    P = rng.standard_normal((6, 6))
+    i, j = pairs.tocoo().coords
+    found = pair_shares(pairs, pairs.data * P[i, j], within=True)
+    assert_allclose(found.amounts, upper[upper != 0] * (P + P.T)[upper != 0])
+    assert_allclose(found.weights, upper[upper != 0])
+    assert_allclose((found.sources, found.targets), np.nonzero(upper))
+
+
+@pytest.mark.parametrize("response_of", [fitted_response, unseen_response])
+@pytest.mark.parametrize("alpha", [(0.3, 0.6), (0.9, 0.0), (0.0, 0.5)])
+def test_a_response_is_its_first_step_and_what_takes_none(response_of, alpha):
+    l, m = EIGENVALUES[:, None], EIGENVALUES[None, :]
+    response = response_of(alpha, 0.8)
+    stepped, own = first_step(response)
+    assert_allclose(l * stepped(l, m) + own(l, m), response(l, m), atol=1e-13)
+    # What takes no step does not depend on the graph, and steps are smooth at 0.
+    assert np.ptp(own(l, m) + 0 * l, axis=0).max() == 0
+    near = stepped(np.full((1, 1), 1e-5), m), stepped(np.zeros((1, 1)), m)
+    assert_allclose(*near, atol=1e-4)
+
+
+def test_the_first_step_of_spread_links_is_what_new_items_get():
+    """A fitted item is its own links and a new item with the same neighbours."""
+    l, m = EIGENVALUES[:, None], EIGENVALUES[None, :]
+    stepped, _ = first_step(fitted_response((0.3, 0.6), 0.8))
+    assert_allclose(stepped(l, m), unseen_response((0.3, 0.6), 0.8)(l, m), atol=1e-13)
+
+
+def test_the_text_names_every_part():
+    assert str(make_explanation()).splitlines() == [
+        "text 'a' and image 10 score 0.425",
+        "",
+        "What it is made of",
+        "  +0.500  must-link of text 'a' and image 10, weight 1",
+        "  -0.250  cannot-link of text 'b' and image 11, weight 2",
+        "  +0.125  text 'c' of class 2, with all labelled image items",
+        "  +0.050  3 others",
+        "",
+        "Through neighbours of text 'a'",
+        "  +0.200  text 'b', similarity 0.4",
+        "  +0.100  the item itself",
+        "  +0.000  another",
+        "",
+        "Through neighbours of image 10",
+        "  nothing",
+        "",
+        "What labels give, by labelled image item",
+        "  +0.125  image 11 of class 0, with all labelled text items",
+        "",
+        "What labels give, by classes",
+        "  +0.100  both of class 1",
+        "  +0.025  text of class 1, image of 0",
+    ]
+
+
+def test_a_long_split_is_cut_in_the_text():
+    parts = tuple(Contribution("neighbor", 1.0, 1.0, k) for k in range(12))
+    long = Split(parts, 0.5, 2)
+    text = str(Explanation("t", "i", 0, 1, 12.5, 12.5, long, long, long))
+    assert text.count("similarity") == 24
+    assert text.count("+4.50  6 others") == 3
+
+
+@pytest.mark.parametrize(
+    ("amounts", "amount", "text"),
+    [
+        ([0.5, 0.001], 0.001, "+0.001"),
+        ([1234.0], 12.3, "+12"),
+        ([-3e-5], 2e-5, "+0.0000200"),
+        ([3e-12], -2e-12, "-2.00e-12"),
+        ([], 1.0, "+1.00"),
+    ],
+)
+def test_amounts_have_three_figures_of_the_largest(amounts, amount, text):
+    assert amount_format(amounts)(amount) == text
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_the_table_has_all_parts_and_what_was_left_out(backend):
+    pytest.importorskip(backend)
+    why = make_explanation()
+    frame = why.to_frame(backend=backend)
+    columns = {name: list(frame[name]) for name in (
+        "split", "kind", "source_item", "target_item", "source_class", "target_class",
+        "weight", "amount")}  # fmt: skip
+    amounts = np.array([float(str(value)) for value in columns["amount"]])
+    names = np.array([str(name) for name in columns["split"]])
+    for name, split in why.splits.items():
+        assert amounts[names == name].sum() == pytest.approx(split.total)
+        assert np.sum(names == name) == len(split.parts) + 1
+    assert [str(value) for value in columns["source_item"][:3]] == ["a", "b", "c"]
+    assert str(columns["source_class"][2]) == "2"
+    assert str(columns["kind"][3]) == "rest"
+
+
+def test_contributions_and_rest_are_those_of_the_links():
+    why = make_explanation()
+    assert why.contributions == why.links.parts
+    assert why.rest == 0.05
+    assert sum(part.amount for part in why.contributions) + why.rest == why.score

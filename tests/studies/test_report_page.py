@@ -1,0 +1,147 @@
+import base64
+import io
+import os
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from linkspread.ground.errors import LinkspreadError, ViewError
+from linkspread.studies.report import (
+    Card,
+    ComparisonRow,
+    Hit,
+    Search,
+    build_page,
+    ink_data_uri,
+    picture_data_uri,
+    write_page,
+)
+from pages import NASTY, read
+
+
+@pytest.fixture
+def page():
+    picture = ink_data_uri(np.eye(4))
+    hits = [
+        Hit(Card("first", "cat", picture), 0.5, right=True),
+        Hit(Card("second", "dog", picture), 0.25, right=False),
+    ]
+    searches = [
+        Search("text", "image", Card("a query", "cat"), hits),
+        Search("image", "text", Card("a picture", "cat", picture), hits[:1]),
+    ]
+    rows = [ComparisonRow("ours", 0.5, 0.25, 1.25), ComparisonRow("chance", 0.1, 0.1)]
+    return build_page("Pets", "Five.", rows, searches, directions=("there", "back"))
+
+
+def test_the_page_is_whole_and_shows_everything(page):
+    text = read(page).text
+    for expected in ("Pets", "Five.", "there", "back", "a query", "first", "second"):
+        assert expected in text
+    assert ["0.500", "0.250", "0.375", "1.2"] == text[text.index("ours") + 1 :][:4]
+    assert "1 of 2 right" in text and "1 of 1 right" in text
+
+
+def test_right_and_wrong_differ_in_sign_and_word_too(page):
+    text = read(page).text
+    assert text.count("✓ right") == 2 and text.count("✗ wrong") == 1
+    assert "#1 · 0.5" in text and "#2 · 0.25" in text
+
+
+def test_pictures_are_inside_the_page_and_nothing_is_fetched(page):
+    reader = read(page)
+    assert reader.tags.count("img") == 4
+    assert all(a.startswith("data:image/png;base64,") for a in reader.addresses)
+    assert not {"script", "link", "iframe"} & set(reader.tags)
+    assert not re.search(r"@import|url\(|https?:", page)
+
+
+def test_the_page_suits_dark_rooms_and_phones(page):
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+
+
+def test_every_text_is_escaped():
+    card = Card(NASTY, NASTY, NASTY)
+    html = build_page(
+        NASTY,
+        NASTY,
+        [ComparisonRow(NASTY, 0, 0)],
+        [Search(NASTY, NASTY, card, [Hit(card, 0.0, True)])],
+        directions=(NASTY, NASTY),
+    )
+    assert "<script>" not in html
+    reader = read(html)
+    assert "script" not in reader.tags
+    assert NASTY in reader.text, "the reader sees the text as it is"
+    assert reader.addresses == [NASTY, NASTY]
+
+
+def test_a_dollar_sign_is_only_a_dollar_sign():
+    html = build_page("$title costs $5", "$$", [], [], directions=("", ""))
+    assert "<h1>$title costs $5</h1>" in html and '<p class="introduction">$$<' in html
+
+
+def test_a_picture_keeps_its_ink():
+    from PIL import Image
+
+    image = np.linspace(0, 1, 12).reshape(3, 4)
+    head, _, data = ink_data_uri(image).partition(",")
+    picture = Image.open(io.BytesIO(base64.b64decode(data)))
+    assert head == "data:image/png;base64"
+    ink = np.asarray(picture)
+    assert_array_equal(ink[..., 1], np.round(image * 255))
+    assert not ink[..., 0].any()
+
+
+@pytest.mark.parametrize("image", [np.ones(4), np.full((2, 2), 255.0), -np.eye(2)])
+def test_a_picture_must_be_ink(image):
+    with pytest.raises(ViewError, match="`image` must.*Divide"):
+        ink_data_uri(image)
+
+
+def test_a_page_is_written_with_its_folder(tmp_path):
+    path = write_page(tmp_path / "new" / "index.html", "é")
+    assert path.read_text(encoding="utf-8") == "é"
+    assert [p.name for p in path.parent.iterdir()] == ["index.html"]
+
+
+def test_a_failed_write_leaves_the_old_page_and_no_litter(tmp_path, monkeypatch):
+    path = write_page(tmp_path / "index.html", "old")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(LinkspreadError, match="No space left on device"):
+        write_page(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_in_the_way_of_the_folder_is_named(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(LinkspreadError, match="taken.*Choose another folder"):
+        write_page(tmp_path / "taken" / "index.html", "")
+
+
+def test_the_best_method_is_in_bold_whoever_it_is():
+    rows = [ComparisonRow("ours", 0.2, 0.2), ComparisonRow("rival", 0.3, 0.2)]
+    html = build_page("t", "", rows, [], directions=("there", "back"))
+    assert re.findall(r'<tr class="best"><th scope="row">(\w+)</th>', html) == ["rival"]
+
+
+def test_a_picture_travels_in_a_page_no_larger_than_asked(tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (40, 20), (10, 20, 30)).save(tmp_path / "a.png")
+    head, _, data = picture_data_uri(tmp_path / "a.png", size=10).partition(",")
+    assert head == "data:image/png;base64"
+    with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+        assert picture.size == (10, 5)
+        assert picture.getpixel((3, 3)) == (10, 20, 30)
+    (tmp_path / "b.png").write_text("none")
+    with pytest.raises(ViewError, match="can be read as one, got .*b.png.*Correct"):
+        picture_data_uri(tmp_path / "b.png")

@@ -1,0 +1,222 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report import (
+    BudgetCell,
+    Card,
+    Hit,
+    MethodResult,
+    ParameterCurve,
+    Run,
+    Search,
+    from_json,
+    read_study,
+    to_json,
+    write_study,
+)
+from small_studies import DIRECTIONS, make_budgets, make_cell, make_run, make_study
+
+texts = st.text(max_size=8)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner),
+    max_leaves=5,
+)
+by_name = st.dictionaries(texts, numbers, max_size=3)
+parameters = st.dictionaries(texts, plain, max_size=3)
+runs = st.builds(
+    Run,
+    texts,
+    st.fixed_dictionaries(dict.fromkeys(DIRECTIONS, numbers)),
+    by_name,
+    parameters,
+    st.dictionaries(texts, by_name, max_size=2),
+    st.dictionaries(texts, st.lists(numbers, min_size=11, max_size=11), max_size=2),
+)
+methods = st.builds(
+    MethodResult,
+    texts,
+    texts,
+    st.none() | st.fixed_dictionaries({"there": numbers}),
+    st.lists(runs, max_size=2, unique_by=lambda run: run.split).map(tuple),
+    texts,
+)
+curves = st.tuples(texts, plain, numbers).map(
+    lambda parts: ParameterCurve("a", parts[0], (parts[1],), (parts[2],), parts[1])
+)
+cards = st.builds(Card, texts, texts, st.none() | texts)
+hits = st.builds(Hit, cards, numbers, st.booleans())
+searches = st.builds(Search, texts, texts, cards, st.lists(hits, max_size=2).map(tuple))
+table_studies = st.builds(
+    lambda methods, curve, example, title, facts: make_study(
+        *methods, curves=(curve,), examples=(example,), title=title, environment=facts
+    ),
+    st.lists(methods, max_size=2, unique_by=lambda result: result.method),
+    curves,
+    searches,
+    texts,
+    st.dictionaries(texts, texts, max_size=2),
+)
+cells = st.builds(
+    BudgetCell,
+    st.sampled_from(["links", "matched pairs"]),
+    st.none() | st.integers(1, 10**6),
+    st.just("ours"),
+    st.lists(numbers, min_size=1, max_size=3).map(tuple),
+    numbers,
+    st.lists(parameters, max_size=2).map(tuple),
+)
+budget_studies = st.lists(cells, max_size=3, unique_by=lambda cell: cell.budget).map(
+    lambda cells: make_budgets(*cells)
+)
+
+
+@given(table_studies | budget_studies)
+def test_a_study_comes_back_as_it_was(study):
+    assert from_json(json.loads(json.dumps(to_json(study), allow_nan=False))) == study
+
+
+def test_a_file_comes_back_as_it_was(tmp_path):
+    study = make_study(MethodResult("é", "", None, (make_run(),)))
+    path = write_study(tmp_path / "new" / "study.json", study)
+    assert read_study(path) == study
+    assert [p.name for p in path.parent.iterdir()] == ["study.json"]
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    run = make_run(
+        there=np.float32(0.5),
+        parameters={"k": np.int64(3), "weights": np.ones(2), "exact": np.bool_(True)},
+    )
+    content = json.loads(
+        json.dumps(to_json(make_study(MethodResult("", "", {}, (run,)))))
+    )
+    stored = content["methods"][0]["runs"][0]
+    assert stored["precision"]["there"] == 0.5
+    assert stored["parameters"] == {"k": 3, "weights": [1.0, 1.0], "exact": True}
+
+
+def test_whole_numbers_may_stand_for_others():
+    content = to_json(make_budgets(make_cell("links", 1, "ours", 1.0)))
+    content["cells"][0]["scores"] = [1]
+    (score,) = from_json(content).cells[0].scores
+    assert score == 1.0 and type(score) is float
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, np.float64("nan"), 10**400])
+def test_numbers_that_are_not_finite_are_not_written(value):
+    study = make_budgets(make_cell("links", 1, "ours", value))
+    with pytest.raises(
+        LinkspreadError, match=r"`study.cells\[0\].scores\[0\]` must be"
+    ):
+        to_json(study)
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (object(), "`study.cells.0..parameters.0..alpha` must be a plain value"),
+        (b"bytes", "must be a plain value, got b'bytes'"),
+        ({1: "one"}, "alpha` must be an object with texts as keys, got 1"),
+    ],
+)
+def test_values_that_json_does_not_have_are_not_written(value, sentence):
+    cell = make_cell("links", 1, "ours", 0.5, parameters=({"alpha": value},))
+    with pytest.raises(LinkspreadError, match=sentence):
+        to_json(make_budgets(cell))
+
+
+def change(**changes):
+    """Return the content of a study with some fields changed."""
+    return to_json(make_study(MethodResult("a", "", None, (make_run(),)))) | changes
+
+
+def change_run(**changes):
+    """Return the content of a study with some fields of its run changed."""
+    content = change()
+    content["methods"][0]["runs"][0] |= changes
+    return content
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ([], r"`study` must be an object, got \[\]"),
+        (change(format=2), "`study.format` must be 1, got 2"),
+        (change(format=True), "`study.format` must be 1, got True"),
+        (change(kind="page"), "`study.kind` must be one of .*'table'.*, got 'page'"),
+        (change(kind=[]), "`study.kind` must be one of"),
+        (change(extra=1), "`study` must be without other fields .*, got 'extra'"),
+        (
+            {"format": 1, "kind": "table"},
+            r"`study` must be with the field 'collection'",
+        ),
+        ({1: "one"}, "`study` must be an object with texts as keys, got 1"),
+        (change(title=3), "`study.title` must be a text, got 3"),
+        (change(methods="a"), "`study.methods` must be a list, got 'a'"),
+        (change(methods=["a"]), r"`study.methods\[0\]` must be an object, got 'a'"),
+        (change(environment={"a": 1}), "`study.environment.a` must be a text, got 1"),
+        (
+            change_run(split=None),
+            r"`study.methods\[0\].runs\[0\].split` must be a text",
+        ),
+        (change_run(precision=[]), r"runs\[0\].precision` must be an object, got \[\]"),
+        (change_run(precision={"there": True}), "there` must be a number, got True"),
+        (
+            change_run(seconds={"fit": math.nan}),
+            "fit` must be a finite number, got nan",
+        ),
+        (
+            change_run(seconds={"fit": 10**400}),
+            "fit` must be a finite number, got 1000",
+        ),
+        (change_run(seconds={"fit": 10**5000}), "fit` .*got a very large number"),
+        (change_run(parameters={"a": [math.inf]}), r"a\[0\]` must be a finite number"),
+        (change_run(precision={"there": 1}), "must be for the directions"),
+    ],
+)
+def test_malformed_content_is_refused_in_one_sentence(content, sentence):
+    with pytest.raises(LinkspreadError, match=sentence) as caught:
+        from_json(content)
+    assert len(str(caught.value)) < 500 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"{", "must be a JSON file, got .*study.json.*anew"),
+        (b"\xff", "must be a JSON file"),
+        (b"[" * 100_000, "must be a JSON file"),
+        (
+            b'{"format": 1, "kind": "table"}',
+            "`study` must be with the field 'coll",
+        ),
+    ],
+)
+def test_files_that_are_no_study_are_refused(tmp_path, text, sentence):
+    path = tmp_path / "study.json"
+    path.write_bytes(text)
+    with pytest.raises(LinkspreadError, match=sentence):
+        read_study(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(
+        LinkspreadError, match="nowhere.*No such file.*Correct the path"
+    ):
+        read_study(tmp_path / "nowhere")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(
+        LinkspreadError, match="The study must go.*taken.*Choose another"
+    ):
+        write_study(tmp_path / "taken" / "study.json", make_budgets())

@@ -1,0 +1,60 @@
+"""What tests of baselines share."""
+
+import numpy as np
+import pytest
+
+from linkspread.datasets import make_views
+from linkspread.studies.baselines import (
+    BilinearRidge,
+    CanonicalSimilarity,
+    CorrelationMatching,
+    CorrelationSemantics,
+    KernelSmoother,
+    LabelSpreadingMatching,
+    RowThenColumn,
+    SemanticMatching,
+    SpectralMatching,
+    ZooMatching,
+)
+
+SIZES = {"text": 70, "image": 50}
+
+
+class Leading:
+    """Keep the first columns of each view, as a model of paired rows would."""
+
+    def fit(self, views):
+        assert len(views[0]) == len(views[1])
+        return self
+
+    def transform(self, views):
+        assert len(views[0]) == len(views[1])
+        return [view[:, :4] for view in views]
+
+
+BY_LABELS = {
+    "logistic": SemanticMatching(),
+    "svm": SemanticMatching(classifier="svm", cv=2),
+    "ca": CorrelationMatching(n_components=2),
+    "ca+sa": CorrelationSemantics(),
+    "csa": CanonicalSimilarity(),
+    "spectral": SpectralMatching(n_components=4, n_neighbors=5),
+    "spreading": LabelSpreadingMatching(n_neighbors=5),
+    "row then column": RowThenColumn(n_neighbors=5),
+    "bilinear": BilinearRidge(n_components=6),
+    "smoother": KernelSmoother(),
+    "zoo": ZooMatching(model=Leading()),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_views(SIZES, n_classes=3, noise=0.5, dtype=np.float64)
+
+
+def some_labels(data, share=0.6):
+    rng = np.random.default_rng(1)
+    labels = {view: y.copy() for view, y in data.labels.items()}
+    for y in labels.values():
+        y[rng.random(len(y)) > share] = -1
+    return labels
