@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.ground.errors import LinkError, ViewError
-from linkspread.links.tables import PairTable, read_pairs
+from linkspread.links.tables import PairTable, read_file, read_pairs
 from linkspread.storage import PairColumns
 
 BETWEEN = ("text", "image")
@@ -304,3 +304,24 @@ def test_inputs_are_not_modified():
     read(frame)
     assert_array_equal(array, array_copy)
     pd.testing.assert_frame_equal(frame, frame_copy)
+
+
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ("", "an empty file"),
+        ("\n\n", "an empty file"),
+        ("t1,i1,-1\nt2,i2,1\n", "'t1,i1,-1'"),
+        ("t1,i1,must\n", "'t1,i1,must'"),
+        ("t1,i1,same\nt2,i2,different\n", "'t1,i1,same'"),
+        ("t1;i1;yes\nt2;i2;no\n", "'t1;i1;yes'"),
+        ("0,5\n1,6\n", "'0,5'"),
+    ],
+)
+def test_no_header(tmp_path, text, got):
+    with pytest.raises(
+        LinkError,
+        match=rf"'p\.csv' must begin with a line of column names, got {got}\. Add one",
+    ):
+        (tmp_path / "p.csv").write_text(text)
+        read_file(tmp_path / "p.csv")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from linkspread.ground.errors import LinkspreadError, ViewError, require
-from linkspread.links.files import find_delimiter
 from linkspread.tables import Table, read_frame
+from linkspread.tables.files import find_delimiter
 
 PURPOSE = "Reading tables"
 

@@ -10,9 +10,9 @@ from linkspread.cli.input_places import Place
 from linkspread.cli.input_tables import naming_file, read_features
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items
-from linkspread.links.files import read_columns
 from linkspread.links.items import as_ids, list_first
 from linkspread.links.labels import class_names
+from linkspread.links.tables import read_file
 
 Array = np.ndarray
 REMEDY = (
@@ -40,7 +40,7 @@ def read_labels(
             )
     if place.path.is_dir():
         return _from_features(place, items)
-    columns = read_columns(place.path)
+    columns = read_file(place.path)
     with naming_file(place.path):
         own = items[place.views[0]]
         ids, labels = _from_table(columns, place.columns, own.view)

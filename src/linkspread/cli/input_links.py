@@ -7,9 +7,8 @@ from linkspread.cli.input_places import Place
 from linkspread.cli.input_tables import naming_file
 from linkspread.ground.errors import LinkError
 from linkspread.links import Items
-from linkspread.links.files import read_columns
 from linkspread.links.pairs import with_positions
-from linkspread.links.tables import pairs_of_columns
+from linkspread.links.tables import pairs_of_columns, read_file
 
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]
@@ -32,7 +31,7 @@ def read_judged(
     skip_unknown: bool | None = None,
 ) -> JudgedTable:
     """Read the judged pairs of a file as `Links.from_pairs` does."""
-    columns = read_columns(place.path)
+    columns = read_file(place.path)
     with naming_file(place.path):
         between = _choose_views(place.views, list(columns), list(items))
         given = pairs_of_columns(

@@ -29,7 +29,7 @@ from linkspread.ground.errors import (
 )
 from linkspread.links import Items, Links
 from linkspread.storage import PairColumns
-from linkspread.tables import Table, tell_doubts
+from linkspread.tables import Table, describe_doubts
 
 ViewOption = Annotated[
     list[str] | None,
@@ -148,7 +148,7 @@ class Inputs:
 def read_inputs(options: Mapping[str, Any]) -> Inputs:
     """Read all that the options name."""
     tables = _read_tables(options)
-    told = [tell_doubts(t, v, leave_out=_leave_out) for v, t in tables.items()]
+    told = [describe_doubts(t, v, leave_out=_leave_out) for v, t in tables.items()]
     inputs = Inputs(tables, notes=[note for note in told if note])
     items = inputs.items
     reading = {name: options.get(name) for name in ("must_above", "skip_unknown")}

@@ -42,7 +42,7 @@ class OpenViews:
     def tell(self, *, verbose: bool) -> dict[str, str]:
         """Say which columns are used, and warn of those that may be no features."""
         on_disk = {view: str(Table(own)) for view, own in self.chunked.items()}
-        return on_disk | self.read.tell(verbose=verbose)
+        return on_disk | self.read.report_columns(verbose=verbose)
 
     def table(self, view: str) -> Array:
         """Return the whole table of a view, mapped from the disk where it can be."""

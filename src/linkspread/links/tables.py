@@ -8,10 +8,10 @@ import narwhals.stable.v1 as nw
 import numpy as np
 
 from linkspread.ground.errors import LinkError
-from linkspread.links.files import read_columns
 from linkspread.links.items import as_ids
-from linkspread.links.verdicts import read_strengths, read_verdicts
+from linkspread.links.verdicts import OPPOSITES, read_strengths, read_verdicts
 from linkspread.storage import PairColumns
+from linkspread.tables import read_columns
 
 Array = np.ndarray
 
@@ -87,7 +87,7 @@ def read_pairs(
         return PairTable(*ids, pairs.weight)
     chosen: tuple[str, ...] = ()
     if isinstance(pairs, str | Path):
-        columns = read_columns(Path(pairs))
+        columns = read_file(pairs)
     elif nw.dependencies.is_into_dataframe(pairs):
         columns = _from_frame(pairs)
     else:
@@ -96,6 +96,33 @@ def read_pairs(
         # By place: a view may be called "right" and stand on the left.
         chosen = tuple(columns)
     return pairs_of_columns(columns, between, chosen=chosen, must_above=must_above)
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """Return the columns of a CSV, TSV or parquet file of links or labels."""
+    return read_columns(path, error=LinkError, is_data=_begins_with_data)
+
+
+def _begins_with_data(rows: list[list[str]]) -> bool:
+    """Tell whether the line that should be a header is a judged pair already."""
+    row, *others = rows
+    numbered = len(row) > 1 and row[0].isdecimal() and row[1].isdecimal()
+    if numbered or len(row) < 3:
+        return numbered
+    try:
+        float(row[2])
+        return True
+    except ValueError:
+        # A column may be called "same", but then it does not say same or different.
+        verdicts = next((two for two in OPPOSITES if _third(row) in two), ())
+        return bool(verdicts) and (
+            not others or any(_third(other) in verdicts for other in others)
+        )
+
+
+def _third(row: list[str]) -> str:
+    """Return the third value of a line, as verdicts are compared."""
+    return row[2].strip().lower() if len(row) > 2 else ""
 
 
 def pairs_of_columns(

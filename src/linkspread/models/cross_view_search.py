@@ -154,7 +154,7 @@ default="auto"
         self : CrossViewSearch
         """
         read = check_views(views, ids, columns)
-        read.tell()
+        read.report_columns()
         return self._learn(read, links, unknown=unknown)
 
     def _learn(

@@ -187,7 +187,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
         announce_plan(self, tables, choices, resolved, alphas)
-        told = read.tell(verbose=self.verbose)
+        told = read.report_columns(verbose=self.verbose)
         graphs, reports = build_graphs(
             tables,
             choices,

@@ -118,7 +118,7 @@ def tune(
     start = time.perf_counter()
     model = check_model(LinkSpreading() if model is None else model)
     read = check_views(views, ids, columns)
-    read.tell(verbose=verbose)
+    read.report_columns(verbose=verbose)
     trials = _make_trials(
         read, links, n_splits, n_repeats, protocol, folds, random_state
     )

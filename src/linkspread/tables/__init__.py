@@ -1,15 +1,19 @@
-"""Tables of views: which columns are features, and which had better be none."""
+"""Tables of views: read from arrays, DataFrames and files, checked, and doubted."""
 
-from linkspread.tables.doubts import doubtful_columns, tell_doubts
+from linkspread.tables.doubts import describe_doubts, doubtful_columns
+from linkspread.tables.files import read_columns, read_table, read_texts
 from linkspread.tables.frames import Table, column_names, is_frame, read_frame
-from linkspread.tables.views import Views
+from linkspread.tables.validation import Views
 
 __all__ = [
     "Table",
     "Views",
     "column_names",
+    "describe_doubts",
     "doubtful_columns",
     "is_frame",
+    "read_columns",
     "read_frame",
-    "tell_doubts",
+    "read_table",
+    "read_texts",
 ]

@@ -1,7 +1,7 @@
-"""Columns that had better be no features: indexes, ids, labels, dates, giants.
+"""Columns that may be no features: indexes, ids, labels, dates, very large numbers.
 
-Distances are ruled by the columns with the largest numbers, and these are often no
-features at all. Nothing is decided here: a person is told, and chooses.
+The columns with the largest numbers dominate all distances, and these are often no
+features at all. Nothing is decided here: the user is warned, and chooses.
 
 >>> import numpy as np
 >>> from linkspread.tables import Table, doubtful_columns
@@ -71,13 +71,13 @@ def doubtful_columns(table: Table) -> dict[str, str]:
     share = variances / (variances.sum() or 1.0)
     largest = int(share.argmax())
     if share[largest] > DOMINATING and np.count_nonzero(variances) > 1:
-        told = f"makes {100 * share[largest]:.0f} % of all squared distances"
-        reasons.setdefault(largest, []).append(told)
+        reason = f"makes {100 * share[largest]:.0f} % of all squared distances"
+        reasons.setdefault(largest, []).append(reason)
     names = table.names or [f"column {place}" for place in range(n_columns)]
     return {names[place]: " and ".join(reasons[place]) for place in sorted(reasons)}
 
 
-def tell_doubts(
+def describe_doubts(
     table: Table, view: str, *, leave_out: Callable[[str, list[str]], str]
 ) -> str | None:
     """Return a sentence about features that may be none, and how to leave them out.
@@ -92,7 +92,7 @@ def tell_doubts(
 
     Returns
     -------
-    told : str or None
+    sentence : str or None
         None where nothing is doubtful.
     """
     reasons = doubtful_columns(table)

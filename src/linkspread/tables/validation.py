@@ -1,11 +1,13 @@
-"""Checks of the tables that people bring: one sentence for each mistake.
+"""Views as people bring them, checked: one sentence for each mistake.
 
-A table is anything with rows of numbers: an array, a sparse matrix, or a DataFrame of
-pandas, polars or pyarrow.
+A table is anything with rows of numbers: an array, a sparse matrix, a DataFrame of
+pandas, polars or pyarrow, or the path of a file.
 """
 
+import os
+import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -13,12 +15,71 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.ground.checks import naming
-from linkspread.ground.errors import ViewError
-from linkspread.tables import Table, Views, column_names, is_frame, read_frame
+from linkspread.ground.errors import ColumnWarning, ViewError
+from linkspread.ground.progress import announce
+from linkspread.tables.doubts import describe_doubts
+from linkspread.tables.files import WITH_COLUMNS, read_table
+from linkspread.tables.frames import Table, column_names, is_frame, read_frame
 
 Array = np.ndarray
 # The name of the view when a bare table is given instead of a mapping.
 SINGLE_VIEW = "X"
+
+
+@dataclass(frozen=True)
+class Views:
+    """The views of a fit, checked.
+
+    Attributes
+    ----------
+    read : dict from str to Table
+        With values in float32 or float64, and with ids where items have any.
+    """
+
+    read: dict[str, Table]
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The numbers of each view, ndarray or csr_array."""
+        return {view: own.values for view, own in self.read.items()}
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """The ids of each view's items, or their number."""
+        return {
+            view: own.shape[0] if own.ids is None else own.ids
+            for view, own in self.read.items()
+        }
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...] | None]:
+        """The names of the columns that are used; None where they have none."""
+        return {view: own.columns for view, own in self.read.items()}
+
+    def report_columns(self, *, verbose: bool = False) -> dict[str, str]:
+        """Log which columns are used, and warn of those that may be no features.
+
+        Parameters
+        ----------
+        verbose : bool, default=False
+            Log at level INFO instead of DEBUG.
+
+        Returns
+        -------
+        used : dict from str to str
+            A phrase about the columns of each view.
+        """
+        for view, own in self.read.items():
+            announce(f"{view}: {own}", verbose=verbose)
+            doubts = describe_doubts(own, view, leave_out=_leave_out)
+            if doubts:
+                warnings.warn(doubts, ColumnWarning, stacklevel=5)
+        return {view: str(own) for view, own in self.read.items()}
+
+
+def _leave_out(view: str, names: list[str]) -> str:
+    """Return what leaves columns out of a fit."""
+    return f"columns={{{view!r}: {names}}}"
 
 
 def check_views(
@@ -185,24 +246,29 @@ def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
     """Return the table of one view, with its ids."""
     if columns is not None:
         _check_choice(table, columns, view)
-    if is_frame(table):
-        with naming(view):
+    with naming(view):
+        if is_frame(table):
             read = read_frame(table, columns=columns or (), read_ids=ids is None)
-    else:
-        read = table if isinstance(table, Table) else Table(table)
+        elif isinstance(table, str | os.PathLike):
+            read = read_table(os.fspath(table), columns=columns or ())
+        else:
+            read = table if isinstance(table, Table) else Table(table)
     X = check_table(read.values, view=view)
-    if ids is None and read.ids is None and _has_own_index(table):
+    if ids is None:
+        ids = read.ids
+    if ids is None and _has_own_index(table):
         ids = np.asarray(table.index)
-    return replace(
-        read, values=X, ids=_check_ids(read.ids if ids is None else ids, X, view)
-    )
+    return replace(read, values=X, ids=_check_ids(ids, X, view))
 
 
 def _check_choice(table: Any, columns: Any, view: str) -> None:
     """Refuse a choice of columns that is no list, or of a table without names."""
-    if not is_frame(table):
+    is_file = isinstance(table, str | os.PathLike)
+    if not is_frame(table) and not (
+        is_file and os.fspath(table).lower().endswith(WITH_COLUMNS)
+    ):
         raise ViewError(
-            f"`columns` must be of a DataFrame, whose columns have names, got "
+            f"`columns` must be of a DataFrame or a file whose columns have names, got "
             f"{type(table).__name__} for view {view!r}. Take the columns of the array "
             "itself."
         )

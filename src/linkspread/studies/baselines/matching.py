@@ -65,7 +65,7 @@ class Matching(VectorSearch):
     ) -> Self:
         """Learn vectors for the items of all views that links join."""
         read = check_views(views, ids, columns)
-        read.tell()
+        read.report_columns()
         tables, ids = read.tables, read.ids
         if not hasattr(self, "graph"):  # which may be given, and the table unused
             for view, X in tables.items():
