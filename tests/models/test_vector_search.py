@@ -278,21 +278,21 @@ def test_an_index_is_built_once_for_each_fit(rng, monkeypatch):
     pytest.importorskip("faiss")
     built = []
     monkeypatch.setattr(
-        "linkspread.search.index.ItemCells.tune",
-        lambda cells, vectors, true: built.append(len(vectors)),
+        "linkspread.search.index.ItemIndex._tune",
+        lambda index, queries: built.append(len(queries)),
     )
     left, right = rng.standard_normal((50, 4)), rng.standard_normal((1500, 4))
     model = GivenVectors().fit(left, right)
     for _ in range(3):
         model.search(0, method="approximate", **ASK)
     assert model.index("text", "image", method="approximate").recall_ > 0
-    assert built == [25]
+    assert built == [50]
     model.fit(left, right.copy()).search(0, method="approximate", **ASK)
-    assert built == [25, 25]
+    assert built == [50, 50]
     loaded = pickle.loads(pickle.dumps(model))
     assert "_indexes" not in vars(loaded)
     loaded.search(0, method="approximate", **ASK)
-    assert built == [25, 25, 25]
+    assert built == [50, 50, 50]
 
 
 def test_an_approximate_search_is_told_and_filtered(rng):

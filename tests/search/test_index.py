@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
-from linkspread.search import ItemIndex, cells, index, rank
+from linkspread.search import ItemIndex, index, rank
 
 N_ITEMS, WIDTH = 3000, 8
 
@@ -124,7 +124,7 @@ def test_cells_that_hold_too_few_are_made_up_for(approximate):
     own, vectors, items = approximate
     own._cells.n_probed = 1
     # Nothing in the only cell that the first query looks into may be found.
-    cell = own._cells.search(vectors[:1], N_ITEMS)[0]
+    cell = own._cells.search(vectors[:1], N_ITEMS)[1][0]
     only = np.setdiff1d(np.arange(N_ITEMS), cell)
     barred = sparse.csr_array(([1.0], ([0], only[:1])), shape=(60, N_ITEMS))
     got, scores = own.search(vectors, n_results=5, only=only, barred=barred)
@@ -172,7 +172,7 @@ def test_items_of_length_zero_are_found_too():
 def test_cells_are_learnt_from_long_items(rng):
     items = rng.standard_normal((4000, 3)).astype(np.float32)
     items[::100] *= 30
-    drawn = cells._draw_by_length(items, 1000)
+    drawn = index._draw_by_norm(items, 1000)
     squares = np.sum(items.astype(float) ** 2, axis=1)
     share = squares[::100].sum() / squares.sum()
     assert np.mean(drawn % 100 == 0) == pytest.approx(share, abs=0.04)
@@ -206,10 +206,37 @@ def test_an_unknown_method_is_one_sentence():
 
 def test_a_poor_recall_is_told_loudly(monkeypatch, caplog, rng):
     pytest.importorskip("faiss")
-    monkeypatch.setattr("linkspread.search.cells.TARGET_RECALL", 0.0)
-    monkeypatch.setattr("linkspread.search.cells.FEWEST_PROBED", 1)
+    monkeypatch.setattr("linkspread.search.index.TARGET_RECALL", 0.0)
+    monkeypatch.setattr("linkspread.search.index.FEWEST_PROBED", 1)
     with caplog.at_level(logging.WARNING, logger="linkspread"):
         own = ItemIndex(rng.standard_normal((3000, 16)), method="approximate",
                         queries=rng.standard_normal((300, 16)))  # fmt: skip
     assert own.recall_ < 0.9
     assert f"recall {own.recall_:.3f} with 1 of 54 cells" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["exact", "hnsw"])
+def test_an_index_file_finds_what_was_indexed(tmp_path, rng, kind):
+    pytest.importorskip("faiss")
+    vectors, items = make_vectors(rng)
+    index.FaissItems.build(items, kind).write(tmp_path / "items.faiss")
+    found = index.FaissItems.read(tmp_path / "items.faiss").search(vectors, 10)[1]
+    true, _ = rank(vectors, items, n_results=10)
+    assert share_found(found, true) > 0.95
+    assert index.FaissItems.build(items, kind).search(vectors, 0)[1].shape == (60, 0)
+
+
+def test_what_a_graph_does_not_reach_is_found_by_comparing_all():
+    pytest.importorskip("faiss")
+    # Copies of one item have no edges to others, so that walks do not arrive there.
+    items = np.repeat(np.eye(4), 500, axis=0)
+    found = index.FaissItems.build(items, "hnsw").search(np.ones((2, 4)), 2000)[1]
+    assert [sorted(row) for row in found.tolist()] == [list(range(2000))] * 2
+
+
+def test_a_disk_that_refuses_an_index_is_an_os_error(tmp_path, rng):
+    pytest.importorskip("faiss")
+    with pytest.raises(OSError, match=r"items\.faiss"):
+        index.FaissItems.build(rng.random((3, 2)), "exact").write(
+            tmp_path / "nowhere" / "items.faiss"
+        )

@@ -22,8 +22,7 @@ from linkspread.models.queries import (
     is_table,
     read_queries,
 )
-from linkspread.search import ItemIndex, choose_method
-from linkspread.search.index import METHODS
+from linkspread.search.index import METHODS, ItemIndex, choose_method
 from linkspread.search.rank import rank_bounded, rank_rows
 
 Array = np.ndarray

@@ -22,27 +22,20 @@ def best_entries(block: Array, n_results: int) -> tuple[Array, Array]:
     values = np.empty((n_rows, n_results), dtype=block.dtype)
     if n_results == 0:
         return positions, values
-    if n_columns < LEAST_PIECES * n_results * PIECE:
-        for i, row in enumerate(block):
-            positions[i] = best = _best(row, n_results)
-            values[i] = row[best]
-        return positions, values
-    maxima = _piece_maxima(block)
-    bounds = np.partition(maxima, -n_results, axis=1)[:, -n_results]
+    maxima = None
+    if n_columns >= LEAST_PIECES * n_results * PIECE:
+        starts = np.arange(0, n_columns, PIECE)
+        maxima = np.maximum.reduceat(block, starts, axis=1)
+        bounds = np.partition(maxima, -n_results, axis=1)[:, -n_results]
     for i, row in enumerate(block):
-        candidates = _reaching(row, np.flatnonzero(maxima[i] >= bounds[i]), bounds[i])
-        positions[i] = best = candidates[_best(row[candidates], n_results)]
-        values[i] = row[best]
+        if maxima is None:
+            best = _best(row, n_results)
+        else:
+            pieces = np.flatnonzero(maxima[i] >= bounds[i])
+            candidates = _reaching(row, pieces, bounds[i])
+            best = candidates[_best(row[candidates], n_results)]
+        positions[i], values[i] = best, row[best]
     return positions, values
-
-
-def _piece_maxima(block: Array) -> Array:
-    """Return the maximum of every piece of every row."""
-    n_rows, n_columns = block.shape
-    n_whole = n_columns // PIECE
-    whole = block[:, : n_whole * PIECE].reshape(n_rows, n_whole, PIECE).max(axis=2)
-    rest = block[:, n_whole * PIECE :]
-    return np.hstack([whole, rest.max(axis=1, keepdims=True)]) if rest.size else whole
 
 
 def _reaching(row: Array, pieces: Array, bound: float) -> Array:

@@ -1,4 +1,4 @@
-"""Between what the scores of one query lie, from tables that are kept in bytes.
+"""Lower and upper bounds of the scores of one query, from tables kept in bytes.
 
 A query reads every column of every target, so that its search takes as long as reading
 them. In bytes they are a quarter: a block of a row is ``codes * step``, and at most
@@ -6,7 +6,7 @@ them. In bytes they are a quarter: a block of a row is ``codes * step``, and at 
 ``slack sum_b |a_b| step_b`` at most. Only targets whose upper bound reaches the n-th
 best score of any can be among the best n: scored as always, they rank as all would.
 
-Blocks are turned before: products stay, and a step is as small as the largest value of
+Blocks are rotated before: products stay, and a step is as small as the largest value of
 a block allows. Of features that few items have that is a quarter of the largest.
 """
 

@@ -1,15 +1,25 @@
-"""Items of a view made ready to be found, exactly or by looking into a few cells."""
+"""Items of a view made ready to be searched: exactly, or in a few cells of faiss.
+
+A query looks into the cells of k-means whose centres have the largest inner products
+with it. How many are enough is tried out on a sample of queries. Vectors of links
+differ much in norm, and long ones are what is found. So the centres are learnt from
+items drawn by their squared norms: few cells then hold most of what is found. Graphs of
+neighbours (HNSW) take longer to build, and find less for queries that are distributed
+otherwise than the items.
+"""
 
 import logging
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from linkspread.graphs.approximate import load_faiss
+from linkspread.graphs.approximate import limit_faiss, load_faiss
 from linkspread.ground.checks import check_name
+from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import MissingDependencyError
 from linkspread.search.best import best_entries
-from linkspread.search.cells import ItemCells
 from linkspread.search.rank import count_open, rank
 
 Array = np.ndarray
@@ -24,12 +34,18 @@ LARGE_ENTRIES = 1 << 25
 LEAST_ITEMS = 1000
 # A query that wants more than this share of the items looks through all of them.
 LARGEST_SHARE = 0.01
-# Half of the sample chooses the settings, the other half tells the recall.
-N_SAMPLED = 512
-N_RECALLED = 10
-POOR_RECALL = 0.9
+# One half of the sample chooses the number of cells, the other measures the recall.
+N_SAMPLED, N_RECALLED = 512, 10
+TARGET_RECALL, POOR_RECALL = 0.98, 0.9
+GROWTH = 1.5
+FEWEST_PROBED = 4
+# Items per cell that k-means is trained on.
+N_TRAINED = 48
 BLOCK_ENTRIES = 1 << 22
 SEED = 0
+# Of the graph "hnsw". Vectors of different norms make it harder to search by inner
+# product than by distance, hence more than faiss's defaults.
+N_EDGES, BUILD_BREADTH, SEARCH_BREADTH = 32, 200, 128
 
 
 class ItemIndex:
@@ -43,14 +59,14 @@ class ItemIndex:
         "approximate" needs faiss; views of fewer than 1,000 items are searched
         exactly. "auto" is approximate for large views where faiss is installed.
     queries : ndarray of shape (n_queries, rank), default=None
-        Queries like those to come, by a few hundred of which the approximate search
-        is set up and measured; None takes the items themselves.
+        Queries like those to come. The approximate search is tuned and measured on a
+        few hundred of them; None takes the items themselves.
 
     Attributes
     ----------
     items : ndarray of shape (n_items, rank)
     method_ : {"exact", "approximate"}
-        What the method was resolved to.
+        The method that is used.
     recall_ : float
         Share of the ten best items that are found, from a sample; 1 if exact.
 
@@ -70,24 +86,8 @@ class ItemIndex:
         self.method_ = choose_method(method, items)
         self.recall_ = 1.0
         if self.method_ == "approximate":
-            self._cells = ItemCells(items)
-            self._tune(_sample(queries, items))
-
-    def _tune(self, sample: Array) -> None:
-        """Choose how many cells a query looks into, and measure the recall."""
-        true, _ = rank(sample, self.items, n_results=N_RECALLED)
-        self._cells.tune(sample[::2], true[::2])
-        # A sample of one query has nothing left to measure with.
-        rest = slice(1, None, 2) if len(sample) > 1 else slice(None)
-        self.recall_ = self._cells.recall(sample[rest], true[rest])
-        logger.log(
-            logging.WARNING if self.recall_ < POOR_RECALL else logging.DEBUG,
-            "approximate search: recall %.3f with %d of %d cells; "
-            "method='exact' finds all",
-            self.recall_,
-            self._cells.n_probed,
-            self._cells.n_cells,
-        )
+            self._cells = FaissItems.build(items, "cells")
+            self._tune(items if queries is None or len(queries) == 0 else queries)
 
     def search(
         self,
@@ -121,17 +121,47 @@ class ItemIndex:
         """
         n_found = min(n_results, count_open(len(self.items), only, barred))
         n_tried = n_found + most_barred(barred)
-        asked = {"n_results": n_found, "only": only, "barred": barred}
+        asked: dict[str, Any] = {"n_results": n_found, "only": only}
         asked["backend"] = backend
         if self._looks_through_all(n_tried, only) or len(vectors) == 0:
-            return rank(vectors, self.items, **asked)
-        tried = self._cells.search(vectors, n_tried, only=only)
-        found, scores = self._order(vectors, without_barred(tried, barred), n_found)
+            return rank(vectors, self.items, barred=barred, **asked)
+        tried = without_barred(self._cells.search(vectors, n_tried, only)[1], barred)
+        found, scores = self._order(vectors, tried, n_found)
         few = np.flatnonzero(scores[:, -1] == -np.inf)
         if len(few):
-            asked["barred"] = None if barred is None else barred[few]
-            found[few], scores[few] = rank(vectors[few], self.items, **asked)
+            bars = None if barred is None else barred[few]
+            found[few], scores[few] = rank(
+                vectors[few], self.items, barred=bars, **asked
+            )
         return found, scores
+
+    def _tune(self, queries: Array) -> None:
+        """Look into more cells until the best items are found; measure the recall."""
+        rng = np.random.default_rng(SEED)
+        n_sampled = min(N_SAMPLED, len(queries))
+        sample = queries[rng.choice(len(queries), n_sampled, replace=False)]
+        true, _ = rank(sample, self.items, n_results=N_RECALLED)
+        cells = self._cells
+        while self._recall(sample[::2], true[::2]) < TARGET_RECALL:
+            if cells.n_probed == cells.n_cells:
+                break
+            cells.n_probed = min(int(GROWTH * cells.n_probed), cells.n_cells)
+        # A sample of one query has nothing left to measure with.
+        rest = slice(1, None, 2) if len(sample) > 1 else slice(None)
+        self.recall_ = self._recall(sample[rest], true[rest])
+        logger.log(
+            logging.WARNING if self.recall_ < POOR_RECALL else logging.DEBUG,
+            "approximate search: recall %.3f with %d of %d cells; "
+            "method='exact' finds all",
+            self.recall_,
+            cells.n_probed,
+            cells.n_cells,
+        )
+
+    def _recall(self, vectors: Array, true: Array) -> float:
+        """Return the share of the best items that are found."""
+        found = self._cells.search(vectors, true.shape[1])[1]
+        return float(np.mean((found[:, :, None] == true[:, None, :]).any(axis=1)))
 
     def _looks_through_all(self, n_tried: int, only: Array | None) -> bool:
         """Tell whether a search has to be exact, or costs no more if it is."""
@@ -154,18 +184,102 @@ class ItemIndex:
         return np.take_along_axis(tried, places, axis=1), scores
 
 
+class FaissItems:
+    """Items in an index of faiss, which compares by inner product in float32."""
+
+    def __init__(self, index: Any) -> None:
+        self.index, self._faiss = index, load_faiss()
+        self.n_cells = getattr(index, "nlist", 0)
+        self.n_probed = min(FEWEST_PROBED, self.n_cells)
+
+    @classmethod
+    def build(cls, items: Array, kind: str) -> "FaissItems":
+        """Index items: "exact" compares all, "hnsw" walks a graph, "cells" skips."""
+        rows = np.ascontiguousarray(items, dtype=np.float32)
+        return cls(_BUILDERS[kind](load_faiss(), rows))
+
+    @classmethod
+    def read(cls, path: Path) -> "FaissItems":
+        """Read an index file, which must be one of ours: faiss trusts its sizes."""
+        return cls(load_faiss().read_index(str(path)))
+
+    def write(self, path: Path) -> None:
+        """Write an index file; what the disk refuses is an OSError."""
+        try:
+            self._faiss.write_index(self.index, str(path))
+        except RuntimeError as error:
+            raise OSError(str(error).partition("\n")[0]) from error
+
+    def search(
+        self, vectors: Array, n_results: int, only: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return scores and positions, -1 where cells hold too few items."""
+        rows = np.ascontiguousarray(vectors, dtype=np.float32)
+        params: Any = None
+        if n_results == 0 or len(rows) == 0:
+            shape = (len(rows), n_results)
+            return np.zeros(shape, np.float32), np.zeros(shape, np.int64)
+        if self.n_cells:
+            params = self._faiss.SearchParametersIVF(nprobe=self.n_probed)
+        if only is not None:
+            is_open = np.zeros(self.index.ntotal, dtype=bool)
+            is_open[only] = True
+            bits = np.packbits(is_open, bitorder="little")
+            # faiss keeps no reference to the selector, so this name does.
+            selector = self._faiss.IDSelectorBitmap(bits)
+            params.sel = selector
+        with limit_faiss(self._faiss, count_threads(None)):
+            scores, found = self.index.search(rows, n_results, params=params)
+            missed = (found < 0).any(axis=1)
+            if missed.any() and not self.n_cells:
+                # What the graph does not reach is found by comparing all.
+                everyone = self.index.storage
+                scores[missed], found[missed] = everyone.search(rows[missed], n_results)
+        return scores, found
+
+
+def _build_exact(faiss: ModuleType, items: Array) -> Any:
+    """Return an index that compares a query with all items."""
+    index = faiss.IndexFlatIP(items.shape[1])
+    index.add(items)
+    return index
+
+
+def _build_graph(faiss: ModuleType, items: Array) -> Any:
+    """Return an index that walks a graph of near items."""
+    inner = faiss.METRIC_INNER_PRODUCT
+    index = faiss.IndexHNSWFlat(items.shape[1], N_EDGES, inner)
+    index.hnsw.efConstruction, index.hnsw.efSearch = BUILD_BREADTH, SEARCH_BREADTH
+    index.add(items)
+    return index
+
+
+def _build_cells(faiss: ModuleType, items: Array) -> Any:
+    """Return items in the cells that k-means finds on a sample."""
+    n_cells, inner = int(np.sqrt(len(items))), faiss.METRIC_INNER_PRODUCT
+    index = faiss.index_factory(items.shape[1], f"IVF{n_cells},Flat", inner)
+    index.cp.seed, index.cp.niter = SEED, 8
+    index.cp.min_points_per_centroid = 1
+    with limit_faiss(faiss, count_threads(None)):
+        index.train(items[_draw_by_norm(items, N_TRAINED * n_cells)])
+        index.add(items)
+    return index
+
+
+_BUILDERS = {"exact": _build_exact, "hnsw": _build_graph, "cells": _build_cells}
+
+
+def _draw_by_norm(items: Array, n_drawn: int) -> Array:
+    """Return positions drawn by the squared norms of their vectors, in order."""
+    weights = np.einsum("ij,ij->i", items, items, dtype=np.float64)
+    total = weights.sum()
+    shares = weights / total if total > 0 else None
+    rng = np.random.default_rng(SEED)
+    return np.sort(rng.choice(len(items), min(n_drawn, len(items)), p=shares))
+
+
 def choose_method(method: str, items: Array) -> str:
-    """Return "exact" or "approximate", or say what the latter needs.
-
-    Parameters
-    ----------
-    method : {"exact", "approximate", "auto"}
-    items : ndarray of shape (n_items, rank)
-
-    Returns
-    -------
-    method : {"exact", "approximate"}
-    """
+    """Return "exact" or "approximate", or say what the latter needs."""
     check_name(method, METHODS, name="method")
     if method == "exact" or (method == "auto" and items.size < LARGE_ENTRIES):
         return "exact"
@@ -177,15 +291,6 @@ def choose_method(method: str, items: Array) -> str:
         logger.info("%s The search is exact.", error)
         return "exact"
     return "approximate" if len(items) >= LEAST_ITEMS and items.size else "exact"
-
-
-def _sample(queries: Array | None, items: Array) -> Array:
-    """Return a few of the queries, or of the items where there are none."""
-    if queries is None or len(queries) == 0:
-        queries = items
-    rng = np.random.default_rng(SEED)
-    n_sampled = min(N_SAMPLED, len(queries))
-    return queries[rng.choice(len(queries), n_sampled, replace=False)]
 
 
 def most_barred(barred: Any) -> int:

@@ -1,7 +1,6 @@
 """Best-matching items by inner product, exactly, a block of queries at a time."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -63,37 +62,28 @@ def rank(
     >>> rank(np.array([[1.0]]), np.array([[2.0], [3.0], [3.0]]), n_results=2)
     (array([[1, 2]]), array([[3., 3.]]))
     """
+    asked: dict[str, Any] = {"n_results": n_results, "barred": barred}
     if only is not None and 2 * len(only) <= len(items):
         # A few items are copied, so that no others are scored.
-        own_bars = None if barred is None else barred[:, only]
-        found, scores = rank(
-            vectors,
-            items[only],
-            n_results=n_results,
-            barred=own_bars,
-            backend=backend,
-        )
+        asked["barred"] = None if barred is None else barred[:, only]
+        found, scores = rank(vectors, items[only], backend=backend, **asked)
         return only[found], scores
-    device = choose_device(
-        backend, work=float(len(vectors)) * items.size, least=LEAST_PRODUCTS
-    )
+    work = float(len(vectors)) * items.size
+    device = choose_device(backend, work=work, least=LEAST_PRODUCTS)
     if device is not None and n_results and len(vectors):
         from linkspread.compiled.gpu.ranking import best_items
 
         n_results = min(n_results, count_open(len(items), only, barred))
         closed = None if only is None else np.delete(np.arange(len(items)), only)
-        parts = best_items(
-            device, vectors, items, n_results, closed=closed, barred=barred
+        return _join(
+            best_items(device, vectors, items, n_results, closed=closed, barred=barred)
         )
-        positions, values = zip(*parts, strict=True)
-        return np.concatenate(positions), np.concatenate(values)
     return rank_rows(
         lambda rows: vectors[rows] @ items.T,
         (len(vectors), len(items)),
         np.result_type(vectors, items),
-        n_results=n_results,
         only=only,
-        barred=barred,
+        **asked,
     )
 
 
@@ -107,22 +97,30 @@ def rank_rows(
     barred: Any = None,
     step: int | None = None,
 ) -> tuple[Array, Array]:
-    """Return the items with the largest scores for each query."""
+    """Return the items with the largest scores for each query.
+
+    `score` returns the rows of some queries; with a `step` it is called for so many at
+    a time, one after the other, without one in threads.
+    """
     n_queries, n_items = shape
     n_results = min(n_results, count_open(n_items, only, barred))
     if n_queries == 0:
         return np.empty((0, n_results), np.int64), np.empty((0, n_results), dtype)
     closed = _closed(n_items, only)
+
+    def work(rows: slice) -> tuple[Array, Array]:
+        block = score(rows)
+        if closed is not None:
+            block[:, closed] = -np.inf
+        if barred is not None:
+            block[barred[rows].tocoo().coords] = -np.inf
+        return best_entries(block, n_results)
+
     size = step or max(1, BLOCK_ENTRIES // max(n_items, 1))
     blocks = [slice(start, start + size) for start in range(0, n_queries, size)]
-    work = partial(_rank_block, score, n_results, closed, barred)
-    parts: Iterator[Any]
     if step is None:
-        parts = map_blocks(work, blocks, n_threads=count_threads(None))
-    else:
-        parts = map(work, blocks)
-    positions, values = zip(*parts, strict=True)
-    return np.concatenate(positions), np.concatenate(values)
+        return _join(map_blocks(work, blocks, n_threads=count_threads(None)))
+    return _join(map(work, blocks))
 
 
 def rank_bounded(
@@ -136,8 +134,9 @@ def rank_bounded(
 ) -> tuple[Array, Array]:
     """Return the items with the largest scores for each of a few queries.
 
-    Scored are the items whose upper bound reaches the n-th best score of a few, those
-    with the largest lower bounds.
+    `ask` returns one query, with `scores` of some items and `summands` of all. Scored
+    are the items whose upper bound reaches the n-th best score of a few, those with the
+    largest lower bounds.
     """
     n_queries, n_items = shape
     n_results = min(n_results, count_open(n_items, only, barred))
@@ -181,7 +180,7 @@ def _rank_reaching(
     while score < reach:
         reach = score
         some = np.flatnonzero(~(upper < reach))
-        # Bounds may be infinite where scales are: they tell nothing then.
+        # Bounds may be infinite where scales are: they exclude nothing then.
         if len(some) > most or not np.isfinite(reach):
             return None
         best, values = best_entries(asked.scores(some), n_results)
@@ -190,12 +189,17 @@ def _rank_reaching(
     return some[best], values[0]
 
 
-def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
-    """Return the scores of one query, those of items it may not find overwritten."""
-    if closed is not None:
-        row[:, closed] = -np.inf
-    row[:, barred] = -np.inf
-    return row
+def count_open(n_items: int, only: Array | None, barred: Any) -> int:
+    """Return how many items are left to the query that has the fewest."""
+    n_open = n_items if only is None else len(only)
+    if barred is None or barred.nnz == 0:
+        return n_open
+    if only is None:
+        return n_open - int(np.diff(barred.indptr).max())
+    is_open = np.zeros(n_items, dtype=np.int64)
+    is_open[only] = 1
+    ends = np.append(0, np.cumsum(is_open[barred.indices]))
+    return n_open - int(np.diff(ends[barred.indptr]).max())
 
 
 def _closed(n_items: int, only: Array | None) -> Array | None:
@@ -207,31 +211,15 @@ def _closed(n_items: int, only: Array | None) -> Array | None:
     return closed
 
 
-def count_open(n_items: int, only: Array | None, barred: Any) -> int:
-    """Return how many items are left to the query that has the fewest."""
-    n_open = n_items if only is None else len(only)
-    if barred is None or barred.nnz == 0:
-        return n_open
-    if only is None:
-        return n_open - int(np.diff(barred.indptr).max())
-    is_open = np.zeros(n_items, dtype=np.int64)
-    is_open[slice(None) if only is None else only] = 1
-    ends = np.append(0, np.cumsum(is_open[barred.indices]))
-    return n_open - int(np.diff(ends[barred.indptr]).max())
-
-
-def _rank_block(
-    score: Callable[[slice], Array],
-    n_results: int,
-    closed: Array | None,
-    barred: Any,
-    rows: slice,
-) -> tuple[Array, Array]:
-    """Return the best items of some queries."""
-    block = score(rows)
+def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
+    """Return the scores of one query, those of items it may not find overwritten."""
     if closed is not None:
-        block[:, closed] = -np.inf
-    if barred is not None:
-        own = barred[rows].tocoo()
-        block[own.coords] = -np.inf
-    return best_entries(block, n_results)
+        row[:, closed] = -np.inf
+    row[:, barred] = -np.inf
+    return row
+
+
+def _join(parts: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the positions and values of all blocks."""
+    positions, values = zip(*parts, strict=True)
+    return np.concatenate(positions), np.concatenate(values)
