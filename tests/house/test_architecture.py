@@ -193,7 +193,7 @@ def test_the_checker_catches_a_violation(module, source):
         ("linkspread.compiled.lad", "from numba import njit"),
         ("linkspread.compiled.gpu", "require('torch', extra='gpu', purpose='It')"),
         ("linkspread.manifests.cache", "from linkspread.features import TextFeatures"),
-        ("linkspread.datasets.fonts", "from linkspread.features import TextFeatures"),
+        ("linkspread.datasets.glyphs", "from linkspread.features import TextFeatures"),
         ("linkspread.cli.featurize", "from linkspread.manifests import featurize"),
         ("linkspread", "from linkspread.cli import main"),
     ],

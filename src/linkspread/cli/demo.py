@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from linkspread.cli.rendering import comparison_table, searches_table, step_bar
-from linkspread.datasets import Glyphs, load_glyphs, make_glyph_image
+from linkspread.datasets import Collection, load_glyphs, make_glyph_image
 from linkspread.links import Links
 from linkspread.models import CrossViewSearch
 from linkspread.studies.report import (
@@ -69,7 +69,7 @@ def run_demo(
     console.print(f"Page with pictures: {path}", soft_wrap=True, highlight=False)
 
 
-def _introduction(glyphs: Glyphs, labeled: np.ndarray) -> str:
+def _introduction(glyphs: Collection, labeled: np.ndarray) -> str:
     """Say what is searched, what is known and what counts."""
     n_items, n_labeled = len(glyphs.labels), labeled.sum()
     return (
@@ -82,7 +82,7 @@ def _introduction(glyphs: Glyphs, labeled: np.ndarray) -> str:
 
 
 def _compare(
-    glyphs: Glyphs, labeled: np.ndarray, step: Callable[[str], None]
+    glyphs: Collection, labeled: np.ndarray, step: Callable[[str], None]
 ) -> tuple[CrossViewSearch, list[ComparisonRow]]:
     """Fit each method to the same labels and measure it on the hidden glyphs."""
     labels = dict.fromkeys(glyphs.views, glyphs.labels)
@@ -100,7 +100,9 @@ def _compare(
     return model, [ours, rival, compare_chance(labels, hidden)]
 
 
-def _fit(glyphs: Glyphs, known: dict[str, np.ndarray]) -> tuple[CrossViewSearch, float]:
+def _fit(
+    glyphs: Collection, known: dict[str, np.ndarray]
+) -> tuple[CrossViewSearch, float]:
     """Fit linkspread to the known labels, and say how many seconds it took."""
     start = time.perf_counter()
     model = CrossViewSearch().fit(glyphs.views, Links.from_labels(known))
@@ -108,7 +110,7 @@ def _fit(glyphs: Glyphs, known: dict[str, np.ndarray]) -> tuple[CrossViewSearch,
 
 
 def _search_both_ways(
-    model: CrossViewSearch, glyphs: Glyphs, labeled: np.ndarray, seed: int
+    model: CrossViewSearch, glyphs: Collection, labeled: np.ndarray, seed: int
 ) -> list[Search]:
     """Search with a few hidden glyphs, for hidden glyphs, in each direction."""
     hidden = np.flatnonzero(~labeled)
@@ -127,7 +129,7 @@ def _search_both_ways(
 
 
 def _hits(
-    glyphs: Glyphs, query: int, items: np.ndarray, scores: np.ndarray
+    glyphs: Collection, query: int, items: np.ndarray, scores: np.ndarray
 ) -> list[Hit]:
     """Describe the results of a search; those of the query's family are right."""
     right = glyphs.labels[items] == glyphs.labels[query]
@@ -135,7 +137,7 @@ def _hits(
     return [Hit(_card(glyphs, item), score, same) for item, score, same in found]
 
 
-def _card(glyphs: Glyphs, item: int, *, pictured: bool = True) -> Card:
+def _card(glyphs: Collection, item: int, *, pictured: bool = True) -> Card:
     """Describe a glyph by its name, its family and its picture."""
     picture = None
     if pictured:

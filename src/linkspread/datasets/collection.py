@@ -23,6 +23,18 @@ class Collection:
         Class of each item, a position in `label_names`.
     label_names : tuple of str
         Name of each class.
+    ids : ndarray of str or dict of ndarray of str, default=None
+        Ids of the items, by view where views have their own.
+    train, test : ndarray of int, default=None
+        Rows of the published split.
+    names : ndarray of str, default=None
+        Unicode names of glyphs, such as "LATIN CAPITAL LETTER A".
+    characters : ndarray of str, default=None
+        The glyphs themselves.
+    words : tuple of str, default=None
+        The keywords that are the columns of the view "text".
+    pictures : tuple of Path, default=None
+        File of each picture.
 
     Examples
     --------
@@ -35,6 +47,14 @@ class Collection:
     views: Mapping[str, Any]
     labels: np.ndarray
     label_names: tuple[str, ...]
+    # Of any type, for which of them there are depends on the loader.
+    ids: Any = None
+    train: Any = None
+    test: Any = None
+    names: Any = None
+    characters: Any = None
+    words: Any = None
+    pictures: Any = None
 
     def __post_init__(self) -> None:
         for name, X in self.views.items():
@@ -46,9 +66,8 @@ class Collection:
                 )
 
     def __repr__(self) -> str:
-        shapes = [f"{v}: {X.shape[0]} x {X.shape[1]}" for v, X in self.views.items()]
         counts = f"{len(self.labels)} items, {len(self.label_names)} classes"
-        return f"{type(self).__name__}({', '.join([counts, *shapes])})"
+        return f"Collection({counts}, {_shapes(self.views)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,16 +95,9 @@ class Partners:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from linkspread.datasets import Partners
-    >>> Partners(
-    ...     views={"left": np.eye(2), "right": np.eye(3)[:, :2]},
-    ...     ids={"left": np.array(["a", "b"]), "right": np.array(["x", "y", "z"])},
-    ...     pairs=np.array([[0, 1]]),
-    ...     metrics={"left": "cosine", "right": "cosine"},
-    ...     shared_space=True,
-    ... )
-    Partners(1 pairs in a shared space, left: 2 x 2, right: 3 x 2)
+    >>> from linkspread.datasets import load_fonts
+    >>> load_fonts(size=8)
+    Partners(... pairs in a shared space, sans: ... x 64, serif: ... x 64)
     """
 
     views: Mapping[str, Any]
@@ -119,7 +131,10 @@ class Partners:
             )
 
     def __repr__(self) -> str:
-        shapes = [f"{v}: {X.shape[0]} x {X.shape[1]}" for v, X in self.views.items()]
         space = " in a shared space" if self.shared_space else ""
-        counts = f"{len(self.pairs)} pairs{space}"
-        return f"{type(self).__name__}({', '.join([counts, *shapes])})"
+        return f"Partners({len(self.pairs)} pairs{space}, {_shapes(self.views)})"
+
+
+def _shapes(views: Mapping[str, Any]) -> str:
+    """Return the shape of each view."""
+    return ", ".join(f"{v}: {X.shape[0]} x {X.shape[1]}" for v, X in views.items())

@@ -1,9 +1,53 @@
-"""Folders of published data, and the text files in them."""
+"""Folders of published data: found, read and refused in one way."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from linkspread.ground.errors import LinkspreadError
+
+
+@dataclass(frozen=True)
+class PublishedFolder:
+    """A folder of published data, whose errors say where the data come from."""
+
+    path: Path
+    source: str
+
+    def lines(self, name: str) -> list[str]:
+        """Return the lines of a text file that are not blank, at least one."""
+        try:
+            text = self.file(name).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise self.error(name, "must be plain text", "other bytes") from error
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if not lines:
+            raise self.error(name, "must have at least one line", "none")
+        return lines
+
+    def table(self, name: str, separator: str) -> tuple[list[str], list[list[str]]]:
+        """Return the first line of a table and the lines below, parted into fields."""
+        header, *rows = (line.split(separator) for line in self.lines(name))
+        for number, row in enumerate(rows, start=2):
+            if len(row) != len(header):
+                rule = f"must have {len(header)} fields on each line"
+                raise self.error(name, rule, f"{len(row)} on line {number}")
+        if not rows:
+            raise self.error(name, "must have rows below its first line", "none")
+        return header, rows
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file that is there."""
+        if not (self.path / name).is_file():
+            raise self.error(name, "must exist", "no such file")
+        return self.path / name
+
+    def error(self, name: str, rule: str, received: str) -> LinkspreadError:
+        """Return the error of a file that breaks a rule."""
+        return LinkspreadError(
+            f"{self.path / name} {rule}, got {received}. Unpack the data again. "
+            f"{self.source}"
+        )
 
 
 def find_folder(
@@ -13,42 +57,18 @@ def find_folder(
     title: str,
     holds: str,
     source: str,
-    argument: str = "folder",
-) -> Path:
+) -> PublishedFolder:
     """Return the folder given, or the one below LINKSPREAD_DATA."""
     if folder is None and not os.environ.get("LINKSPREAD_DATA"):
         raise LinkspreadError(
-            f"`{argument}` must name the folder of {title} where the environment "
-            f"variable LINKSPREAD_DATA is not set, got None. {source}"
+            f"`folder` must name the folder of {title} where the environment variable "
+            f"LINKSPREAD_DATA is not set, got None. {source}"
         )
     if folder is None:
         folder = Path(os.environ["LINKSPREAD_DATA"]) / name
     if not Path(folder).is_dir():
         raise LinkspreadError(
-            f"`{argument}` must be a folder with {holds}, got {str(folder)!r}, which "
-            f"does not exist. {source}"
+            f"`folder` must be a folder with {holds}, got {str(folder)!r}, which does "
+            f"not exist. {source}"
         )
-    return Path(folder)
-
-
-def read_lines(path: Path, *, source: str) -> list[str]:
-    """Return the lines of a text file that are not blank, at least one."""
-    if not path.is_file():
-        raise file_error(path, "must exist", "no such file", source=source)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise file_error(
-            path, "must be plain text", "other bytes", source=source
-        ) from error
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        raise file_error(path, "must have at least one line", "none", source=source)
-    return lines
-
-
-def file_error(path: Path, rule: str, received: str, *, source: str) -> LinkspreadError:
-    """Return the error of a file that breaks a rule."""
-    return LinkspreadError(
-        f"{path} {rule}, got {received}. Unpack the data again. {source}"
-    )
+    return PublishedFolder(Path(folder), source)

@@ -1,7 +1,8 @@
-"""Glyphs: the characters of a font as pictures and as the words of their names.
+"""Collections that are drawn: characters of the fonts that come inside matplotlib.
 
-The font DejaVu Sans comes inside matplotlib, the names come with Python, so this
-collection of several thousand real items needs no download:
+Glyphs are several thousand characters of DejaVu Sans as pictures and as the words of
+their Unicode names; fonts are the same letters in DejaVu Sans and DejaVu Serif, where
+the partner of a letter is the same letter in the other font. Nothing is downloaded:
 
 >>> from linkspread.datasets import load_glyphs
 >>> glyphs = load_glyphs()
@@ -11,54 +12,30 @@ U+0021 EXCLAMATION MARK Latin
 
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from linkspread.datasets.collection import Collection
+from linkspread.datasets.collection import Collection, Partners
 from linkspread.datasets.unicode_blocks import family
+from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError, require
 
+_FONTS = {"sans": "DejaVuSans", "serif": "DejaVuSerif"}
 # Each picture is drawn larger, then averaged down, so that edges are smooth.
 _OVERSAMPLING = 4
 # Letter size and height of the baseline as parts of the picture's side: room for
 # capitals with accents above the line and for descenders below it.
 _EM = 0.75
 _BASELINE = 0.77
+_require = partial(require, extra="demo", purpose="Drawing glyphs")
+_check_count = partial(check_count, remedy="Leave it out for the default.")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Glyphs(Collection):
-    """Hold the views "name" and "image" of the characters of a font.
-
-    Parameters
-    ----------
-    views : dict
-        ``"name"``: csr_array of float64 of shape (n_items, n_words), TF-IDF of the
-        words of the character's name, rows of length one. ``"image"``: ndarray of
-        float32 of shape (n_items, size * size), ink between 0 and 1, row by row.
-    labels : ndarray of int of shape (n_items,)
-        Script or family of signs of each character.
-    label_names : tuple of str
-        Name of each family.
-    ids : ndarray of str of shape (n_items,)
-        Code points, such as ``"U+0041"``.
-    names : ndarray of str of shape (n_items,)
-        Unicode names, such as ``"LATIN CAPITAL LETTER A"``.
-    characters : ndarray of str of shape (n_items,)
-        The characters themselves.
-    """
-
-    ids: np.ndarray
-    names: np.ndarray
-    characters: np.ndarray
-
-
-def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Glyphs:
+def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Collection:
     """Draw every named character of DejaVu Sans and index the words of its name.
 
     Nothing is downloaded or stored; two calls give the same arrays.
@@ -72,8 +49,11 @@ def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Glyphs:
 
     Returns
     -------
-    glyphs : Glyphs
-        Characters in order of their code points.
+    glyphs : Collection
+        Characters in order of their code points. Views "name": csr_array of float64 of
+        shape (n_items, n_words), TF-IDF of the words of the character's name, rows of
+        unit norm; "image": ndarray of float32 of shape (n_items, size * size), ink
+        between 0 and 1, row by row. Labels are scripts or families of signs.
 
     Examples
     --------
@@ -82,24 +62,79 @@ def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Glyphs:
     >>> glyphs.label_names
     ('Arabic', 'Canadian syllabics', 'Cyrillic', 'Greek', 'Latin', ...)
     """
-    _check_positive("size", size)
-    _check_positive("min_class_size", min_class_size)
-    drawn = {c: make_glyph_image(c, size) for c in named_characters()}
-    characters = _large_families(
-        [c for c, X in drawn.items() if X.any()], min_class_size
-    )
-    names = [unicodedata.name(character) for character in characters]
-    label_names, labels = np.unique(
-        [family(character) for character in characters], return_inverse=True
-    )
-    image = np.stack([drawn[character].ravel() for character in characters])
-    return Glyphs(
+    _check_count(min_class_size, name="min_class_size")
+    drawn = {c: make_glyph_image(c, size) for c in _named_characters("DejaVuSans")}
+    drawn = {c: image for c, image in drawn.items() if image.any()}
+    sizes = Counter(map(family, drawn))
+    characters = [c for c in drawn if sizes[family(c)] >= min_class_size]
+    if not characters:
+        raise LinkspreadError(
+            "`min_class_size` must leave at least one family of glyphs, got "
+            f"{min_class_size}. Choose at most {max(sizes.values())}."
+        )
+    names = [unicodedata.name(c) for c in characters]
+    families = [family(c) for c in characters]
+    label_names, labels = np.unique(families, return_inverse=True)
+    image = np.stack([drawn[c].ravel() for c in characters])
+    return Collection(
         views={"name": csr_array(index_names(names).transform(names)), "image": image},
         labels=labels,
         label_names=tuple(label_names.tolist()),
-        ids=np.array([f"U+{ord(character):04X}" for character in characters]),
+        ids=_code_points(characters),
         names=np.array(names),
         characters=np.array(characters),
+    )
+
+
+def load_fonts(*, size: int = 16) -> Partners:
+    """Draw the letters that DejaVu Sans and DejaVu Serif both have.
+
+    Signs such as arrows and braille are left out: the two fonts draw most of them
+    alike. Of letters that one font draws alike, such as Latin, Greek and Cyrillic A,
+    only the first is kept, for no picture could tell which is the partner.
+
+    Parameters
+    ----------
+    size : int, default=16
+        Side of the pictures in pixels.
+
+    Returns
+    -------
+    fonts : Partners
+        Views "sans" and "serif" in a shared space, ndarrays of float32 of shape
+        (n_items, size * size), ink row by row, rows of unit norm; row i is the same
+        letter in both. Ids are code points, labels the names of scripts.
+
+    Examples
+    --------
+    >>> from linkspread.datasets import load_fonts
+    >>> fonts = load_fonts(size=8)
+    >>> sorted(set(fonts.labels.tolist()))
+    ['Armenian', 'Cyrillic', 'Georgian', 'Greek', 'Latin', ...]
+    """
+    common = set.intersection(*(set(_named_characters(f)) for f in _FONTS.values()))
+    letters = [c for c in sorted(common) if unicodedata.category(c).startswith("L")]
+    kept = np.ones(len(letters), dtype=bool)
+    drawn = {}
+    for view, font in _FONTS.items():
+        images = [make_glyph_image(c, size, font=font).ravel() for c in letters]
+        drawn[view] = X = np.stack(images)
+        first = np.zeros(len(X), dtype=bool)
+        first[np.unique(X, axis=0, return_index=True)[1]] = True
+        kept &= first & X.any(axis=1)
+    views = {view: X[kept] for view, X in drawn.items()}
+    characters = [c for c, is_kept in zip(letters, kept, strict=True) if is_kept]
+    rows = np.arange(len(characters))
+    return Partners(
+        views={
+            view: X / np.linalg.norm(X, axis=1, keepdims=True)
+            for view, X in views.items()
+        },
+        ids=dict.fromkeys(_FONTS, _code_points(characters)),
+        pairs=np.column_stack([rows, rows]),
+        metrics=dict.fromkeys(_FONTS, "cosine"),
+        shared_space=True,
+        labels=np.array([family(c) for c in characters]),
     )
 
 
@@ -132,48 +167,20 @@ def make_glyph_image(
     >>> image.shape, bool(image.any())
     ((8, 8), True)
     """
-    pil = require("PIL.Image", extra="demo", purpose="Drawing glyphs")
-    _check_positive("size", size)
-    canvas = pil.new("L", (size * _OVERSAMPLING, size * _OVERSAMPLING))
-    mask, left_top = _ink(character, canvas.width, font)
-    if mask is not None:
-        canvas.paste(255, left_top, mask)
+    pil, draw = _require("PIL.Image"), _require("PIL.ImageDraw")
+    side = _check_count(size, name="size") * _OVERSAMPLING
+    canvas = pil.new("L", (side, side))
+    opened = _open_font(font, round(side * _EM))
+    left, top, right, bottom = opened.getbbox(character, anchor="ls")
+    if right > left and bottom > top:
+        ink = pil.new("L", (right - left, bottom - top))
+        text = draw.Draw(ink)
+        text.text((-left, -top), character, font=opened, fill=255, anchor="ls")
+        ink.thumbnail((side, side))
+        y = min(max(round(side * _BASELINE) + top, 0), side - ink.height)
+        canvas.paste(255, ((side - ink.width) // 2, y), ink)
     small = canvas.resize((size, size), pil.Resampling.BOX)
     return np.asarray(small, dtype=np.float32) / np.float32(255)
-
-
-def _ink(character: str, side: int, name: str) -> tuple[Any, tuple[int, int]]:
-    """Return the inked rectangle of a character and its place in a square."""
-    pil = require("PIL.Image", extra="demo", purpose="Drawing glyphs")
-    draw = require("PIL.ImageDraw", extra="demo", purpose="Drawing glyphs")
-    font = _font(name, round(side * _EM))
-    left, top, right, bottom = font.getbbox(character, anchor="ls")
-    if right <= left or bottom <= top:
-        return None, (0, 0)
-    mask = pil.new("L", (right - left, bottom - top))
-    draw.Draw(mask).text((-left, -top), character, font=font, fill=255, anchor="ls")
-    mask.thumbnail((side, side))
-    y = round(side * _BASELINE) + top
-    return mask, ((side - mask.width) // 2, min(max(y, 0), side - mask.height))
-
-
-def named_characters(font: str = "DejaVuSans") -> list[str]:
-    """List the characters of a font that Unicode names, by code point."""
-    ft2font = require("matplotlib.ft2font", extra="demo", purpose="Listing glyphs")
-    codes = sorted(ft2font.FT2Font(str(_font_path(font))).get_charmap())
-    return [chr(code) for code in codes if unicodedata.name(chr(code), None)]
-
-
-def _large_families(characters: list[str], min_class_size: int) -> list[str]:
-    """Keep the characters whose family has enough members."""
-    sizes = Counter(map(family, characters))
-    kept = [c for c in characters if sizes[family(c)] >= min_class_size]
-    if not kept:
-        raise LinkspreadError(
-            f"`min_class_size` must leave at least one family of glyphs, got "
-            f"{min_class_size}. Choose at most {max(sizes.values())}."
-        )
-    return kept
 
 
 def index_names(names: list[str]) -> Any:
@@ -185,10 +192,22 @@ def index_names(names: list[str]) -> Any:
     return TfidfVectorizer(token_pattern=r"[^\s-]+").fit(names)
 
 
+def _named_characters(font: str) -> list[str]:
+    """List the characters of a font that Unicode names, by code point."""
+    ft2font = _require("matplotlib.ft2font")
+    codes = sorted(ft2font.FT2Font(str(_font_path(font))).get_charmap())
+    return [chr(code) for code in codes if unicodedata.name(chr(code), None)]
+
+
+def _code_points(characters: list[str]) -> np.ndarray:
+    """Return the ids of characters, such as "U+0041"."""
+    return np.array([f"U+{ord(character):04X}" for character in characters])
+
+
 def _font_path(font: str) -> Path:
     """Return the file of a font inside the matplotlib package."""
-    matplotlib = require("matplotlib", extra="demo", purpose="The glyph collection")
-    path = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{font}.ttf"
+    data = _require("matplotlib").get_data_path()
+    path = Path(data) / "fonts" / "ttf" / f"{font}.ttf"
     if not path.is_file():
         raise LinkspreadError(
             f"`font` must name a font of matplotlib, got {font!r}. Leave it out for "
@@ -198,19 +217,10 @@ def _font_path(font: str) -> Path:
 
 
 @lru_cache(maxsize=4)
-def _font(name: str, pixels: int) -> Any:
+def _open_font(name: str, pixels: int) -> Any:
     """Return a font at one size."""
-    pil_font = require("PIL.ImageFont", extra="demo", purpose="Drawing glyphs")
+    pil_font = _require("PIL.ImageFont")
     # The basic layout engine is part of every Pillow; the other one is optional and
     # would make pictures depend on the machine.
     layout = pil_font.Layout.BASIC
     return pil_font.truetype(str(_font_path(name)), pixels, layout_engine=layout)
-
-
-def _check_positive(name: str, value: int) -> None:
-    """Raise unless a parameter is a whole number above zero."""
-    if not isinstance(value, (int, np.integer)) or value < 1:
-        raise LinkspreadError(
-            f"`{name}` must be a whole number of at least 1, got {value!r}. "
-            "Leave it out for the default."
-        )

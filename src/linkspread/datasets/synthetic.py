@@ -1,27 +1,27 @@
-"""Views made to measure, of any size, with a known answer.
+"""Views and neighbour graphs made to measure, of any size, with a known answer.
 
 The class of an item decides where it lies in every view; each view bends the same
-hidden space in its own way, so that no view can be compared with another directly:
-
->>> from linkspread.datasets import make_views
->>> made = make_views({"text": 6, "image": 4}, n_classes=2, random_state=1)
->>> made.views()["image"].shape
-(4, 32)
+hidden space in its own way, so that no view can be compared with another directly.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
+from scipy.sparse import csr_array
 
-from linkspread.ground.errors import LinkspreadError, ViewError
+from linkspread.ground.checks import check_count, check_positive
+from linkspread.ground.errors import GraphError, ViewError
 
 # Rows are drawn in chunks, each from a seed of its own: any row can be made again
 # without the rows before it, and with the same bits, whatever range is asked for.
 _CHUNK = 4096
 _N_HIDDEN = 16
+# Partners of one item within its class are drawn from steps of this width, one per
+# step: random, yet never the same partner twice.
+_STEP = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,11 +55,9 @@ class SyntheticViews:
     dtype: np.dtype[Any]
 
     def __repr__(self) -> str:
-        shapes = [
-            f"{v}: {len(self.labels[v])} x {A.shape[1]}" for v, A in self.maps.items()
-        ]
-        counts = f"{len(self.prototypes)} classes"
-        return f"SyntheticViews({', '.join([counts, *shapes])})"
+        sizes = {view: len(y) for view, y in self.labels.items()}
+        shapes = [f"{v}: {sizes[v]} x {A.shape[1]}" for v, A in self.maps.items()]
+        return f"SyntheticViews({len(self.prototypes)} classes, {', '.join(shapes)})"
 
     def rows(self, view: str, start: int, stop: int) -> np.ndarray:
         """Return the rows from `start` up to `stop` of one view.
@@ -92,29 +90,9 @@ class SyntheticViews:
         out = np.empty((stop - start, self.maps[view].shape[1]), dtype=self.dtype)
         for first in range(start - start % _CHUNK, stop, _CHUNK):
             low, high = max(first, start), min(first + _CHUNK, stop)
-            out[low - start : high - start] = self._chunk(view, first)[
-                low - first : high - first
-            ]
+            chunk = self._chunk(view, first)
+            out[low - start : high - start] = chunk[low - first : high - first]
         return out
-
-    def blocks(self, view: str, size: int = 65_536) -> Iterator[np.ndarray]:
-        """Yield one view in blocks of rows, for streaming.
-
-        Parameters
-        ----------
-        view : str
-            Name of the view.
-        size : int, default=65536
-            Rows per block; the last block may have fewer.
-
-        Yields
-        ------
-        X : ndarray of shape (<= size, n_features)
-        """
-        _check_count("size", size)
-        n_samples = len(self._labels_of(view))
-        for start in range(0, n_samples, size):
-            yield self.rows(view, start, min(start + size, n_samples))
 
     def views(self) -> dict[str, np.ndarray]:
         """Return every view in full.
@@ -137,7 +115,8 @@ class SyntheticViews:
     def _chunk(self, view: str, first: int) -> np.ndarray:
         """Draw the chunk of rows that starts at `first`."""
         labels = self.labels[view][first : first + _CHUNK]
-        rng = _generator(self.random_state, 1, list(self.maps).index(view), first)
+        place = list(self.maps).index(view)
+        rng = np.random.default_rng((self.random_state, 1, place, first))
         hidden = self.prototypes[labels]
         hidden += self.noise * rng.standard_normal(hidden.shape)
         # tanh bends the hidden space, so that no linear map joins two views exactly.
@@ -186,9 +165,10 @@ def make_views(
     """
     sizes = _by_view("n_samples", n_samples, ("text", "image"))
     widths = _by_view("n_features", n_features, tuple(sizes))
-    _check_count("n_classes", n_classes)
-    _check_noise(noise)
-    rng = _generator(random_state, 0)
+    check_count(n_classes, name="n_classes", remedy="Choose a larger one.")
+    remedy = "Use 0 for classes that are points, 1 for a moderate spread."
+    check_positive(noise, name="noise", remedy=remedy, zero=True)
+    rng = np.random.default_rng((random_state, 0))
     return SyntheticViews(
         prototypes=rng.standard_normal((n_classes, _N_HIDDEN)),
         maps={v: rng.normal(0, _N_HIDDEN**-0.5, (_N_HIDDEN, widths[v])) for v in sizes},
@@ -199,11 +179,6 @@ def make_views(
         random_state=random_state,
         dtype=np.dtype(dtype),
     )
-
-
-def _generator(*seed: int) -> np.random.Generator:
-    """Return a generator that depends on all the numbers given."""
-    return np.random.default_rng(seed)
 
 
 def _by_view(
@@ -219,23 +194,106 @@ def _by_view(
             "or give one number for all views."
         )
     for view, count in value.items():
-        _check_count(f"{name}[{view!r}]", count)
+        check_count(count, name=f"{name}[{view!r}]", remedy="Choose a larger one.")
     return dict(value)
 
 
-def _check_count(name: str, value: int) -> None:
-    """Raise unless a parameter is a whole number above zero."""
-    if not isinstance(value, (int, np.integer)) or value < 1:
-        raise LinkspreadError(
-            f"`{name}` must be a whole number of at least 1, got {value!r}. "
-            "Choose a larger one."
+def make_neighbor_graph(
+    labels: ArrayLike,
+    *,
+    n_neighbors: int = 20,
+    purity: float = 0.9,
+    shuffled: bool = False,
+    random_state: int = 0,
+    dtype: DTypeLike = np.float32,
+) -> csr_array:
+    """Make a symmetric graph that looks like a k-NN graph, in linear time.
+
+    No features are involved: an item's neighbours are drawn from those that stand
+    close to it in its class, and a few from other classes.
+
+    Parameters
+    ----------
+    labels : array-like of int of shape (n_samples,)
+        Class of each item.
+    n_neighbors : int, default=20
+        Mean number of neighbours of an item.
+    purity : float, default=0.9
+        Expected fraction of edges that stay within a class.
+    shuffled : bool, default=False
+        Where False, items of a class stand in the order of their positions, so with
+        sorted labels most neighbours are near in memory. Where True, they stand in
+        random order, so neighbours are far apart, as they are in raw data.
+    random_state : int, default=0
+        Seed; the same seed gives the same bits.
+    dtype : dtype, default=numpy.float32
+        Type of the weights.
+
+    Returns
+    -------
+    W : csr_array of shape (n_samples, n_samples)
+        Symmetric, weights above 0 and up to 1, zero diagonal, sorted indices.
+
+    Examples
+    --------
+    >>> from linkspread.datasets import make_neighbor_graph
+    >>> W = make_neighbor_graph([0, 0, 0, 1, 1, 1], n_neighbors=2, purity=1.0)
+    >>> bool((W != W.T).nnz == 0), float(W[:3, 3:].sum())
+    (True, 0.0)
+    """
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or len(labels) < 2:
+        raise GraphError(
+            "`labels` must be one-dimensional with at least two items, got shape "
+            f"{labels.shape}. Give one class per item."
         )
+    if not 0 <= purity <= 1:
+        raise GraphError(
+            f"`purity` must lie between 0 and 1, got {purity!r}. Use 0.9 for a graph "
+            "like those of good features."
+        )
+    remedy = "Use 10 to 50 for a graph like those of real data."
+    check_count(n_neighbors, name="n_neighbors", remedy=remedy)
+    rng = np.random.default_rng(random_state)
+    n_samples = len(labels)
+    items = rng.permutation(n_samples) if shuffled else np.arange(n_samples)
+    # Items by class, and for each place the start and the size of its class.
+    order = items[np.argsort(labels[items], kind="stable")].astype(np.int32)
+    sizes = np.unique(labels, return_counts=True)[1]
+    start, size = np.repeat([np.cumsum(sizes) - sizes, sizes], sizes, axis=1)
+    left, right = _draw_edges(start, size, n_neighbors, purity, rng)
+    weights = rng.uniform(0.5, 1.0, len(left)).astype(dtype)
+    half = csr_array((weights, (order[left], order[right])), shape=2 * labels.shape)
+    del left, right, weights  # As large as the graph; not needed for the sum.
+    W = csr_array(half + half.T)
+    W.sort_indices()
+    # A pair drawn from both of its ends has two weights, whose sum may exceed 1.
+    np.minimum(W.data, 1, out=W.data)
+    return W
 
 
-def _check_noise(noise: float) -> None:
-    """Raise unless the noise is a finite number from 0 on."""
-    if not 0 <= noise < np.inf:
-        raise LinkspreadError(
-            f"`noise` must be a finite number of at least 0, got {noise!r}. "
-            "Use 0 for classes that are points, 1 for a moderate spread."
-        )
+def _draw_edges(
+    start: np.ndarray,
+    size: np.ndarray,
+    n_neighbors: int,
+    purity: float,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw ``n_samples * n_neighbors / 2`` pairs of places, given each one's class."""
+    n_samples = len(start)
+    n_edges = n_samples * n_neighbors // 2
+    left, right = np.empty((2, n_edges), dtype=np.int32)
+    for slot, first in enumerate(range(0, n_edges, n_samples)):
+        p = np.arange(min(n_samples, n_edges - first), dtype=np.int32)
+        own_start, own_size = start[p], size[p]
+        step = slot * _STEP + rng.integers(1, _STEP + 1, size=len(p))
+        # Classes close into rings: the last item's next neighbour is the first.
+        within = own_start + (p - own_start + step) % own_size
+        n_others = n_samples - own_size
+        drawn = (rng.random(len(p)) * n_others).astype(np.int64)
+        outside = (own_start + own_size + drawn) % n_samples
+        stays = (rng.random(len(p)) < purity) | (n_others == 0)
+        left[first : first + len(p)] = p
+        right[first : first + len(p)] = np.where(stays, within, outside)
+    kept = left != right
+    return left[kept], right[kept]
