@@ -15,12 +15,13 @@ from typing import Any
 from linkspread import datasets, graphs, links, metrics, propagation, search
 from linkspread.ground import errors
 from linkspread.links import Links
-from linkspread.models import CrossViewSearch, LinkSpreading, load
+from linkspread.models import CrossViewSearch, LinkSpreading, ModelFolder, load
 
 __all__ = [
     "CrossViewSearch",
     "LinkSpreading",
     "Links",
+    "ModelFolder",
     "datasets",
     "errors",
     "graphs",

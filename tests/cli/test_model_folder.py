@@ -1,14 +1,9 @@
 """Model folders: a judgement is stored first, absorbed once, and never twice."""
 
 import json
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array
 
 import linkspread as ls
 from judged_models import BETWEEN, PAIRS, fit_model, make_folder, run
@@ -120,31 +115,6 @@ def test_a_kill_around_the_save_absorbs_each_judgement_once(path, monkeypatch, m
     assert again.pending() == (1 if moment == "before the save" else 0)
     again.absorb(again.load())
     assert_scores_as_fitted_to(ls.load(path), [*PAIRS, ("t30", "i4", 1.0)])
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment_each_judgement_is_learnt_once(path, rng):
-    n_judged = 0
-    for _ in range(4):
-        script = Path(__file__).parents[1] / "support" / "kill_absorbing.py"
-        command = [sys.executable, str(script), str(path), str(n_judged)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            process.stdout.readline()
-            time.sleep(rng.uniform(0, 0.5))
-            process.kill()
-            last = [n_judged, *map(int, process.stdout.read().split())][-1]
-        n_judged = last + 1
-        folder = ModelFolder(path)
-        folder.absorb(folder.load())
-    with folder.store() as store:
-        columns = store.pairs().columns["image", "text"]
-    assert len(columns.weight) in (len(PAIRS) + n_judged, len(PAIRS) + n_judged + 1)
-    model = ls.load(path)
-    i = model.items_["image"].positions(columns.left)
-    j = model.items_["text"].positions(columns.right)
-    wanted = coo_array((columns.weight, (i, j)), shape=(30, 40)).toarray()
-    kept = model.links_.judged("image", "text").toarray()
-    np.testing.assert_array_equal(kept, wanted)
 
 
 def test_what_is_pending_is_told_with_the_remedy(path, capsys):

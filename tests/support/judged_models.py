@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import linkspread as ls
 from linkspread.cli import main
-from linkspread.cli.model_folder import ModelFolder
 
 SIZES = {"text": 40, "image": 30}
 PAIRS = [(f"t{i}", f"i{7 * i % 30}", 1.0 if i % 3 else -1.0) for i in range(24)]
@@ -38,15 +37,12 @@ def _saved():
     """Return a model as `linkspread fit` leaves it, to be copied."""
     path = Path(mkdtemp(prefix="linkspread-judged")) / "model"
     atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
-    fit_model().save(path)
-    folder = ModelFolder(path)
-    folder.keep_pairs(PAIRS, BETWEEN)
-    folder.set_absorbed(len(PAIRS))
+    ls.ModelFolder.create(path, fit_model(), pairs={BETWEEN: PAIRS})
     return path
 
 
 def make_folder(path):
-    """Write a model whose pairs are all stored and absorbed; return where."""
+    """Write a model whose pairs are all stored and applied; return where."""
     shutil.copytree(_saved(), path)
     return path
 

@@ -1,0 +1,464 @@
+"""A saved model and the judgements of people: stored first, then applied once each.
+
+A model and the number of the last judgement in it cannot be replaced in one step. So
+the number that is to come is written before the model is saved, with the checksum of
+the manifest that will be replaced: whoever finds another manifest knows that the save
+was made, and whoever finds the same one knows that it was not.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import threading
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from linkspread.ground.errors import (
+    LinkspreadError,
+    MissingDependencyError,
+    ModelError,
+    StoreError,
+)
+from linkspread.links import Links
+from linkspread.models.loading import load
+from linkspread.models.stored_judgements import change_links, take_pairs
+from linkspread.storage import Judgement, LinkStore
+from linkspread.storage.files import sync_folder, write_file, writing
+from linkspread.storage.manifest import MANIFEST
+from linkspread.storage.pair_changes import compare_pairs, not_said_before
+
+STORE, RUN = "judgements.db", "run.toml"
+APPLIED, LOCK = "absorbed.json", ".absorbing.lock"
+# Who gave the pairs of files, and what is noted of those that a model was fitted to.
+IMPORTED, FITTED = "import", "in the files of the fit"
+
+ViewPair = tuple[str, str]
+Pair = tuple[Any, Any, float]
+PairsOfViews = Mapping[ViewPair, Iterable[Pair]]
+StrPath = str | os.PathLike[str]
+
+
+class AppliedCounts(NamedTuple):
+    """How many pairs a model got and gave back, and how many name no item of it."""
+
+    added: int
+    removed: int
+    unknown: int
+
+
+class ModelFolder:
+    """A saved model with a store of judgements, which are applied to it once each.
+
+    A judgement is in the store, on the disk, before anything else happens. `apply`
+    brings the model up to date and saves it. Killed at any moment, no judgement is lost
+    and none is applied twice. Several processes may judge and apply at once.
+
+    Parameters
+    ----------
+    path : str or Path
+        Folder of a model that its `save`, :meth:`create` or `linkspread fit` wrote.
+    store : str or Path, default=None
+        Place of the judgements, as `LinkStore.open` takes it; `judgements.db` in the
+        folder if None.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import linkspread as ls
+    >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    >>> links = ls.Links.from_labels(data.labels)
+    >>> place = tempfile.TemporaryDirectory()
+    >>> ls.CrossViewSearch().fit(data.views(), links).save(f"{place.name}/model")
+    >>> folder = ls.ModelFolder(f"{place.name}/model")
+    >>> id = folder.judge(7, 3, "must", between=("text", "image"), who="ann")
+    >>> folder.apply()
+    AppliedCounts(added=1, removed=0, unknown=0)
+    >>> place.cleanup()
+    """
+
+    def __init__(self, path: StrPath, *, store: StrPath | None = None) -> None:
+        self.path = Path(path)
+        self._place = store
+        self._model: Any = None
+        self._checksum = ""  # of the manifest that the model was loaded from
+        if not (self.path / MANIFEST).is_file():
+            raise ModelError(
+                "`path` must be the folder of a model, and there is none at "
+                f"{str(self.path)!r}. Correct the path, or make one with `model.save` "
+                "or `linkspread fit`."
+            )
+
+    @classmethod
+    def create(
+        cls,
+        path: StrPath,
+        model: Any,
+        *,
+        pairs: PairsOfViews | None = None,
+        applied: int | None = None,
+        store: StrPath | None = None,
+        run: str = "",
+    ) -> Self:
+        """Save a fitted model with the judged pairs it knows, all of it or nothing.
+
+        A new folder is written beside its place and moved there in one step. An older
+        model is replaced in one step, and its store stays.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new folder, an empty one, or that of a model, which is replaced.
+        model : CrossViewSearch or LinkSpreading
+            Fitted.
+        pairs : mapping of (str, str) to pairs (left, right, weight), default=None
+            Judged pairs that the model was fitted to, by their views, for the store; a
+            weight below 0 means that the items do not belong together.
+        applied : int, default=None
+            Number of the last row of the store that the model was fitted to, where
+            the pairs are there already.
+        store : str or Path, default=None
+            Place of the judgements; `judgements.db` in the folder if None.
+        run : str, default=""
+            Text of `run.toml`, which tells how the model was made.
+
+        Returns
+        -------
+        folder : ModelFolder
+        """
+        with _whole(Path(path)) as folder:
+            if applied and (folder / MANIFEST).is_file():
+                coming = cls(folder, store=store)._row(applied)
+                # A damaged number is replaced after the save.
+                with suppress(ModelError):
+                    _write_state(folder, _read_state(folder), coming=coming)
+            model.save(folder)
+            if run:
+                write_run(folder, run)
+            saved = cls(folder, store=store)
+            if applied is None:
+                applied = saved._store_fitted(pairs) if pairs else 0
+            _write_state(folder, saved._row(applied))
+        return cls(path, store=store)
+
+    @property
+    def model(self) -> Any:
+        """The model, loaded when it is first asked for."""
+        if self._model is None:
+            self._load()
+        return self._model
+
+    @property
+    def applied(self) -> int:
+        """Number of the last row of the store that is in the saved model."""
+        return _read_state(self.path).number
+
+    def store(self) -> LinkStore:
+        """Open the store of judgements, or create it; close it, or use it in `with`."""
+        return LinkStore.open(self._place or self.path / STORE)
+
+    def has_store(self) -> bool:
+        """Tell whether there is a store, without creating one."""
+        place = str(self._place or self.path / STORE)
+        return "://" in place or Path(place).is_file()
+
+    def judge(
+        self,
+        left: Any,
+        right: Any,
+        verdict: str = "must",
+        *,
+        between: ViewPair,
+        who: str,
+        weight: float = 1.0,
+        note: str = "",
+    ) -> str:
+        """Store a judgement of two items; :meth:`apply` brings it into the model.
+
+        Parameters
+        ----------
+        left, right : str or int
+            Ids of items that the model has.
+        verdict : {"must", "cannot", "unsure"}, default="must"
+            Whether they belong together.
+        between : tuple of (str, str)
+            Views of the two items.
+        who : str
+            Who judges. Of each person the last word on a pair counts.
+        weight : float, default=1.0
+            How much the judgement counts.
+        note : str, default=""
+
+        Returns
+        -------
+        id : str
+            Id of the judgement; it is on the disk.
+        """
+        pair = (left, right, weight)
+        Links.from_pairs([pair], between=between).resolve(self.model.items_)
+        with self.store() as store:
+            return store.add(_judgement(pair, between, verdict, who=who, note=note))
+
+    def judge_pairs(
+        self,
+        pairs: Iterable[Pair],
+        *,
+        between: ViewPair,
+        who: str = IMPORTED,
+        note: str = "",
+    ) -> list[str]:
+        """Store many judged pairs at once, such as those of a file.
+
+        What `who` said of a pair already is not stored again, also where it was taken
+        back, so that a file can be given twice.
+
+        Parameters
+        ----------
+        pairs : iterable of (left, right, weight)
+            A weight below 0 means that the items do not belong together.
+        between : tuple of (str, str)
+            Views of the two items.
+        who : str, default="import"
+        note : str, default=""
+
+        Returns
+        -------
+        ids : list of str
+            Those of the new judgements.
+        """
+        given = [_judgement(pair, between, who=who, note=note) for pair in pairs]
+        with self.store() as store:
+            known = store.judgements(active_only=False)
+            return store.add_many(not_said_before(given, known))
+
+    def undo(self, id: str, *, who: str, note: str = "") -> str:
+        """Take a judgement back; it stays in the store, and :meth:`apply` removes it.
+
+        Parameters
+        ----------
+        id : str
+            Id of the judgement.
+        who : str
+        note : str, default=""
+
+        Returns
+        -------
+        id : str
+            Id of the undo.
+        """
+        with self.store() as store:
+            return store.undo(id, who=who, note=note)
+
+    def pending(self) -> int:
+        """Count the rows of the store that are not in the saved model yet."""
+        if not self.has_store():
+            return 0
+        with self.store() as store:
+            return store.last_number() - self._state(store).number
+
+    def apply(self) -> AppliedCounts:
+        """Bring the model up to date with the store, and save it.
+
+        If another process saved the model meanwhile, it is loaded again first.
+
+        Returns
+        -------
+        counts : AppliedCounts
+            Pairs that were `added` and `removed`, and how many new ones are `unknown`,
+            because the model lacks one of their items.
+        """
+        with self.lock(), self.store() as store:
+            if self._model is None or self._checksum != _checksum(self.path):
+                self._load()
+            state = self._state(store)
+            before, now = store.pairs(until=state.number), store.pairs()
+            coming = _State(now.number, _row_id(store, now.number))
+            changes = compare_pairs(before, now)
+            added = take_pairs(changes.added, self._model.items_)
+            removed = take_pairs(changes.removed, self._model.items_)
+            if added.n_pairs or removed.n_pairs:
+                self._change(added.links, removed.links)
+                _write_state(self.path, state, coming=coming)
+                self._model.save(self.path)
+            _write_state(self.path, coming)
+            self._checksum = _checksum(self.path)
+        return AppliedCounts(added.n_pairs, removed.n_pairs, added.n_unknown)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Wait to be the only process that changes the model, where the system can."""
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield
+            return
+        with open(self.path / LOCK, "ab") as file:
+            # Some network drives know no locks; a killed process gives its own back.
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _store_fitted(self, pairs: PairsOfViews) -> int:
+        """Store the pairs that the model was fitted to; return the last row."""
+        try:
+            for between, own in pairs.items():
+                self.judge_pairs(own, between=between, note=FITTED)
+            with self.store() as store:
+                return store.last_number()
+        except MissingDependencyError as error:
+            text = f"the pairs are in the model, but in no store: {error}"
+            warnings.warn(text, stacklevel=3)
+            return 0
+
+    def _row(self, number: int) -> "_State":
+        """Return a row of the store, by its number."""
+        if not number:
+            return _State()
+        with self.store() as store:
+            return _State(number, _row_id(store, number))
+
+    def _load(self) -> None:
+        """Load the model, or load it again."""
+        # Read first: a save meanwhile must be noticed, not taken for this one.
+        checksum = _checksum(self.path)
+        self._model, self._checksum = load(self.path), checksum
+
+    def _state(self, store: LinkStore) -> "_State":
+        """Return which rows are in the model, which must be rows of this store."""
+        state = _read_state(self.path)
+        if state.number and state.row not in ("", _row_id(store, state.number)):
+            raise StoreError(
+                "the store must be the one whose judgements the model has, and row "
+                f"{state.number:,} of this one is another judgement. Name the store "
+                f"with `--store`, or {self._rebuild()}."
+            )
+        return state
+
+    def _change(self, added: Links | None, removed: Links | None) -> None:
+        """Add links to the model and remove others, both or none."""
+        try:
+            change_links(self._model, added, removed)
+        except LinkspreadError as error:
+            raise ModelError(
+                "a model must take links live so that judgements can be applied, and "
+                f"this one does not ({str(error).partition('. ')[0]}). The judgements "
+                f"are kept: {self._rebuild()}."
+            ) from error
+
+    def _rebuild(self) -> str:
+        """Return how to make the model again, as the end of a sentence."""
+        if (self.path / RUN).is_file():
+            command = f"linkspread fit --config {self.path / RUN} --overwrite"
+            return f"rebuild the model with `{command}`"
+        return "fit the model again"
+
+
+def write_run(folder: Path, text: str) -> None:
+    """Write how the model of a folder was made, and what was found out about it."""
+    write_file(folder, lambda file: file.write(text.encode()), lambda entry: RUN)
+
+
+class _State(NamedTuple):
+    """The last row of a store that is in a model."""
+
+    number: int = 0
+    row: str = ""
+
+
+def _read_state(folder: Path) -> _State:
+    """Return which rows are in a saved model, also after an interrupted `apply`."""
+    try:
+        document = json.loads((folder / APPLIED).read_text(encoding="utf-8"))
+        if "next" in document and document["before"] != _checksum(folder):
+            document = document["next"]
+        state = _State(document["number"], document.get("row", ""))
+        if type(state.number) is not int or state.number < 0:
+            raise ValueError(state.number)
+        return state
+    except FileNotFoundError:
+        return _State()
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f'{APPLIED} must hold {{"number": n}}, the last row of the store that is '
+            "in the model, and it does not. Fit the model again, which writes the file."
+        ) from error
+
+
+def _write_state(folder: Path, state: _State, *, coming: _State | None = None) -> None:
+    """Write which rows are in the model, and perhaps which will be after a save."""
+    document: dict[str, Any] = state._asdict()
+    if coming is not None:
+        document |= {"next": coming._asdict(), "before": _checksum(folder)}
+    data = json.dumps(document).encode()
+    write_file(folder, lambda file: file.write(data), lambda entry: APPLIED)
+    sync_folder(folder)
+
+
+def _checksum(folder: Path) -> str:
+    """Return what distinguishes one save of a model from another."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+def _row_id(store: LinkStore, number: int) -> str:
+    """Return the id of a row of a store, or "none" where there is no such row."""
+    rows = store.changes(after=number - 1, limit=1) if number else iter(())
+    return next((row.id for row in rows), "none")
+
+
+def _judgement(
+    pair: Pair, between: ViewPair, verdict: str | None = None, **said: Any
+) -> Judgement:
+    """Return a judged pair as a judgement; without a verdict, its sign says it."""
+    (left_view, right_view), (left, right, weight) = between, pair
+    if verdict is None:
+        verdict, weight = "must" if weight > 0 else "cannot", abs(float(weight))
+    views: dict[str, Any] = {"left_view": left_view, "right_view": right_view}
+    items = {"left_id": left, "right_id": right, "weight": weight}
+    return Judgement(verdict=verdict, **views, **items, **said)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Yield a folder to write, which then is at a path; an error leaves what was."""
+    with writing(path):
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stage = path.parent / f".{path.name}.{uuid.uuid4().hex[:8]}"
+            try:
+                yield stage
+                os.rename(stage, path)
+            finally:
+                shutil.rmtree(stage, ignore_errors=True)
+            return
+        # Perhaps empty, and the place where another disk begins.
+        was_empty = not any(path.iterdir())
+        with _undisturbed():
+            try:
+                yield path
+            except BaseException:
+                for entry in path.iterdir() if was_empty else ():
+                    with suppress(OSError):
+                        entry.unlink()
+                raise
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put an interrupt off until a few steps that belong together are done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[Any] = []
+    before: Callable[..., Any] | int | None = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *given: asked.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt

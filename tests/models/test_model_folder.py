@@ -1,0 +1,294 @@
+"""Model folders: a judgement is stored first, applied once, and never twice."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+
+import linkspread as ls
+from judged_models import BETWEEN, PAIRS, fit_model, make_folder
+from linkspread.ground.errors import LinkError, ModelError, StoreError
+from linkspread.models import model_folder
+from linkspread.storage import Judgement, LinkStore
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return a folder whose pairs are all stored and applied."""
+    return make_folder(tmp_path / "model")
+
+
+def judge(who, left, right, verdict="must", **rest):
+    pair = dict(left_view="text", left_id=left, right_view="image", right_id=right)
+    return Judgement(who=who, verdict=verdict, **pair, **rest)
+
+
+def assert_scores_as_fitted_to(model, pairs):
+    wanted = fit_model(pairs).scores(*BETWEEN)
+    np.testing.assert_allclose(model.scores(*BETWEEN), wanted, atol=2e-6)
+
+
+class Killed(BaseException):
+    """What no code expects."""
+
+
+def kill_saves(monkeypatch, *, after):
+    """Let saves end the program, before or after they are made."""
+    save = ls.LinkSpreading.save
+
+    def killed_save(model, where):
+        if after:
+            save(model, where)
+        raise Killed
+
+    monkeypatch.setattr(ls.LinkSpreading, "save", killed_save)
+
+
+def test_a_judgement_is_stored_applied_and_taken_back(path):
+    folder = ls.ModelFolder(path)
+    given = {"between": BETWEEN, "who": "ann"}
+    first = folder.judge("t30", "i4", weight=2.0, note="same barn", **given)
+    folder.judge("t31", "i4", "cannot", **given)
+    folder.judge("t32", "i4", "unsure", **given)
+    assert (folder.pending(), folder.applied) == (3, len(PAIRS))
+    assert folder.apply() == (2, 0, 0)
+    assert (folder.pending(), folder.applied) == (0, len(PAIRS) + 3)
+    wanted = [*PAIRS, ("t30", "i4", 2.0), ("t31", "i4", -1.0)]
+    assert_scores_as_fitted_to(folder.model, wanted)
+    assert_scores_as_fitted_to(ls.load(path), wanted)
+    folder.undo(first, who="bob")
+    assert folder.apply() == (0, 1, 0)
+    assert_scores_as_fitted_to(ls.load(path), [*PAIRS, wanted[-1]])
+    with folder.store() as store:
+        assert [own.note for own in store.judgements(active_only=False, after=24)] == [
+            "same barn", "", "",
+        ]  # fmt: skip
+
+
+def test_judgements_of_what_the_model_lacks_are_refused(path):
+    folder = ls.ModelFolder(path)
+    with pytest.raises(LinkError, match="none called 't99'"):
+        folder.judge("t99", "i4", between=BETWEEN, who="ann")
+    with pytest.raises(LinkError, match="'sound'"):
+        folder.judge("t9", "i4", between=("text", "sound"), who="ann")
+    with pytest.raises(LinkError, match="`verdict`"):
+        folder.judge("t9", "i4", "maybe", between=BETWEEN, who="ann")
+    assert folder.pending() == 0
+
+
+def test_a_folder_without_a_model_is_one_sentence(tmp_path):
+    with pytest.raises(ModelError, match="must be the folder of a model.*Correct the"):
+        ls.ModelFolder(tmp_path)
+
+
+def test_a_fresh_folder_has_nothing_pending_and_makes_no_store(tmp_path):
+    fit_model().save(tmp_path)
+    folder = ls.ModelFolder(tmp_path)
+    assert (folder.applied, folder.pending(), folder.has_store()) == (0, 0, False)
+    assert not (tmp_path / "judgements.db").exists()
+
+
+def test_pairs_that_are_given_again_are_stored_once(path):
+    folder = ls.ModelFolder(path)
+    assert folder.judge_pairs(PAIRS, between=BETWEEN) == []
+    # It was cannot.
+    assert len(folder.judge_pairs([("t0", "i0", 1.0)], between=BETWEEN)) == 1
+    with folder.store() as store:
+        assert store.count() == len(PAIRS) + 1
+        store.undo(next(store.judgements()).id, who="ann")
+    # Giving the same file does not bring back what was taken back.
+    assert folder.judge_pairs(PAIRS[1:2], between=BETWEEN) == []
+
+
+def test_applying_scores_as_a_fit_to_all_that_counts(path):
+    folder = ls.ModelFolder(path)
+    with folder.store() as store:
+        rows = list(store.judgements())
+        store.undo(rows[3].id, who="ann")
+        # A change of mind, and two people on one pair.
+        store.add(judge("import", "t5", PAIRS[5][1], "cannot"))
+        store.add(judge("ann", "t30", "i4"))
+        store.add(judge("bob", "t30", "i4", weight=0.5))
+        store.add(judge("bob", "t31", "i4", "unsure"))
+    assert folder.pending() == 5
+    assert folder.apply() == (3, 2, 0)
+    assert folder.pending() == 0
+    kept = [pair for k, pair in enumerate(PAIRS) if k not in (3, 5)]
+    new = [(*PAIRS[5][:2], -1.0), ("t30", "i4", 1.0), ("t30", "i4", 0.5)]
+    assert_scores_as_fitted_to(folder.model, kept + new)
+    assert_scores_as_fitted_to(ls.load(path), kept + new)
+    assert folder.apply() == (0, 0, 0)
+
+
+def test_people_who_disagree_add_up_without_a_warning(path):
+    folder = ls.ModelFolder(path)
+    with folder.store() as store:
+        store.add_many([judge("ann", "t30", "i4"), judge("bob", "t30", "i4", "cannot")])
+    folder.apply()
+    folder.judge_pairs([("t31", "i5", 1.0)], between=BETWEEN, who="cem")
+    assert folder.apply().added == 1
+
+
+def test_items_that_the_model_lacks_are_left_out_and_counted(path):
+    folder = ls.ModelFolder(path)
+    with folder.store() as store:
+        store.add(judge("ann", "t99", "i4"))
+        store.add(judge("ann", "t30", "i4"))
+        other = dict(left_view="sound", left_id="s1", right_view="text", right_id="t1")
+        store.add(Judgement(who="ann", verdict="must", **other))
+    assert folder.apply() == (1, 0, 2)
+    assert folder.pending() == 0
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_around_the_save_applies_each_judgement_once(path, monkeypatch, after):
+    folder = ls.ModelFolder(path)
+    folder.judge("t30", "i4", between=BETWEEN, who="ann")
+    kill_saves(monkeypatch, after=after)
+    with pytest.raises(Killed):
+        folder.apply()
+    monkeypatch.undo()
+    again = ls.ModelFolder(path)
+    assert again.pending() == (0 if after else 1)
+    again.apply()
+    assert_scores_as_fitted_to(ls.load(path), [*PAIRS, ("t30", "i4", 1.0)])
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_each_judgement_is_applied_once(path, rng):
+    n_judged = 0
+    for _ in range(4):
+        script = Path(__file__).parents[1] / "support" / "kill_applying.py"
+        command = [sys.executable, str(script), str(path), str(n_judged)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            time.sleep(rng.uniform(0, 0.5))
+            process.kill()
+            last = [n_judged, *map(int, process.stdout.read().split())][-1]
+        n_judged = last + 1
+        folder = ls.ModelFolder(path)
+        folder.apply()
+    with folder.store() as store:
+        columns = store.pairs().columns["image", "text"]
+    assert len(columns.weight) in (len(PAIRS) + n_judged, len(PAIRS) + n_judged + 1)
+    model = ls.load(path)
+    i = model.items_["image"].positions(columns.left)
+    j = model.items_["text"].positions(columns.right)
+    wanted = coo_array((columns.weight, (i, j)), shape=(30, 40)).toarray()
+    kept = model.links_.judged("image", "text").toarray()
+    np.testing.assert_array_equal(kept, wanted)
+
+
+def test_a_model_that_cannot_take_links_says_how_to_rebuild(path):
+    folder = ls.ModelFolder(path)
+    (path / "run.toml").write_text("")
+    with folder.store() as store:
+        for judgement in list(store.judgements()):
+            store.undo(judgement.id, who="ann")
+        store.add(judge("ann", "t30", "i4"))
+    model = folder.model
+    model.remove_links(ls.Links.from_pairs(PAIRS[:1], between=BETWEEN))
+    before = model.scores(*BETWEEN)
+    remedy = f"linkspread fit --config {path / 'run.toml'} --overwrite"
+    with pytest.raises(ModelError, match=f"live.*The judgements are kept.*{remedy}"):
+        folder.apply()
+    np.testing.assert_allclose(model.scores(*BETWEEN), before, atol=2e-6)
+    assert folder.applied == len(PAIRS)
+
+
+def test_what_another_process_saved_meanwhile_is_loaded_first(path):
+    mine, theirs = ls.ModelFolder(path), ls.ModelFolder(path)
+    older = mine.model
+    theirs.judge("t30", "i4", between=BETWEEN, who="ann")
+    theirs.apply()
+    mine.judge("t31", "i4", between=BETWEEN, who="bob")
+    assert mine.apply() == (1, 0, 0)
+    assert mine.model is not older
+    wanted = [*PAIRS, ("t30", "i4", 1.0), ("t31", "i4", 1.0)]
+    assert_scores_as_fitted_to(ls.load(path), wanted)
+
+
+def test_another_store_is_told_from_the_own(path, tmp_path):
+    place = tmp_path / "other.db"
+    with LinkStore.open(place) as store:
+        store.add_many([judge("ann", f"t{i}", "i4") for i in range(30)])
+    with pytest.raises(StoreError, match="row 24 of this one is another judgement"):
+        ls.ModelFolder(path, store=place).pending()
+
+
+def test_a_damaged_number_is_one_sentence_and_a_new_model_replaces_it(path):
+    for text in ("{", "[]", '{"number": -1}', '{"number": true}', "{}"):
+        (path / "absorbed.json").write_text(text)
+        with pytest.raises(ModelError, match='must hold {"number": n}.*Fit the model'):
+            ls.ModelFolder(path).applied  # noqa: B018
+    folder = ls.ModelFolder.create(path, fit_model(), applied=len(PAIRS))
+    assert (folder.applied, folder.pending()) == (len(PAIRS), 0)
+
+
+def test_the_number_alone_is_enough(path):
+    (path / "absorbed.json").write_text('{"number": 7}')
+    folder = ls.ModelFolder(path)
+    assert (folder.applied, folder.pending()) == (7, len(PAIRS) - 7)
+
+
+def test_a_new_folder_has_the_pairs_that_its_model_knows(tmp_path):
+    path = tmp_path / "deep" / "model"
+    pairs = {BETWEEN: PAIRS, ("image", "image"): []}
+    folder = ls.ModelFolder.create(path, fit_model(), pairs=pairs, run="beta = 0.5\n")
+    assert (folder.pending(), folder.applied) == (0, len(PAIRS))
+    assert (path / "run.toml").read_text() == "beta = 0.5\n"
+    with folder.store() as store:
+        assert {row.who for row in store.judgements()} == {"import"}
+        assert store.count() == len(PAIRS)
+    bare = ls.ModelFolder.create(tmp_path / "bare", fit_model())
+    assert (bare.pending(), bare.has_store()) == (0, False)
+
+
+def test_a_kill_after_the_save_of_a_new_fit_applies_nothing_again(path, monkeypatch):
+    ls.ModelFolder(path).judge("t30", "i4", between=BETWEEN, who="ann")
+    model = fit_model([*PAIRS, ("t30", "i4", 1.0)])
+    kill_saves(monkeypatch, after=True)
+    with pytest.raises(Killed):
+        ls.ModelFolder.create(path, model, applied=len(PAIRS) + 1)
+    monkeypatch.undo()
+    again = ls.ModelFolder(path)
+    assert again.pending() == 0 and again.apply() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("there", ["nothing", "an empty folder"])
+@pytest.mark.parametrize("fails", ["run.toml", "absorbed.json"])
+def test_a_full_disk_leaves_no_half_of_a_folder(tmp_path, monkeypatch, there, fails):
+    def fail(folder, write, name):
+        if fails == name(None):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(model_folder, "write_file", fail)
+    path = tmp_path / "model"
+    if there == "an empty folder":
+        path.mkdir()
+    with pytest.raises(ModelError, match="No space left on device"):
+        ls.ModelFolder.create(path, fit_model(), run="beta = 0.5\n")
+    assert path.exists() == (there == "an empty folder")
+    assert not path.exists() or list(path.iterdir()) == []
+    assert [own.name for own in tmp_path.iterdir()] in ([], ["model"])
+
+
+def test_an_interrupt_waits_for_steps_that_belong_together():
+    done, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            with model_folder._undisturbed():
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+                done.append("all of it")
+        assert done == ["all of it"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
