@@ -25,7 +25,7 @@ from gpu_details import (
 )
 from linkspread.compiled.gpu import open_device
 from linkspread.compiled.gpu.codes import solve_codes
-from linkspread.compiled.gpu.filters import Graph
+from linkspread.compiled.gpu.graphs import Graph
 from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import nearest_neighbors, normalize
 from linkspread.propagation import propagate
@@ -173,7 +173,7 @@ def measure_propagation(n, backend, rates):
 
 def measure_codes(n, backend, rates):
     """Return the time of sparse codes per row, and what is left to the processor."""
-    from linkspread.compiled.lad_device import solve_on_device
+    from linkspread.compiled.lad import solve_on_device
     from linkspread.graphs.device import DeviceKernels
     from linkspread.graphs.distances import METRICS
     from linkspread.graphs.laplacian import LinkedNeighborhoods

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from linkspread.compiled.gpu.filters import Graph
+from linkspread.compiled.gpu.graphs import Graph
 
 
 def seconds(work, *, repeats=3, warmup=1):
@@ -28,11 +28,11 @@ def _wait():
 
 def measure_search_parts(X, device, n_neighbors, n_queries=16384):
     """Return the time of each part of a search, for all queries, from one block."""
-    from linkspread.compiled.gpu import neighbors
+    from linkspread.compiled.gpu import search as nearest
 
     n_queries = min(n_queries, len(X))
     scale = len(X) / n_queries
-    search = neighbors._Search(device, X, X, np.arange(len(X)), False)
+    search = nearest._Search(device, X, X, np.arange(len(X)), False)
     parts = {
         "table": seconds(partial(search._table, 0, len(X), n_neighbors, torch.float16))
     }
@@ -43,8 +43,8 @@ def measure_search_parts(X, device, n_neighbors, n_queries=16384):
     parts["convert"] = scale * seconds(partial(table.convert, queries))
     parts["minima"] = scale * seconds(partial(table.minima, converted))
     minima = table.minima(converted)
-    n_kept = min(n_neighbors + neighbors.PADDING, minima.shape[1])
-    choose = partial(neighbors._least, minima, n_kept)
+    n_kept = min(n_neighbors + nearest.PADDING, minima.shape[1])
+    choose = partial(nearest._least, minima, n_kept)
     parts["groups"] = scale * seconds(choose)
     least, groups = choose()
     own = device.put(rows)
@@ -53,9 +53,9 @@ def measure_search_parts(X, device, n_neighbors, n_queries=16384):
     )
     sums, members = search._measure(table, queries, groups, own)
     parts["smallest"] = scale * seconds(
-        partial(neighbors._smallest, sums, members, n_neighbors)
+        partial(nearest._smallest, sums, members, n_neighbors)
     )
-    _, values = neighbors._smallest(sums, members, n_neighbors)
+    _, values = nearest._smallest(sums, members, n_neighbors)
     bounds = table.nearest_dropped(least[:, -1], norms, errors)
     parts["proven_share"] = float((values[:, -1].sqrt() < bounds).double().mean())
     if device.is_fused:

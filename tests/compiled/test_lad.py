@@ -10,10 +10,15 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_info
 
 from lad_problems import GAP, highs_objective, laplacian_root, objective
-from linkspread.compiled import lad_batches as batches
-from linkspread.compiled.lad import solve_lad, solve_many
+from linkspread.compiled import lad
+from linkspread.compiled.lad import solve_lad, solve_many, solve_with_highs
+from linkspread.datasets import load_wikipedia
+from linkspread.graphs import mean_distance, nearest_neighbors
+from linkspread.graphs.distances import pairwise_distances
 from linkspread.ground.errors import LinkspreadError
 
+N_ROWS, N_NEIGHBORS = 200, 90
+METRICS = {"text": "hellinger", "image": "chi2"}
 SHAPES = [(1, 1), (1, 7), (7, 1), (5, 5), (20, 20), (40, 20), (15, 45), (90, 90)]
 
 
@@ -180,7 +185,7 @@ def test_single_precision_and_any_memory_order_are_taken(rng):
 
 def test_a_walk_that_fails_is_walked_again(rng, monkeypatch):
     A, targets = neighborhoods(rng, 6, k=15, width=1.0)
-    walk, walks = batches.solve_batch, []
+    walk, walks = lad.solve_batch, []
 
     def fail_once(A, exact, moved, limit, coefficients, duals, n_pivots):
         walks.append(len(A))
@@ -189,7 +194,7 @@ def test_a_walk_that_fails_is_walked_again(rng, monkeypatch):
             coefficients[2:4] = np.nan  # one lost, and one that is merely bad
             coefficients[3] = 1.0
 
-    monkeypatch.setattr(batches, "solve_batch", fail_once)
+    monkeypatch.setattr(lad, "solve_batch", fail_once)
     report = assert_optimal(A, targets)
     assert walks == [6, 2]
     assert (report.n_retried, report.n_fallback) == (2, 0)
@@ -198,7 +203,7 @@ def test_a_walk_that_fails_is_walked_again(rng, monkeypatch):
 def test_walks_without_steps_fall_back_to_highs(rng, monkeypatch):
     A, targets = neighborhoods(rng, 6, k=15, width=1.0)
     targets[0] = 0
-    monkeypatch.setattr(batches, "PIVOTS_PER_VARIABLE", 0)
+    monkeypatch.setattr(lad, "PIVOTS_PER_VARIABLE", 0)
     report = assert_optimal(A, targets)
     assert (report.n_retried, report.n_fallback, report.n_pivots) == (5, 5, 0)
 
@@ -207,8 +212,8 @@ def test_a_fallback_that_fails_leaves_an_honest_gap(rng, monkeypatch):
     def give_up(A, target):
         return np.zeros((1, A.shape[1])), np.zeros((1, len(A)))
 
-    monkeypatch.setattr(batches, "PIVOTS_PER_VARIABLE", 0)
-    monkeypatch.setattr(batches, "solve_with_highs", give_up)
+    monkeypatch.setattr(lad, "PIVOTS_PER_VARIABLE", 0)
+    monkeypatch.setattr(lad, "solve_with_highs", give_up)
     A, b = 9 * np.eye(4), np.ones(4)
     coefficients, gap = solve_lad(A, b)
     minimum = 4 / 9
@@ -269,7 +274,7 @@ def test_a_bad_tolerance_is_refused(tol):
 
 @pytest.mark.parametrize("n_rows", [0, -1, 2.5, True])
 def test_a_bad_number_of_rows_is_refused(n_rows):
-    with pytest.raises(LinkspreadError, match="`n_rows` must be a whole number"):
+    with pytest.raises(LinkspreadError, match="`n_rows` must be a positive integer"):
         solve_many(lambda rows: None, n_rows)
 
 
@@ -290,3 +295,112 @@ def test_batches_of_different_widths_are_refused():
 def test_words_are_refused_by_a_sentence():
     with pytest.raises(LinkspreadError, match="must hold real numbers.*Convert them"):
         solve_lad([["a"]], [1.0])
+
+
+@pytest.fixture
+def problem(rng):
+    """Return a dictionary, a target, and the solution of HiGHS with its dual."""
+    A, b = 2 * rng.random((12, 8)), rng.random(12)
+    coefficients, duals = solve_with_highs(A, b)
+    return A[None], b[None], coefficients, duals
+
+
+def gaps_of(A, targets, coefficients, duals):
+    values = lad.objectives(A, targets, coefficients)
+    return lad.relative_gaps(values, lad.lower_bounds(A, targets, duals))
+
+
+def test_an_optimum_has_no_gap(problem):
+    assert gaps_of(*problem) <= 1e-9
+
+
+def test_a_wrong_answer_has_a_large_gap(problem):
+    A, b, coefficients, duals = problem
+    assert gaps_of(A, b, coefficients + 0.1, duals) > 0.1
+    assert gaps_of(A, b, np.zeros_like(coefficients), duals) > 0.1
+    assert gaps_of(A, b, -coefficients, duals) > 0.1
+
+
+def test_a_wrong_dual_has_a_large_gap(problem):
+    A, b, coefficients, duals = problem
+    assert gaps_of(A, b, coefficients, -duals) > 1
+    assert_array_equal(gaps_of(A, b, coefficients, 0 * duals), 1)
+
+
+def test_the_gap_is_never_smaller_than_the_error(problem, rng):
+    A, b, coefficients, duals = problem
+    minimum = highs_objective(A[0], b[0])
+    for size in (1e-9, 1e-6, 1e-3, 1.0, 1e3):
+        w = coefficients + size * rng.standard_normal(coefficients.shape)
+        y = duals + size * rng.standard_normal(duals.shape)
+        value = objective(A[0], b[0], w[0])
+        assert gaps_of(A, b, w, y) >= (value - minimum) / value - 1e-12
+
+
+def test_duals_outside_the_box_are_scaled_into_it(problem):
+    A, b, coefficients, duals = problem
+    expected = gaps_of(A, b, coefficients, duals)
+    assert_allclose(gaps_of(A, b, coefficients, 7 * duals), expected, atol=1e-9)
+
+
+def test_a_zero_problem_has_no_gap():
+    zero = np.zeros((1, 2))
+    assert_array_equal(gaps_of(np.ones((1, 2, 2)), zero, zero, zero), 0)
+
+
+def test_gaps_do_not_depend_on_the_size_of_the_target(problem):
+    A, b, coefficients, duals = problem
+    wrong = coefficients + 0.1
+    expected = gaps_of(A, b, wrong, duals)
+    small = gaps_of(A, 1e-30 * b, 1e-30 * wrong, duals)
+    assert_allclose(small, expected, rtol=1e-9)
+
+
+def test_the_gap_that_is_returned_is_that_of_the_answer(rng):
+    A, b = rng.random((10, 6)), rng.random(10)
+    coefficients, gap = solve_lad(A, b)
+    assert objective(A, b, coefficients) * (1 - gap) <= highs_objective(A, b) + 1e-12
+
+
+def test_highs_gives_up_without_an_error():
+    # Entries beyond 1e15 are infinite to HiGHS.
+    coefficients, duals = solve_with_highs(np.full((2, 2), 1e30), np.ones(2))
+    assert coefficients.shape == duals.shape == (1, 2)
+    assert np.isfinite(coefficients).all() and np.isfinite(duals).all()
+
+
+@pytest.fixture(scope="module")
+def wikipedia(data_folder):
+    if not (data_folder / "wikipedia").is_dir():
+        pytest.skip("LINKSPREAD_DATA holds no folder wikipedia")
+    return load_wikipedia(data_folder / "wikipedia")
+
+
+@pytest.fixture(scope="module", params=METRICS)
+def real_neighborhoods(request, wikipedia):
+    """Return mean distance, all distances among some items and their neighbours."""
+    X, metric = wikipedia.views[request.param], METRICS[request.param]
+    rows = np.random.default_rng(0).permutation(len(X))[:N_ROWS]
+    ids, _ = nearest_neighbors(X, n_neighbors=N_NEIGHBORS, metric=metric)
+    groups = np.hstack([rows[:, None], ids[rows]])
+    distances = [pairwise_distances(X[g], X[g], metric=metric) for g in groups]
+    labels = np.full(len(X), -1)
+    labels[wikipedia.train] = wikipedia.labels[wikipedia.train]
+    roots = [laplacian_root(labels[group[1:]]) for group in groups]
+    return mean_distance(X, metric=metric), np.array(distances), np.array(roots)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.25, 0.1])
+@pytest.mark.parametrize("is_constrained", [False, True])
+def test_real_neighborhoods_are_certified(real_neighborhoods, share, is_constrained):
+    width, distances, roots = real_neighborhoods
+    K = np.exp(-((distances / (share * width)) ** 2))
+    A, targets = K[:, 1:, 1:], K[:, 0, 1:]
+    if is_constrained:
+        A = np.concatenate([A, roots], axis=1)
+        targets = np.hstack([targets, 0 * targets])
+    coefficients, gaps, report = solve_many(lambda r: (A[r], targets[r]), N_ROWS)
+    assert gaps.max() <= GAP
+    assert report.n_fallback == 0
+    assert np.isfinite(coefficients).all()

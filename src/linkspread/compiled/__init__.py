@@ -5,6 +5,7 @@ Those of a GPU are in `linkspread.compiled.gpu`; `linkspread.compiled.backends` 
 
 from linkspread.compiled.cpu import (
     CODED,
+    LINE_BYTES,
     add_products,
     add_terms,
     average_precisions,
@@ -22,7 +23,6 @@ from linkspread.compiled.cpu import (
     sparse_difference_sums,
     sparse_products,
 )
-from linkspread.compiled.prefetch import LINE_BYTES
 from linkspread.compiled.threads import small_loops
 
 __all__ = [

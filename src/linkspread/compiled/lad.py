@@ -1,30 +1,50 @@
 """Least absolute deviations with an L1 penalty, solved exactly and certified.
 
 ``min_w |w|_1 + |b - A w|_1`` finds the sparse code w of a target b in a dictionary A.
-It is a linear programme; the simplex method walks over its vertices, and a duality gap
-proves each answer, or sends the problem to another walk and at last to HiGHS.
+It is a linear programme; the simplex method walks over its vertices. The dual is
+``max_y b'y`` with ``|y| <= 1`` and ``|A'y| <= 1``, nothing but boxes: any y divided by
+its largest violation is feasible, and its value is a lower bound on every objective.
+The gap between both proves an answer, or sends the problem to another walk and at last
+to HiGHS.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
 
-from linkspread.compiled.lad_batches import Batch, certified_batch, check_batch
+from linkspread.compiled.simplex import solve_batch
 from linkspread.compiled.threads import map_blocks
-from linkspread.ground.cores import count_threads, is_integer
+from linkspread.ground.checks import check_count, check_positive
+from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import track
 
+Array = np.ndarray
+# The dictionaries and the targets of some rows.
 Problems = Callable[[slice], tuple[Any, Any]]
+# Coefficients, gaps, and how many were walked again, left to HiGHS, and pivots.
+Batch = tuple[Array, Array, tuple[int, int, int]]
 
 # Problems built at a time by each thread: 4 MB for k = 90, or 8 MB with m = 2 k. The
 # same for any number of threads, because BLAS rounds by the shape of what it is given.
 BATCH = 64
+# How far targets are moved to break ties, relative to their largest entry: one number
+# per walk. The smaller the move the nearer the vertex, the larger the fewer the ties.
+MOVES = (1e-8, 1e-10, 1e-6, 1e-7)
+# A walk takes about one pivot per variable; one that takes this many goes in circles.
+PIVOTS_PER_VARIABLE = 20
+# The tightest that HiGHS accepts.
+HIGHS_TOLERANCE = 1e-10
+# On a device, dictionaries of one problem in memory at a time: with their scaled
+# copies, the normal matrices, the factors and the bases of vertices.
+N_COPIES = 10
+# More problems at a time are no faster.
+LARGEST_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -39,20 +59,17 @@ class Report:
     seconds: float
 
 
-def solve_lad(A: Any, target: Any, *, tol: float = 1e-7) -> tuple[np.ndarray, float]:
-    """Return the sparse code of one target, and how far it is from the best.
-
-    ``min_w |w|_1 + |b - A w|_1``
-    """
-    check_tol(tol)
+def solve_lad(A: Any, target: Any, *, tol: float = 1e-7) -> tuple[Array, float]:
+    """Return the sparse code of one target, and its relative duality gap."""
     A, target = np.asarray(A), np.asarray(target)
     if A.ndim != 2 or target.ndim != 1:
         raise LinkspreadError(
             "`A` must be one matrix and `target` one vector, got shapes "
             f"{A.shape} and {target.shape}. Use `solve_many` for several problems."
         )
-    batch = certified_batch(*check_batch(A[None], target[None], 1), tol)
-    return batch.coefficients[0], float(batch.gaps[0])
+    problem = A[None], target[None]
+    coefficients, gaps, _ = _solve_rows(lambda _: problem, _check_tol(tol), slice(0, 1))
+    return coefficients[0], float(gaps[0])
 
 
 def solve_many(
@@ -63,55 +80,221 @@ def solve_many(
     n_jobs: int | None = None,
     verbose: bool = False,
     label: str = "sparse codes",
-) -> tuple[np.ndarray, np.ndarray, Report]:
-    """Solve many problems of one shape, built a few at a time.
-
-    ``min_w |w|_1 + |b_i - A_i w|_1`` for every i; memory is a few dozen dictionaries
-    per thread and the result.
-    """
-    check_tol(tol)
-    if not is_integer(n_rows) or n_rows < 1:
-        raise LinkspreadError(
-            f"`n_rows` must be a whole number of at least 1, got {n_rows!r}. "
-            "Pass the number of problems."
-        )
+) -> tuple[Array, Array, Report]:
+    """Solve many problems of one shape, built a few at a time by each thread."""
+    tol = _check_tol(tol)
+    check_count(n_rows, name="n_rows", remedy="Pass the number of problems.")
     start = time.perf_counter()
     blocks = [slice(i, min(i + BATCH, n_rows)) for i in range(0, n_rows, BATCH)]
-    work = partial(_build_and_solve, problems, tol)
+    work = partial(_solve_rows, problems, tol)
     steps = map_blocks(work, blocks, n_threads=count_threads(n_jobs))
-    steps = track(steps, total=len(blocks), label=label, verbose=verbose)
-    return _join(list(steps), start)
-
-
-def check_tol(tol: Any) -> None:
-    """Refuse a tolerance that is not a positive number."""
-    if not (isinstance(tol, Real) and 0 < float(tol) < np.inf):
-        raise LinkspreadError(
-            f"`tol` must be a positive number, got {tol!r}. Use for instance tol=1e-7."
-        )
-
-
-def _build_and_solve(problems: Problems, tol: float, rows: slice) -> Batch:
-    """Solve the problems of some rows."""
-    n_rows = rows.stop - rows.start
-    return certified_batch(*check_batch(*problems(rows), n_rows), tol)
-
-
-def _join(batches: list[Batch], start: float) -> tuple[np.ndarray, np.ndarray, Report]:
-    """Return the answers of all batches together, and the report."""
-    sizes = {batch.coefficients.shape[1] for batch in batches}
-    if len(sizes) > 1:
+    batches = list(track(steps, total=len(blocks), label=label, verbose=verbose))
+    widths = {coefficients.shape[1] for coefficients, _, _ in batches}
+    if len(widths) > 1:
         raise LinkspreadError(
             "All dictionaries must have the same number of columns, got "
-            f"{min(sizes)} and {max(sizes)}. Pad the smaller ones with zero columns."
+            f"{min(widths)} and {max(widths)}. Pad the smaller ones with zero columns."
         )
-    gaps = np.concatenate([batch.gaps for batch in batches])
+    coefficients, gaps = (np.concatenate([own[i] for own in batches]) for i in (0, 1))
+    n_retried, n_fallback, n_pivots = np.sum([own for *_, own in batches], 0).tolist()
     report = Report(
-        n_rows=len(gaps),
-        n_retried=sum(batch.n_retried for batch in batches),
-        n_fallback=sum(batch.n_fallback for batch in batches),
-        n_pivots=sum(batch.n_pivots for batch in batches),
+        n_rows=n_rows,
+        n_retried=n_retried,
+        n_fallback=n_fallback,
+        n_pivots=n_pivots,
         largest_gap=float(gaps.max()),
         seconds=time.perf_counter() - start,
     )
-    return np.concatenate([batch.coefficients for batch in batches]), gaps, report
+    return coefficients, gaps, report
+
+
+def solve_on_device(
+    device: Any,
+    problems: Problems,
+    n_rows: int,
+    *,
+    shape: tuple[int, int],
+    tol: float = 1e-7,
+    n_jobs: int | None = None,
+) -> tuple[Array, Array, Report]:
+    """Solve many problems of one shape; what stays unproven goes to `solve_many`."""
+    from linkspread.compiled.gpu.codes import solve_codes
+
+    tol = _check_tol(tol)
+    start = time.perf_counter()
+    coefficients, gaps = np.zeros((n_rows, shape[1])), np.zeros(n_rows)
+
+    def work(rows: slice) -> tuple[Array, ...]:
+        A, targets = problems(rows)
+        found, own_gaps, _ = solve_codes(A, targets, tol)
+        late = (own_gaps > tol).nonzero().flatten()
+        parts = found, own_gaps, late, A[late], targets[late]
+        return tuple(part.cpu().numpy() for part in parts)
+
+    row_bytes = 8 * N_COPIES * shape[1] * sum(shape)
+    n_block = device.block_rows(row_bytes, min(n_rows, LARGEST_BLOCK))
+    n_retried = n_fallback = n_pivots = 0
+    for rows, found in device.in_blocks(work, n_rows, n_block):
+        coefficients[rows], gaps[rows], late, A, targets = found
+        if not len(late):
+            continue
+        walked = solve_many(
+            lambda own, A=A, targets=targets: (A[own], targets[own]),  # type: ignore[misc]
+            len(late),
+            tol=tol,
+            n_jobs=n_jobs,
+        )
+        coefficients[late + rows.start], gaps[late + rows.start], report = walked
+        n_retried += len(late)
+        n_fallback += report.n_fallback
+        n_pivots += report.n_pivots
+    seconds, largest = time.perf_counter() - start, float(gaps.max())
+    report = Report(n_rows, n_retried, n_fallback, n_pivots, largest, seconds)
+    return coefficients, gaps, report
+
+
+def _check_tol(tol: Any) -> float:
+    """Return a positive tolerance."""
+    return check_positive(tol, name="tol", remedy="Use for instance tol=1e-7.")
+
+
+def _solve_rows(problems: Problems, tol: float, rows: slice) -> Batch:
+    """Walk, certify, and walk again where the gap is too large."""
+    A, targets = _check_batch(*problems(rows), rows.stop - rows.start)
+    # Answers grow with their targets, so these are brought near 1, exactly, by powers
+    # of two. Kernels of narrow width have targets of 1e-30 and less.
+    _, exponents = np.frexp(np.abs(targets).max(axis=1, keepdims=True))
+    targets = np.ldexp(targets, -exponents)
+    best = _Best(A, targets)
+    pending = np.flatnonzero(targets.any(axis=1))
+    n_walks, n_pivots = np.zeros(len(A), dtype=int), 0
+    for seed, move in enumerate(MOVES):
+        if not len(pending):
+            break
+        n_walks[pending] += 1
+        n_pivots += best.walk(pending, move, seed)
+        pending = pending[best.gaps[pending] > tol]
+    for row in pending:
+        best.improve(np.array([row]), *solve_with_highs(A[row], targets[row]))
+    counts = int((n_walks > 1).sum()), len(pending), n_pivots
+    return np.ldexp(best.coefficients, exponents), best.gaps, counts
+
+
+def _check_batch(A: Any, targets: Any, n_rows: int) -> tuple[Array, Array]:
+    """Return a batch in float64, or say what is wrong with it."""
+    try:
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        targets = np.ascontiguousarray(targets, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LinkspreadError(
+            f"Dictionaries and targets must hold real numbers ({error}). "
+            "Convert them to arrays of floats."
+        ) from error
+    is_fit = A.ndim == 3 and A.shape[:2] == targets.shape and 0 not in A.shape
+    if not is_fit or len(A) != n_rows:
+        raise LinkspreadError(
+            f"{n_rows} problems must have dictionaries of shape ({n_rows}, m, k) and "
+            f"targets of shape ({n_rows}, m), got {A.shape} and {targets.shape}. "
+            "Give each dictionary as many lines as its target."
+        )
+    # Minima and maxima are NaN where any entry is, and need no second array.
+    extremes = [extreme(a) for a in (A, targets) for extreme in (np.min, np.max)]
+    if not np.isfinite(extremes).all():
+        raise LinkspreadError(
+            "Dictionaries and targets must be finite, got NaN or infinity. "
+            "Remove or impute the items they come from."
+        )
+    return A, targets
+
+
+class _Best:
+    """The best coefficients and the best bound found so far for each problem."""
+
+    def __init__(self, A: Array, targets: Array):
+        self.coefficients = np.zeros((len(A), A.shape[2]))
+        self.values = np.abs(targets).sum(axis=1)
+        self.bounds = np.zeros(len(A))
+        self._A, self._targets = A, targets
+
+    @property
+    def gaps(self) -> Array:
+        """The relative gaps, of shape (n_problems,)."""
+        return relative_gaps(self.values, self.bounds)
+
+    def walk(self, rows: Array, move: float, seed: int) -> int:
+        """Improve some rows by one run of the simplex method; return its pivots."""
+        A, exact = self._problems(rows)
+        n, m, k = A.shape
+        sizes = move * np.random.default_rng(seed).uniform(0.5, 1.0, m)
+        # Away from 0, so that no entry changes its sign; zeros go both ways in turn.
+        away = np.where(exact != 0, np.sign(exact), np.resize([1.0, -1.0], m))
+        coefficients, duals = np.empty((n, k)), np.empty((n, m))
+        n_pivots = np.empty(n, dtype=np.int64)
+        limit, moved = PIVOTS_PER_VARIABLE * (m + k), exact + away * sizes
+        solve_batch(A, exact, moved, limit, coefficients, duals, n_pivots)
+        self.improve(rows, coefficients, duals)
+        return int(n_pivots.sum())
+
+    def improve(self, rows: Array, coefficients: Array, duals: Array) -> None:
+        """Replace what is worse than this; what is not finite never is better."""
+        problems = self._problems(rows)
+        values = objectives(*problems, coefficients)
+        better = values < self.values[rows]
+        self.values[rows[better]] = values[better]
+        self.coefficients[rows[better]] = coefficients[better]
+        bounds = lower_bounds(*problems, duals)
+        better = bounds > self.bounds[rows]
+        self.bounds[rows[better]] = bounds[better]
+
+    def _problems(self, rows: Array) -> tuple[Array, Array]:
+        """Return the problems of some rows, without a copy where those are all."""
+        A, targets = self._A, self._targets
+        return (A, targets) if len(rows) == len(A) else (A[rows], targets[rows])
+
+
+# The certificate is plain NumPy: the proof must not share the shortcuts of the solver.
+
+
+def objectives(A: Array, targets: Array, coefficients: Array) -> Array:
+    """Return ``|w|_1 + |b - A w|_1`` of every problem."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        residuals = targets - np.matmul(A, coefficients[:, :, None])[:, :, 0]
+        return np.abs(coefficients).sum(axis=1) + np.abs(residuals).sum(axis=1)
+
+
+def lower_bounds(A: Array, targets: Array, duals: Array) -> Array:
+    """Return ``b'y`` of every problem, y scaled until ``|y|, |A'y| <= 1``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.abs(np.matmul(duals[:, None, :], A)[:, 0])
+        scales = np.maximum(np.abs(duals).max(axis=1), products.max(axis=1))
+        return np.einsum("ij,ij->i", targets, duals) / np.maximum(scales, 1.0)
+
+
+def relative_gaps(values: Array, bounds: Array) -> Array:
+    """Return by what share each objective can at most exceed its minimum."""
+    shares = np.zeros(len(values))
+    np.divide(values - bounds, values, out=shares, where=values != 0)
+    # Rounding may put a bound above its objective, by one part in 1e16.
+    return np.maximum(shares, 0.0)
+
+
+def solve_with_highs(A: Array, target: Array) -> tuple[Array, Array]:
+    """Return coefficients and a dual solution as HiGHS finds them, each as one row.
+
+    ``min 1'(p + q + u + v)`` with ``A (p - q) + u - v = b`` and all of them at least 0.
+    """
+    m, k = A.shape
+    identity = np.eye(m)
+    found = linprog(
+        np.ones(2 * (m + k)),
+        A_eq=np.hstack([A, -A, identity, -identity]),
+        b_eq=target,
+        method="highs",
+        options={
+            "primal_feasibility_tolerance": HIGHS_TOLERANCE,
+            "dual_feasibility_tolerance": HIGHS_TOLERANCE,
+        },
+    )
+    if found.x is None:
+        return np.zeros((1, k)), np.zeros((1, m))
+    return (found.x[:k] - found.x[k : 2 * k])[None], found.eqlin.marginals[None]

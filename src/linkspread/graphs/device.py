@@ -46,7 +46,7 @@ def symmetric_graph(
     if device is None:
         W = neighbor_matrix(ids, weights, dtype, len(ids))
         return W.maximum(sp.csr_array(W.T))
-    from linkspread.compiled.gpu.edges import symmetric_edges
+    from linkspread.compiled.gpu.graphs import symmetric_edges
 
     data, indices, indptr = symmetric_edges(
         device.put(ids).long(), device.put(weights.astype(dtype))
@@ -73,7 +73,7 @@ class DeviceKernels:
         self, ids: Array, targets: Array, roots: Any
     ) -> Callable[[slice], tuple[Any, Any]]:
         """Return what builds the problems of some rows."""
-        from linkspread.compiled.gpu.neighborhoods import affinities, distances_within
+        from linkspread.compiled.gpu.codes import affinities, distances_within
 
         def build(rows: slice) -> tuple[Any, Any]:
             near, wanted = self.device.put(ids[rows]).long(), targets[rows]

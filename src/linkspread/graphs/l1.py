@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from linkspread.compiled.lad import Report, solve_many
-from linkspread.compiled.lad_device import solve_on_device
+from linkspread.compiled.lad import Report, solve_many, solve_on_device
 from linkspread.compiled.threads import on_own_threads
 from linkspread.graphs.device import DeviceKernels, device_for_codes
 from linkspread.graphs.distances import Pairwise

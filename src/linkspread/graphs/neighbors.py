@@ -155,7 +155,7 @@ class NeighborIndex:
         if device is None:
             ids = np.empty(shape, self.id_dtype)
             return ids, np.full(shape, np.inf), np.arange(shape[0])
-        from linkspread.compiled.gpu.neighbors import nearest_items
+        from linkspread.compiled.gpu.search import nearest_items
 
         ids, distances, is_proven = nearest_items(
             device,

@@ -53,7 +53,7 @@ def spread_on_device(
     rank: int | None,
 ) -> tuple[Any, Any, list[Any], float]:
     """Filter the memberships of each view and shorten what comes out."""
-    from linkspread.compiled.gpu.filters import triangle
+    from linkspread.compiled.gpu.graphs import triangle
 
     check_shapes(S_x, links, S_y)
     U, G, V = links.thin()
@@ -85,7 +85,7 @@ class _View:
 
     def filtered(self, block: Any, functions: Array) -> Any:
         """Return filtered columns side by side, on the device."""
-        from linkspread.compiled.gpu.filters import (
+        from linkspread.compiled.gpu.graphs import (
             Graph,
             dense_block,
             filtered_sums,

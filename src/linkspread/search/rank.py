@@ -71,7 +71,7 @@ def rank(
     work = float(len(vectors)) * items.size
     device = choose_device(backend, work=work, least=LEAST_PRODUCTS)
     if device is not None and n_results and len(vectors):
-        from linkspread.compiled.gpu.ranking import best_items
+        from linkspread.compiled.gpu.search import best_items
 
         n_results = min(n_results, count_open(len(items), only, barred))
         closed = None if only is None else np.delete(np.arange(len(items)), only)

@@ -1,12 +1,25 @@
 """The kernels on a GPU, through torch; this file alone loads without it."""
 
+import warnings
+from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from linkspread.ground.errors import LinkspreadError, require
+import numpy as np
 
-__all__ = ["has_cuda", "load_torch", "open_device"]
+from linkspread.ground.errors import LinkspreadError, require
+from linkspread.ground.progress import format_bytes
+
+__all__ = ["Device", "has_cuda", "load_torch", "open_device"]
+
+# Share of the free memory that is planned with; the rest is for what torch itself and
+# the libraries below it take.
+USED_SHARE = 0.7
+# What torch on the processor may take: there it is for tests.
+PROCESSOR_BYTES = 2e9
 
 
 def load_torch() -> ModuleType:
@@ -20,7 +33,7 @@ def has_cuda() -> bool:
 
 
 @cache
-def open_device(backend: str) -> Any:
+def open_device(backend: str) -> "Device":
     """Return the device of a backend, or say what is missing."""
     if backend == "cuda" and not has_cuda():
         raise LinkspreadError(
@@ -28,7 +41,71 @@ def open_device(backend: str) -> Any:
             f"{load_torch().__version__} sees no GPU. Use backend='cpu', or install a "
             "build of torch for the GPU's driver."
         )
-    load_torch()
-    from linkspread.compiled.gpu.devices import Device
-
     return Device("cuda" if backend == "cuda" else "cpu")
+
+
+class Device:
+    """A GPU, or the processor in its place: its memory, arrays, work in blocks."""
+
+    def __init__(self, name: str, *, budget: float | None = None) -> None:
+        self.torch = load_torch()
+        self.name, self.budget = name, budget
+        self.place = self.torch.device(name)
+        self.is_fused = name == "cuda" and find_spec("triton") is not None
+
+    @property
+    def kernels(self) -> ModuleType:
+        """The kernels in Triton, or their twins in operations of torch."""
+        name = "fused" if self.is_fused else "plain"
+        return import_module(f"linkspread.compiled.gpu.{name}")
+
+    def put(self, array: Any, dtype: Any = None) -> Any:
+        """Return an array as a tensor on the device."""
+        if not isinstance(array, self.torch.Tensor):
+            with warnings.catch_warnings():
+                # Nothing here writes into what it was given.
+                warnings.filterwarnings("ignore", message=".*not writable.*")
+                array = self.torch.from_numpy(np.ascontiguousarray(array))
+        return array.to(self.place, dtype)
+
+    def free_bytes(self) -> float:
+        """Return how many bytes may be planned with now."""
+        if self.budget is not None:
+            return self.budget
+        if self.name != "cuda":
+            return PROCESSOR_BYTES
+        cuda = self.torch.cuda
+        # What torch keeps for itself without using it is free for us.
+        kept = cuda.memory_reserved() - cuda.memory_allocated()
+        return USED_SHARE * (cuda.mem_get_info()[0] + kept)
+
+    def block_rows(self, row_bytes: float, n_rows: int, *, share: float = 0.5) -> int:
+        """Return how many rows of a block fit a share of the memory."""
+        return int(min(max(share * self.free_bytes() // max(row_bytes, 1), 1), n_rows))
+
+    def in_blocks(
+        self, work: Callable[[slice], Any], n_rows: int, n_block: int
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield rows and ``work(rows)``; a block that does not fit is halved."""
+        start = 0
+        while start < n_rows:
+            rows = slice(start, min(start + n_block, n_rows))
+            try:
+                result = work(rows)
+            except self.torch.OutOfMemoryError as error:
+                needed = str(error).partition("GPU")[0]
+                result = None
+            else:
+                yield rows, result
+                start = rows.stop
+                continue
+            # Out of the handler, whose traceback would keep the tensors alive.
+            if n_block == 1:
+                raise LinkspreadError(
+                    "The device must have room for one row at a time, got "
+                    f"{format_bytes(self.free_bytes())} free ({needed.strip()}). Free "
+                    "its memory, or use backend='cpu'."
+                )
+            n_block = max(n_block // 2, 1)
+            if self.name == "cuda":
+                self.torch.cuda.empty_cache()

@@ -2,7 +2,7 @@
 
 import torch
 
-from linkspread.compiled.gpu.filters import Graph, filtered_sums
+from linkspread.compiled.gpu.graphs import Graph, filtered_sums
 
 # Rows that are worked on at a time, and columns that heat flows from at once.
 TILE, WIDTH = 1 << 17, 64

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.compiled.lad import solve_many
+from linkspread.compiled.lad import solve_many, solve_on_device
 from linkspread.graphs import nearest_neighbors, normalize
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import as_link_matrix
@@ -14,12 +14,8 @@ from linkspread.propagation.filter import fitted_response, separate
 
 torch = pytest.importorskip("torch")
 
-from linkspread.compiled.gpu import codes, neighbors, plain, ranking  # noqa: E402
-from linkspread.compiled.gpu.devices import Device  # noqa: E402
-from linkspread.compiled.gpu.edges import symmetric_edges  # noqa: E402
-from linkspread.compiled.gpu.filters import triangle  # noqa: E402
-from linkspread.compiled.gpu.tables import ProductTable  # noqa: E402
-from linkspread.compiled.lad_device import solve_on_device  # noqa: E402
+from linkspread.compiled.gpu import Device, codes, plain, search  # noqa: E402
+from linkspread.compiled.gpu.graphs import symmetric_edges, triangle  # noqa: E402
 from linkspread.propagation.device import spread_on_device  # noqa: E402
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -39,7 +35,7 @@ def test_items_stream_through_a_small_device(rng, device, relative, n_features):
     device.budget = 12e3 + 1200 * n_features  # a few items and queries at a time
     rows = X / 2 if relative else X
     everyone = np.arange(len(X))
-    found = neighbors.nearest_items(device, rows, rows, everyone, 6, relative=relative)
+    found = search.nearest_items(device, rows, rows, everyone, 6, relative=relative)
     assert found[2].mean() > 0.95
     assert_array_equal(found[0][found[2]], expected[0][found[2]])
     assert_allclose(found[1][found[2]], expected[1][found[2]], rtol=1e-12)
@@ -51,7 +47,7 @@ def test_the_bound_holds_for_every_item_that_could_be_dropped(
     rng, device, dtype, spread
 ):
     X = rng.standard_normal((80, 30)) + spread * rng.integers(-1, 2, (80, 1))
-    table = ProductTable(device, device.put(X), dtype, 1)
+    table = search.ProductTable(device, device.put(X), dtype, 1)
     queries, norms, errors = table.convert(device.put(X))
     keys = table.minima(queries)
     distances = np.linalg.norm(X[:, None] - X, axis=2)
@@ -70,8 +66,8 @@ def test_the_bound_holds_for_every_item_that_could_be_dropped(
 
 def test_half_precision_proves_most_rows(rng, device):
     X = rng.standard_normal((3000, 64)).astype(np.float32)
-    search = neighbors._Search(device, X, X, np.arange(3000), relative=False)
-    ids, _, is_proven = search.run(np.arange(3000), 10, torch.float16)
+    own = search._Search(device, X, X, np.arange(3000), relative=False)
+    ids, _, is_proven = own.run(np.arange(3000), 10, torch.float16)
     assert is_proven.mean() > 0.9
     expected = nearest_neighbors(X, n_neighbors=10, backend="cpu")[0]
     assert_array_equal(ids[is_proven], expected[is_proven])
@@ -82,8 +78,8 @@ def test_without_a_bound_wrong_neighbors_would_pass(rng, device, monkeypatch):
     X[::2] += 1e4
     expected = nearest_neighbors(X, n_neighbors=5, backend="cpu")[0]
     trust = lambda self, worst, norms, errors: norms + torch.inf  # noqa: E731
-    monkeypatch.setattr(ProductTable, "nearest_dropped", trust)
-    found = neighbors.nearest_items(device, X, X, np.arange(2000), 5)[0]
+    monkeypatch.setattr(search.ProductTable, "nearest_dropped", trust)
+    found = search.nearest_items(device, X, X, np.arange(2000), 5)[0]
     assert np.mean(found == expected) < 0.99
 
 
@@ -201,7 +197,7 @@ def test_a_graph_that_is_not_normalised_is_refused():
 def test_ranking_takes_few_rows_where_memory_is_short(rng, device):
     items, vectors = rng.random((300, 4)), rng.random((20, 4))
     device.budget = 50_000.0
-    parts = list(ranking.best_items(device, vectors, items, 5))
+    parts = list(search.best_items(device, vectors, items, 5))
     assert len(parts) > 1
     found = np.concatenate([part[0] for part in parts])
     assert_array_equal(found, np.argsort(-(vectors @ items.T), axis=1)[:, :5])
@@ -210,24 +206,20 @@ def test_ranking_takes_few_rows_where_memory_is_short(rng, device):
 @pytest.mark.parametrize("n_columns", [30, 1000, 1003])
 def test_the_least_entries_are_found_in_two_rounds(rng, device, n_columns):
     minima = rng.random((6, n_columns))
-    values, places = neighbors._least(device.put(minima), 9)
+    values, places = search._least(device.put(minima), 9)
     expected = np.argsort(minima, axis=1)[:, :9]
     assert_array_equal(places.cpu().numpy(), expected)
     assert_array_equal(values.cpu().numpy(), np.take_along_axis(minima, expected, 1))
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e3])
-def test_distances_within_neighborhoods_are_those_of_differences(shift):
-    torch = pytest.importorskip("torch")
-    from linkspread.compiled.gpu.neighborhoods import distances_within
-
-    rng = np.random.default_rng(0)
+def test_distances_within_neighborhoods_are_those_of_differences(rng, shift):
     items = rng.normal(size=(6, 9, 5)) + shift
     items[:, 4] = items[:, 2]  # duplicates
     items[:, 5] = items[:, 3] + 1e-9 * rng.normal(size=(6, 5))  # all but duplicates
     items[0] = items[0, :1]  # one place
-    found = distances_within(*[torch.from_numpy(items)] * 2, False).numpy()
+    found = codes.distances_within(*[torch.from_numpy(items)] * 2, False).numpy()
     apart = items[:, :, None] - items[:, None]
-    np.testing.assert_allclose(found, np.sqrt((apart**2).sum(-1)), rtol=1e-9)
+    assert_allclose(found, np.sqrt((apart**2).sum(-1)), rtol=1e-9)
     assert not found[:, 2, 4].any() and not found[0].any()
     assert not np.diagonal(found, axis1=1, axis2=2).any()

@@ -1,16 +1,34 @@
-"""Polynomials of a graph applied to thin blocks, and short bases of what comes out."""
+"""Graphs on a device: their edges, polynomials of them, and what these come to."""
 
 import warnings
 
 import numpy as np
 import torch
 
-from linkspread.compiled.gpu import plain
-
 # Rows whose products are added up at a time, in float64.
 GRAM_ROWS = 1 << 17
 # Rows of a tall matrix that are factorised at a time.
 QR_ROWS = 1 << 12
+
+
+def symmetric_edges(ids, weights):
+    """Return the CSR arrays of ``max(W, W')``, W having the weights at these ids."""
+    n_items = len(ids)
+    rows = torch.arange(n_items, device=ids.device)[:, None].expand_as(ids)
+    is_edge = weights > 0
+    i, j, values = rows[is_edge], ids[is_edge], weights[is_edge]
+    # Every edge in both directions; one that both of its ends name is there twice.
+    places, order = torch.cat([i * n_items + j, j * n_items + i]).sort()
+    values = values.repeat(2)[order]
+    if len(places) > 1:
+        is_second = torch.zeros_like(places, dtype=torch.bool)
+        is_second[1:] = places[1:] == places[:-1]
+        first = torch.nonzero(is_second).flatten() - 1
+        values[first] = torch.maximum(values[first], values[first + 1])
+        places, values = places[~is_second], values[~is_second]
+    counts = torch.bincount(places // n_items, minlength=n_items)
+    indptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    return values, places % n_items, indptr
 
 
 class Graph:
@@ -29,7 +47,7 @@ class Graph:
         integers = torch.int32 if small else torch.int64
         self.indices, self.indptr = (device.put(a, integers) for a in arrays[1:])
         self.shape = tuple(S.shape)
-        self.is_fused = device.is_fused
+        self.kernels = device.kernels
         self._matrix = None
 
     def matrix(self):
@@ -49,10 +67,7 @@ class Graph:
 
     def step(self, scale, current, previous):
         """Write ``scale * S @ current - previous`` over ``previous``."""
-        kernels = plain
-        if self.is_fused:
-            from linkspread.compiled.gpu import fused as kernels
-        kernels.chebyshev_step(self, scale, current, previous)
+        self.kernels.chebyshev_step(self, scale, current, previous)
 
 
 def dense_block(device, block, dtype):

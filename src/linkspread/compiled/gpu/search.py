@@ -1,0 +1,350 @@
+"""The nearest and the best-scoring items, searched on a device.
+
+For every query the groups of items with the smallest keys are kept, a few more than
+there are neighbours to find: the k smallest keys lie in the k groups with the smallest
+minima. The items of these groups are then measured exactly, in float64, and a query is
+*proven* when no item of another group can be nearer than its last neighbour. What is
+not proven is searched again in double precision.
+
+Keys come from a half-precision product; its rounding, and what converting the rows
+lost, bound how near an item may be that was dropped: the same reasoning as in
+`linkspread.graphs.products`, for groups of items instead of single ones, because only
+the smallest key of each group is ever written to memory.
+"""
+
+import math
+
+import numpy as np
+import torch
+
+from linkspread.compiled.gpu import plain
+
+# Groups kept beyond one for every neighbour and one for the query itself.
+PADDING = 11
+# Items per group: the fewer, the more minima; the more, the more exact distances.
+LARGEST_GROUP = 32
+# Fewer groups than so many times those kept would nearly all be kept.
+LEAST_GROUPS = 4
+LARGEST_BLOCK = 1 << 14
+# The smallest of many entries are selected in two rounds, the first over the minima of
+# so many, where there are several times as many of these pieces as are kept.
+PIECE, SCORE_PIECE, LEAST_PIECES = 16, 512, 4
+# Shares of the free memory for the items and for a block of queries.
+ITEM_SHARE, QUERY_SHARE = 0.4, 0.4
+# Blocks of scores in memory at a time: the product and what selecting takes.
+N_BLOCKS = 3
+# Rows converted at a time; bounds the float64 scratch of a large table.
+CONVERSION_BLOCK = 1 << 18
+EPS64 = torch.finfo(torch.float64).eps
+
+
+def nearest_items(device, items, queries, excluded, n_neighbors, *, relative=False):
+    """Return the nearest items of every query, and which rows are proven.
+
+    ``d^2 = sum (q - x)^2``, each term over q + x where ``relative``. Item
+    ``excluded[i]`` is not found by query i.
+    """
+    search = _Search(device, items, queries, excluded, relative)
+    first = torch.from_numpy(items[:1]).dtype if relative else torch.float16
+    ids, distances, is_proven = search.run(np.arange(len(queries)), n_neighbors, first)
+    pending = np.flatnonzero(~is_proven)
+    if len(pending) and not relative:
+        found = search.run(pending, n_neighbors, torch.float64)
+        ids[pending], distances[pending], is_proven[pending] = found
+    return ids, distances, is_proven
+
+
+class _Search:
+    """One way through all items for some of the queries."""
+
+    def __init__(self, device, items, queries, excluded, relative):
+        self.device, self.relative = device, relative
+        self.items, self.queries, self.excluded = items, queries, excluded
+
+    def run(self, pending, n_neighbors, dtype):
+        """Return ids, distances and proofs of the pending queries."""
+        shape = len(pending), n_neighbors
+        integers = np.int32 if len(self.items) < 2**31 else np.int64
+        ids, sums = np.empty(shape, integers), np.empty(shape)
+        bounds = np.full(len(pending), np.inf)
+        for first, stop in self._chunks(dtype):
+            table = self._table(first, stop, n_neighbors, dtype)
+
+            def work(rows, table=table, first=first):
+                return self._search_block(table, first, pending[rows], n_neighbors)
+
+            n_block = self._block_rows(table, n_neighbors, len(pending))
+            for rows, found in self.device.in_blocks(work, len(pending), n_block):
+                new = [tensor.cpu().numpy() for tensor in found]
+                if first:
+                    new[:2] = _merged(ids[rows], sums[rows], *new[:2])
+                ids[rows], sums[rows] = new[:2]
+                bounds[rows] = np.fmin(bounds[rows], new[2])
+            del table, work  # before the next chunk takes its place
+        distances = np.sqrt(sums, out=sums)
+        return ids, distances, distances[:, -1] < bounds
+
+    def _chunks(self, dtype):
+        """Yield the ends of chunks of items that fit the device."""
+        n_items, n_features = self.items.shape
+        row_bytes = n_features * (self.items.itemsize + dtype.itemsize) + 8
+        step = self.device.block_rows(row_bytes, n_items, share=ITEM_SHARE)
+        for first in range(0, n_items, step):
+            yield first, min(first + step, n_items)
+
+    def _table(self, first, stop, n_neighbors, dtype):
+        """Return a chunk of items on the device, ready to be compared."""
+        group, n_groups = LARGEST_GROUP, LEAST_GROUPS * (n_neighbors + PADDING)
+        while group > 1 and stop - first < group * n_groups:
+            group //= 2
+        rows = self.device.put(self.items[first:stop])
+        kind = RelativeTable if self.relative else ProductTable
+        return kind(self.device, rows, dtype, group)
+
+    def _block_rows(self, table, n_neighbors, n_pending):
+        """Return how many queries are searched at a time."""
+        n_groups = len(table.items) // table.group
+        n_near = (n_neighbors + PADDING) * table.group
+        n_keys = n_groups if table.is_fused else len(table.items) * 2 + n_groups
+        # Keys, what selecting them takes, and the candidates with their ids.
+        n_bytes = (n_keys + 2 * n_groups) * table.offsets.itemsize + 48 * n_near
+        n_bytes += 32 * table.rows.shape[1]
+        n_rows = min(n_pending, LARGEST_BLOCK)
+        return self.device.block_rows(n_bytes, n_rows, share=QUERY_SHARE)
+
+    def _search_block(self, table, first, rows, n_neighbors):
+        """Return ids, squared distances and bounds of what was dropped."""
+        own = self.device.put(self.excluded[rows]) - first
+        queries = self._queries(table, rows)
+        converted, norms, errors = table.convert(queries)
+        minima = table.minima(converted)
+        n_kept = min(n_neighbors + PADDING, minima.shape[1])
+        least, groups = _least(minima, n_kept)
+        if n_kept < minima.shape[1]:
+            bounds = table.nearest_dropped(least[:, -1], norms, errors)
+        else:
+            bounds = torch.full_like(norms, torch.inf)
+        del minima
+        sums, members = self._measure(table, queries, groups, own)
+        ids, sums = _smallest(sums, members, n_neighbors)
+        missing = (0, n_neighbors - ids.shape[1])
+        ids = torch.nn.functional.pad(ids, missing, value=-1)
+        sums = torch.nn.functional.pad(sums, missing, value=torch.inf)
+        small = torch.int32 if len(self.items) < 2**31 else torch.int64
+        return (ids + first).to(small), sums, bounds
+
+    def _queries(self, table, rows):
+        """Return some queries on the device, in the precision of the items."""
+        is_run = len(rows) == rows[-1] - rows[0] + 1
+        if self.queries is self.items and len(table.rows) == len(self.items):
+            here = slice(rows[0], rows[-1] + 1) if is_run else self.device.put(rows)
+            return table.rows[here]
+        here = slice(rows[0], rows[-1] + 1) if is_run else rows
+        return self.device.put(self.queries[here], table.rows.dtype)
+
+    def _measure(self, table, queries, groups, own):
+        """Return squared distances of all items of some groups, and their places."""
+        group, kernels = table.group, self.device.kernels
+        sums = kernels.candidate_sums(queries, table.rows, groups, group, self.relative)
+        within = torch.arange(group, device=sums.device)
+        members = (groups[:, :, None] * group + within).flatten(1)
+        return sums.masked_fill_(members == own[:, None], torch.inf), members
+
+
+class ProductTable:
+    """Keys ``||x||^2 / 2 - q . x`` from products of converted rows."""
+
+    def __init__(self, device, rows, dtype, group):
+        self.rows, self.group, self.dtype = rows, group, dtype
+        self.is_fused = device.is_fused and dtype == torch.float16
+        self.kernels = device.kernels if self.is_fused else plain
+        # Rounding grows with the norms, so the centre and the scale come off first. A
+        # power of two is divided by exactly, and keeps float16 from overflowing.
+        self.centre = rows.mean(dim=0, dtype=torch.float64)
+        above, below = rows.amax(0) - self.centre, self.centre - rows.amin(0)
+        reach = float(torch.maximum(above, below).max())
+        self.scale = 2.0 ** math.ceil(math.log2(reach)) if reach > 1e-300 else 1.0
+        # Features that are 0 for all items, once centred, are 0 in every product.
+        self.columns = torch.nonzero((above > 0) | (below > 0)).flatten()
+        self._convert_items()
+
+    def _convert_items(self):
+        """Store the converted items, and the largest norm and error."""
+        n_items = len(self.rows)
+        n_padded = -(-n_items // self.group) * self.group
+        wide = torch.float64 if self.dtype == torch.float64 else torch.float32
+        width = _padded_width(len(self.columns))
+        self.items = self.rows.new_zeros((n_padded, width), dtype=self.dtype)
+        self.offsets = self.rows.new_full((n_padded,), torch.inf, dtype=wide)
+        self.norm = self.error = 0.0
+        for start in range(0, n_items, CONVERSION_BLOCK):
+            stop = min(start + CONVERSION_BLOCK, n_items)
+            converted, norms, errors = self.convert(self.rows[start:stop])
+            self.items[start:stop] = converted
+            self.offsets[start:stop] = norms.square() / 2
+            self.norm = max(self.norm, float(norms.max()))
+            self.error = max(self.error, float(errors.max()))
+
+    def convert(self, rows):
+        """Return converted rows, their norms, and what the conversion lost."""
+        centred = (rows.double() - self.centre) / self.scale
+        converted = centred.to(self.dtype)
+        norms = converted.double().norm(dim=1)
+        errors = (centred - converted).norm(dim=1) + 2 * EPS64 * norms
+        padding = self.items.shape[1] - len(self.columns)
+        if len(self.columns) < centred.shape[1]:
+            converted = converted[:, self.columns]
+        if padding:
+            converted = torch.nn.functional.pad(converted, (0, padding))
+        return converted.contiguous(), norms, errors
+
+    def minima(self, queries):
+        """Return the smallest key of every group, for converted queries."""
+        return self.kernels.group_minima(queries, self.items, self.offsets, self.group)
+
+    def nearest_dropped(self, worst, norms, errors):
+        """Return lower bounds of the distances of items whose keys are no less.
+
+        NaN, from a query that overflowed, compares as not proven.
+        """
+        squared = 2 * (worst.double() - self._rounding(norms)) + norms.square()
+        lowest = squared.clamp(min=0).sqrt() - errors - self.error
+        n_terms = self.rows.shape[1] + 4
+        return lowest * (self.scale * (1 - n_terms * EPS64))
+
+    def _rounding(self, norms):
+        """Return a bound of the rounding errors of keys.
+
+        As on the processor, twice over: matrix units cut sums off where a processor
+        would round them.
+        """
+        info = torch.finfo(self.offsets.dtype)
+        share = 2 * (self.rows.shape[1] + 4) * info.eps
+        return share * (norms + self.norm).square() + self.rows.shape[1] * info.tiny
+
+
+class RelativeTable:
+    """Keys ``sum (q - x)^2 / (q + x)``, rounded in the precision of the items."""
+
+    is_fused = False
+
+    def __init__(self, device, rows, dtype, group):
+        self.rows, self.group = rows, group
+        padding = -len(rows) % group
+        self.items = torch.nn.functional.pad(rows, (0, 0, 0, padding))
+        self.offsets = rows.new_zeros(len(self.items))
+        self.offsets[len(rows) :] = torch.inf
+
+    def convert(self, rows):
+        """Return the rows as they are; nothing is lost, and norms are not needed."""
+        nothing = rows.new_zeros(len(rows), dtype=torch.float64)
+        return rows, nothing, nothing
+
+    def minima(self, queries):
+        """Return the smallest key of every group."""
+        return plain.relative_minima(queries, self.items, self.offsets, self.group)
+
+    def nearest_dropped(self, worst, norms, errors):
+        """Return lower bounds of the distances of items whose keys are no less.
+
+        No term is negative, so that rounding is a share of the sum itself.
+        """
+        share = (self.rows.shape[1] + 8) * torch.finfo(self.rows.dtype).eps
+        return (worst.double() * max(1 - share, 0.0)).sqrt()
+
+
+def _padded_width(n_columns):
+    """Return a number of features that matrix units take."""
+    narrow = [width for width in (16, 32, 64, 128) if n_columns <= width]
+    return narrow[0] if narrow else -(-n_columns // 64) * 64
+
+
+def best_items(device, vectors, items, n_results, *, closed=None, barred=None):
+    """Yield the positions and scores of the best items of some queries after others."""
+    dtype = torch.promote_types(
+        *(torch.from_numpy(a[:1]).dtype for a in (vectors, items))
+    )
+    table = device.put(items, dtype)
+    shut = None if closed is None else device.put(closed)
+
+    def work(rows):
+        keys = -device.put(vectors[rows], dtype) @ table.T
+        if shut is not None:
+            keys[:, shut] = torch.inf
+        if barred is not None:
+            own = barred[rows].tocoo()
+            keys[tuple(device.put(index).long() for index in own.coords)] = torch.inf
+        found, keys = _smallest_in_pieces(keys, n_results)
+        return found.cpu().numpy(), (-keys).cpu().numpy()
+
+    row_bytes = N_BLOCKS * dtype.itemsize * len(items)
+    n_block = device.block_rows(row_bytes, len(vectors))
+    for _, found in device.in_blocks(work, len(vectors), n_block):
+        yield found
+
+
+def _smallest_in_pieces(keys, n_kept):
+    """Return places and values of the smallest entries of each row, ties by place."""
+    places = torch.arange(keys.shape[1], device=keys.device).expand_as(keys)
+    if keys.shape[1] < LEAST_PIECES * n_kept * SCORE_PIECE:
+        return _smallest(keys, places, n_kept)
+    # One piece more than results, to see whether its minimum ties with the last.
+    own = _in_best_pieces(keys, n_kept + 1, SCORE_PIECE)
+    return _smallest(keys.gather(1, own), own, n_kept, whole=(keys, places))
+
+
+def _least(minima, n_kept):
+    """Return the smallest entries of each row in order, and their places."""
+    if minima.shape[1] < LEAST_PIECES * n_kept * PIECE:
+        return minima.topk(n_kept, dim=1, largest=False)
+    places = _in_best_pieces(minima, n_kept, PIECE)
+    least, order = minima.gather(1, places).topk(n_kept, dim=1, largest=False)
+    return least, places.gather(1, order)
+
+
+def _in_best_pieces(values, n_pieces, size):
+    """Return the places of the entries that lie in the pieces with the smallest minima.
+
+    The k smallest entries lie in k of these, so that only they need be sorted through.
+    """
+    n_rows, n_columns = values.shape
+    n_whole = n_columns // size * size
+    pieces = values[:, :n_whole].unflatten(1, (-1, size)).amin(dim=2)
+    chosen = pieces.topk(n_pieces, dim=1, largest=False, sorted=False).indices
+    within = torch.arange(size, device=values.device)
+    places = (chosen[:, :, None] * size + within).flatten(1)
+    rest = torch.arange(n_whole, n_columns, device=values.device)
+    return torch.cat([places, rest.expand(n_rows, -1)], dim=1)
+
+
+def _smallest(values, ids, n_kept, whole=None):
+    """Return the ids and values of the smallest entries in order, ties by id.
+
+    Where the last one ties with one that is left out, `whole` rows decide.
+    """
+    n_taken = min(n_kept + 1, values.shape[1])
+    least, places = values.topk(n_taken, dim=1, largest=False)
+    chosen = ids.gather(1, places)
+    if n_taken > n_kept:
+        tied = torch.nonzero(least[:, -1] == least[:, -2]).flatten()
+        least, chosen = least[:, :-1], chosen[:, :-1]
+        if len(tied):
+            # Which of equal ones `topk` takes is luck, so all are sorted.
+            rows = (part[tied] for part in whole or (values, ids))
+            least[tied], chosen[tied] = (own[:, :n_kept] for own in _sorted(*rows))
+    least, chosen = _sorted(least, chosen)
+    return chosen, least
+
+
+def _sorted(values, ids):
+    """Return values in rising order with their ids, ties by id."""
+    ids, order = ids.sort(dim=1)
+    values, again = values.gather(1, order).sort(dim=1, stable=True)
+    return values, ids.gather(1, again)
+
+
+def _merged(ids, sums, new_ids, new_sums):
+    """Return the best of two lists, of which the first has the smaller ids."""
+    sums, ids = np.hstack([sums, new_sums]), np.hstack([ids, new_ids])
+    order = np.argsort(sums, axis=1, kind="stable")[:, : new_ids.shape[1]]
+    return np.take_along_axis(ids, order, 1), np.take_along_axis(sums, order, 1)
