@@ -8,16 +8,13 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from linkspread.judging import Contribution, Explanation, Split
-from linkspread.judging.explanation_shares import (
-    class_shares,
-    item_shares,
-    label_shares,
+from linkspread.judging.explanation import (
+    Shares,
+    amount_format,
     make_split,
-    pair_shares,
     single_share,
 )
-from linkspread.judging.explanation_spread import first_step
-from linkspread.judging.explanation_text import amount_format
+from linkspread.judging.spread_shares import first_step, pair_shares
 from linkspread.propagation.filter import fitted_response, unseen_response
 
 IDS = np.array(["a", "b", "c"]), np.array([10, 11])
@@ -72,8 +69,8 @@ def test_a_split_keeps_its_sum_and_its_largest_parts(amounts, n_links):
     half = len(amounts) // 2
     items = np.arange(len(amounts)) % 3
     shares = [
-        item_shares("neighbor", amounts[:half], np.ones(half), items[:half]),
-        item_shares("label", amounts[half:], amounts[half:], items[half:]),
+        Shares("neighbor", amounts[:half], np.ones(half), {0: items[:half]}),
+        Shares("label", amounts[half:], amounts[half:], {0: items[half:]}),
     ]
     split = make_split(shares, *IDS, n_links=n_links)
     assert split.total == pytest.approx(amounts.sum(), abs=1e-12)
@@ -87,11 +84,12 @@ def test_shares_get_the_ids_of_their_items():
     pairs = sparse.csr_array(np.array([[0, 2.0], [-1.0, 0], [0, 0]]))
     shares = [
         pair_shares(pairs, np.array([0.3, 0.2])),
-        label_shares("label", np.array([0.1]), np.ones(1), np.array([1]),
-                     np.array([[0.2, 0.8]]), side=1),
-        class_shares(np.array([[0.0, 0.05]]), np.array([[1.0, -1.0]])),
+        Shares("label", np.array([0.1]), np.ones(1), {1: [1]}, {1: [1]}),
+        Shares(
+            "class", np.array([0, 0.05]), np.array([1, -1]), {}, {0: [0, 0], 1: [0, 1]}
+        ),
         single_share("own", 0.01),
-    ]  # fmt: skip
+    ]
     assert make_split(shares, *IDS, n_links=None).parts == (
         Contribution("must-link", 0.3, 2.0, "a", 11),
         Contribution("cannot-link", 0.2, -1.0, "b", 10),
@@ -113,7 +111,7 @@ def test_pairs_within_a_view_are_added_to_their_mirror_images(rng):
     found = pair_shares(pairs, pairs.data * P[i, j], within=True)
     assert_allclose(found.amounts, upper[upper != 0] * (P + P.T)[upper != 0])
     assert_allclose(found.weights, upper[upper != 0])
-    assert_allclose((found.sources, found.targets), np.nonzero(upper))
+    assert_allclose((found.items[0], found.items[1]), np.nonzero(upper))
 
 
 @pytest.mark.parametrize("response_of", [fitted_response, unseen_response])

@@ -1,4 +1,4 @@
-"""Suggestions: which pairs are open, who represents a view, and blocks of both."""
+"""Suggestions: open pairs, representatives, blocks of both, and expected gains."""
 
 import tracemalloc
 
@@ -7,14 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import linkspread as ls
 from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import knn_graph, normalize
-from linkspread.judging import suggestion, suggestion_representatives
-from linkspread.judging.suggestion import suggest
-from linkspread.judging.suggestion_pairs import OpenPairs
-from linkspread.judging.suggestion_representatives import (
+from linkspread.ground.errors import UnknownItemError
+from linkspread.judging import suggestion
+from linkspread.judging.suggestion import (
+    OpenPairs,
     choose_representatives,
     diffusion_features,
+    explained_shares,
+    suggest,
 )
 
 SIZES = st.integers(1, 7)
@@ -160,7 +163,7 @@ def explained(features, chosen, noise):
 
 def noise_of(features):
     """Return the noise that the choice of representatives reckons with."""
-    return suggestion_representatives.NOISE * np.mean(np.sum(features**2, axis=1))
+    return suggestion.NOISE * np.mean(np.sum(features**2, axis=1))
 
 
 @pytest.mark.parametrize("known", [[], [3, 8]])
@@ -185,7 +188,7 @@ def test_a_longer_list_of_representatives_begins_with_the_shorter(rng):
 
 
 def test_of_very_many_items_a_sample_is_compared(rng, monkeypatch):
-    monkeypatch.setattr(suggestion_representatives, "N_CANDIDATES", 20)
+    monkeypatch.setattr(suggestion, "N_CANDIDATES", 20)
     features = rng.standard_normal((500, 4))
     first, again, other = (
         choose_representatives(features, np.arange(500), 10, seed=s) for s in (0, 0, 1)
@@ -206,7 +209,7 @@ def test_representatives_lie_in_all_clusters(rng):
 def test_features_are_those_of_a_diffusion(rng):
     W = knn_graph(rng.standard_normal((50, 2)), n_neighbors=6)
     step = (np.eye(50) + normalize(W).toarray()) / 2
-    K = np.linalg.matrix_power(step, suggestion_representatives.N_STEPS)
+    K = np.linalg.matrix_power(step, suggestion.N_STEPS)
     features = diffusion_features(W, seed=0)
     assert np.allclose(features @ features.T, K, atol=1e-8)
 
@@ -222,3 +225,64 @@ def test_memory_is_far_below_all_pairs():
     assert len(i) == 200
     # A byte for each pair would be 400 MB.
     assert peak < 120e6
+
+
+def dense_shares(features, pairs, judged):
+    """Return gains by a dense Gaussian process over all pairs."""
+    K, L = (own @ own.T for own in features)
+    prior = np.kron(K, L)
+    noise = 0.1 * np.trace(prior) / len(prior)
+    known = judged[0] * len(L) + judged[1]
+    G = prior[np.ix_(known, known)] + noise * np.eye(len(known))
+    after = prior - prior[:, known] @ np.linalg.solve(G, prior[known])
+    chosen = pairs[0] * len(L) + pairs[1]
+    explained = [np.sum(after[:, c] ** 2) / (after[c, c] + noise) for c in chosen]
+    return np.array(explained) / np.trace(prior)
+
+
+@pytest.mark.parametrize("n_judged", [0, 1, 9])
+def test_shares_are_those_of_a_dense_gaussian_process(rng, n_judged):
+    features = rng.standard_normal((7, 3)), rng.standard_normal((6, 4))
+    pairs = rng.integers(0, 6, (2, 5))
+    judged = rng.integers(0, 6, (2, n_judged))
+    shares = explained_shares(features, tuple(pairs), judged=tuple(judged))
+    np.testing.assert_allclose(shares, dense_shares(features, pairs, judged))
+    assert np.all((shares > 0) & (shares < 1))
+
+
+def test_of_very_many_judged_pairs_a_sample_counts(rng, monkeypatch):
+    monkeypatch.setattr(suggestion, "MAX_JUDGED", 4)
+    features = rng.standard_normal((7, 3)), rng.standard_normal((6, 4))
+    pairs, judged = rng.integers(0, 6, (2, 5)), rng.integers(0, 6, (2, 30))
+    some = explained_shares(features, tuple(pairs), judged=tuple(judged))
+    none = explained_shares(features, tuple(pairs), judged=tuple(judged[:, :0]))
+    assert np.all(some >= dense_shares(features, pairs, judged) - 1e-12)
+    assert np.all(some <= none + 1e-12)
+
+
+def test_a_graph_without_edges_tells_nothing():
+    features = np.zeros((3, 2)), np.zeros((4, 2))
+    pairs = np.array([0, 1]), np.array([2, 3])
+    judged = np.array([0]), np.array([0])
+    assert explained_shares(features, pairs, judged=judged).tolist() == [0.0, 0.0]
+
+
+def test_a_judged_pair_has_less_to_tell_than_before():
+    data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+    links = ls.Links.from_pairs([(0, 0), (1, 2)], between=("text", "image"))
+    model = ls.LinkSpreading(n_neighbors=9).fit(data.views(), links)
+    ask = {"source": "text", "target": "image"}
+    texts, images = model.suggest_pairs(3, **ask)
+    before = model.expected_gains(texts, images, **ask)
+    answer = [(texts[0].item(), images[0].item(), 1.0)]
+    model.add_links(ls.Links.from_pairs(answer, between=("text", "image")))
+    after = model.expected_gains(texts, images, **ask)
+    assert after[0] < before[0] / 2
+    assert np.all(after <= before)
+
+
+def test_gains_need_items_of_the_views():
+    data = ls.datasets.make_views(30, n_classes=3, random_state=0)
+    model = ls.LinkSpreading(n_neighbors=9).fit(data.views(), data.labels)
+    with pytest.raises(UnknownItemError, match="`target_ids` must name items"):
+        model.expected_gains([1], [99], source="text", target="image")

@@ -25,7 +25,7 @@ from linkspread.cli.asking import (
 from linkspread.cli.item_contents import ItemContents, read_contents
 from linkspread.ground.errors import LinkspreadError
 from linkspread.judging import Explanation, Split
-from linkspread.judging.explanation_text import HEADINGS, amount_format, name_item
+from linkspread.judging.explanation import HEADINGS, amount_format, name_item
 from linkspread.studies.report import explanation_picture, picture_data_uri, write_page
 from linkspread.studies.report.explanation_picture import UNLINKED
 

@@ -1,13 +1,47 @@
-"""What a score is made of: links, classes and neighbours, each with its amount."""
+"""What a score is made of: a sum of links, classes and neighbours, and its words.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+Whoever computes a score gives its parts as `Shares`, arrays of amounts of one kind.
+`make_split` names the largest of them; an `Explanation` holds the splits of one score.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import narwhals.stable.v1 as nw
+import numpy as np
 
 from linkspread.ground.errors import require
-from linkspread.judging.explanation_text import describe_explanation
+
+Array = np.ndarray
+
+# Lines of each split that the text shows.
+N_SHOWN = 8
+# Amounts that need more of them are written in powers of ten.
+MAX_DECIMALS = 9
+HEADINGS = {
+    "links": "What it is made of",
+    "source_neighbors": "Through neighbours of {source}",
+    "target_neighbors": "Through neighbours of {target}",
+    "target_labels": "What labels give, by labelled {target_view} item",
+    "classes": "What labels give, by classes",
+}
+_PHRASES = {
+    "cannot-link": "cannot-link of {left} and {right}, weight {size:.3g}",
+    "chance": "what classes give by chance",
+    "class": "{source} of class {c}, {target} of {d}",
+    "hubs": "correction for what everything finds",
+    "must-link": "must-link of {left} and {right}, weight {size:.3g}",
+    "own": "the item itself",
+    "prior": "how alike both are without judgements",
+    "same class": "both of class {c}",
+    "source label": "{left} of class {c}, with all labelled {target} items",
+    "source neighbor": "{left}, similarity {size:.3g}",
+    "target label": "{right} of class {d}, with all labelled {source} items",
+    "target neighbor": "{right}, similarity {size:.3g}",
+}
 
 
 @dataclass(frozen=True)
@@ -122,7 +156,7 @@ class Explanation:
     @property
     def splits(self) -> dict[str, Split]:
         """All splits that there are, by the names of their attributes."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {name: own for name, own in values.items() if isinstance(own, Split)}
 
     def to_frame(self, *, backend: str = "pandas") -> Any:
@@ -143,31 +177,131 @@ class Explanation:
         package: Any = require(
             backend, extra="tables", purpose="An explanation as a table"
         )
-        rows = list(_rows(self.splits))
-        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        columns: dict[str, list[Any]] = defaultdict(list)
+        for name, split in self.splits.items():
+            left_out = Contribution("rest", split.rest, float("nan"))
+            for part in (*split.parts, left_out):
+                columns["split"].append(name)
+                columns["kind"].append(part.kind)
+                columns["source_item"].append(_text(part.source_item))
+                columns["target_item"].append(_text(part.target_item))
+                columns["source_class"].append(_text(part.classes[0]))
+                columns["target_class"].append(_text(part.classes[1]))
+                columns["weight"].append(part.weight)
+                columns["amount"].append(part.amount)
         return nw.from_dict(columns, backend=package).to_native()
 
     def __str__(self) -> str:
-        return describe_explanation(self)
-
-
-def _rows(splits: dict[str, Split]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table."""
-    for name, split in splits.items():
-        left_out = Contribution("rest", split.rest, float("nan"))
-        for part in (*split.parts, left_out):
-            yield {
-                "split": name,
-                "kind": part.kind,
-                "source_item": _text(part.source_item),
-                "target_item": _text(part.target_item),
-                "source_class": _text(part.classes[0]),
-                "target_class": _text(part.classes[1]),
-                "weight": part.weight,
-                "amount": part.amount,
-            }
+        names = {
+            "source": name_item(self.source, self.source_item),
+            "target": name_item(self.target, self.target_item),
+            "target_view": self.target,
+        }
+        lines = [f"{names['source']} and {names['target']} score {self.score:.4g}"]
+        for name, split in self.splits.items():
+            lines += ["", HEADINGS[name].format(**names)]
+            lines += _lines(split, self.source, self.target)
+        return "\n".join(lines)
 
 
 def _text(value: Any) -> str | None:
     """Return ids of any type as what a column of a table can hold."""
     return None if value is None else str(value)
+
+
+def name_item(view: str, item: Any) -> str:
+    """Return how an item is called."""
+    return f"the new {view} item" if item is None else f"{view} {item!r}"
+
+
+def amount_format(amounts: Sequence[float]) -> Callable[[float], str]:
+    """Return what writes amounts with equal decimals, three figures of the largest."""
+    unit = max(map(abs, amounts), default=0.0)
+    decimals = 2 - math.floor(math.log10(unit)) if unit > 0 else 2
+    if decimals > MAX_DECIMALS:
+        return lambda amount: f"{amount:+.2e}"
+    return lambda amount: f"{amount:+.{max(decimals, 0)}f}"
+
+
+def _lines(split: Split, source: str, target: str) -> Iterator[str]:
+    """Yield a line for each of the first parts, and one for all others."""
+    write = amount_format([part.amount for part in split.parts])
+    for part in split.parts[:N_SHOWN]:
+        yield f"  {write(part.amount)}  {_describe(part, source, target)}"
+    more = split.parts[N_SHOWN:]
+    n_more = len(more) + split.n_rest
+    if n_more:
+        amount = sum(part.amount for part in more) + split.rest
+        others = "another" if n_more == 1 else f"{n_more:,} others"
+        yield f"  {write(amount)}  {others}"
+    if not split.parts and not n_more:
+        yield "  nothing"
+
+
+def _describe(part: Contribution, source: str, target: str) -> str:
+    """Return what a part of a score is, without its amount."""
+    kind, (c, d) = part.kind, part.classes
+    if kind in ("label", "neighbor"):
+        kind = f"{'target' if part.source_item is None else 'source'} {kind}"
+    return _PHRASES["same class" if kind == "class" and c == d else kind].format(
+        source=source,
+        target=target,
+        left=name_item(source, part.source_item),
+        right=name_item(target, part.target_item),
+        c=c,
+        d=d,
+        size=abs(part.weight),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Amounts of one kind, with items and classes of the source (0) and target (1)."""
+
+    kind: str  # of a Contribution; "pair" for must-links and cannot-links
+    amounts: Array
+    weights: Array
+    items: Mapping[int, Array] = field(default_factory=dict)  # positions
+    classes: Mapping[int, Array] = field(default_factory=dict)
+
+    def name(self, row: int, ids: tuple[Array, Array]) -> Contribution:
+        """Return one share with the ids of its items."""
+        kind, weight = self.kind, float(self.weights[row])
+        if kind == "pair":
+            kind = "must-link" if weight > 0 else "cannot-link"
+        items = {k: ids[k][own[row]].item() for k, own in self.items.items()}
+        classes = {k: int(own[row]) for k, own in self.classes.items()}
+        return Contribution(
+            kind=kind,
+            amount=float(self.amounts[row]),
+            weight=weight,
+            source_item=items.get(0),
+            target_item=items.get(1),
+            classes=(classes.get(0), classes.get(1)),
+        )
+
+
+def single_share(kind: str, amount: float) -> Shares:
+    """Return a share that is of no item."""
+    return Shares(kind, np.array([amount]), np.ones(1))
+
+
+def make_split(
+    shares: Sequence[Shares],
+    source_ids: Array,
+    target_ids: Array,
+    *,
+    n_links: int | None,
+) -> Split:
+    """Name the largest shares, and add up the others."""
+    amounts = np.concatenate([own.amounts for own in shares] or [np.zeros(0)])
+    order = np.argsort(-np.abs(amounts), kind="stable")[: np.count_nonzero(amounts)]
+    n_named = len(order) if n_links is None else min(n_links, len(order))
+    starts = np.cumsum([0, *(len(own.amounts) for own in shares)])
+    parts = []
+    for place in order[:n_named]:
+        k = int(np.searchsorted(starts, place, side="right")) - 1
+        row = int(place - starts[k])
+        parts.append(shares[k].name(row, (source_ids, target_ids)))
+    rest = float(np.sum(amounts[order[n_named:]]))
+    return Split(tuple(parts), rest, len(order) - n_named)

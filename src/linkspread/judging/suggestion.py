@@ -1,22 +1,130 @@
-"""Which pairs to judge next: a complete block of the most telling items of two views.
+"""Which pairs to judge next, and how much of all pairs a judgement explains.
+
+Links are carried by a view's graph, so that a judged item says something of its
+neighbourhood. In the kernel of a short diffusion over the graph the next representative
+of a view is the item that explains most of what those before it leave unexplained: the
+greedy choice of Nystrom landmarks, which is influence and diversity in one number.
 
 Every representative of one view is paired with every one of the other, and the block
 grows by one of each. An item judged against all others of the block is known by must-
 and cannot-links alike; single pairs all over two views mostly say what an item is not.
+
+Pairs are related as the product of both kernels: ``cov(f_ij, f_ab) = K_ia L_jb``, and a
+judgement is a value of f with noise. Both kernels have few features, so that nothing of
+the size of all pairs is made.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, isqrt
+from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from linkspread.judging.suggestion_pairs import OpenPairs
-from linkspread.judging.suggestion_representatives import choose_representatives
+from linkspread.graphs.normalize import normalize
 
 Array = np.ndarray
 
 # Representatives of a view beyond which one is as good as another.
 MAX_REPRESENTATIVES = 512
+# Items that are compared as representatives; a sample of more is as good.
+N_CANDIDATES = 4096
+# Steps of the diffusion, and directions kept of it.
+N_STEPS = 8
+N_DIRECTIONS = 64
+# What a judged item leaves unexplained of itself, as a share of the mean variance.
+NOISE = 0.1
+# Judged pairs that count; of more a sample does, and gains come out a little higher.
+MAX_JUDGED = 2000
+# Among so many times as many pairs as are closed or wanted, a blind draw mostly hits.
+ROOM = 8
+
+
+@dataclass(frozen=True)
+class OpenPairs:
+    """Pairs of some rows and some columns that may still be judged, never listed.
+
+    A pair is closed if it was judged, or if the labels of both items are known.
+    """
+
+    rows: Array
+    columns: Array
+    known: tuple[Array, Array]  # which items of each view have labels
+    judged: tuple[Array, Array]
+    within: bool = False  # one view: (a, b) and (b, a) are one pair
+
+    def keys(self, i: Array, j: Array) -> Array:
+        """Return a number of each pair."""
+        low, high = (np.minimum(i, j), np.maximum(i, j)) if self.within else (i, j)
+        return np.asarray(low, dtype=np.int64) * len(self.known[1]) + high
+
+    def first(self, i: Array, j: Array, n: int, *, taken: Array) -> tuple[Array, Array]:
+        """Return the first open pairs of a list, none twice and none of those taken."""
+        keys = self.keys(i, j)
+        is_new = np.zeros(len(keys), dtype=bool)
+        is_new[np.unique(keys, return_index=True)[1]] = True
+        is_new &= ~(self.known[0][i] & self.known[1][j])
+        is_new &= ~np.isin(keys, self._closed) & ~np.isin(keys, taken)
+        if self.within:
+            is_new &= i != j
+        found = np.flatnonzero(is_new)[:n]
+        return i[found], j[found]
+
+    def count(self) -> int:
+        """Return how many pairs are open."""
+        known_rows = self.rows[self.known[0][self.rows]]
+        known_columns = self.columns[self.known[1][self.columns]]
+        n_possible = self._n_pairs(self.rows, self.columns)
+        n_possible -= self._n_pairs(known_rows, known_columns)
+        i, j = np.divmod(self._closed, len(self.known[1]))
+        is_among = np.isin(i, self.rows) & np.isin(j, self.columns)
+        if self.within:
+            is_among |= np.isin(j, self.rows) & np.isin(i, self.columns)
+            is_among &= i != j
+        is_among &= ~(self.known[0][i] & self.known[1][j])
+        return n_possible - int(is_among.sum())
+
+    def draw(
+        self, n: int, rng: np.random.Generator, *, taken: Array
+    ) -> tuple[Array, Array]:
+        """Draw open pairs at random, none of them twice."""
+        rows, n_unknown = _unknown_first(self.rows, self.known[0])
+        columns, width = _unknown_first(self.columns, self.known[1])
+        n_first = n_unknown * len(columns)
+
+        def at(places: Array) -> tuple[Array, Array]:
+            # First unknown rows with every column, then known ones with unknown ones.
+            row, column = np.divmod(places, max(len(columns), 1))
+            later_row, later_column = np.divmod(places - n_first, max(width, 1))
+            is_first = places < n_first
+            i = np.where(is_first, row, n_unknown + later_row)
+            return rows[i], columns[np.where(is_first, column, later_column)]
+
+        n_places = n_first + (len(rows) - n_unknown) * width
+        if n_places <= ROOM * (n + len(taken) + len(self._closed)):
+            return self.first(*at(rng.permutation(n_places)), n, taken=taken)
+        i = j = np.empty(0, dtype=np.int64)
+        while len(i) < n:
+            used = np.concatenate([taken, self.keys(i, j)])
+            drawn = at(rng.integers(n_places, size=2 * n))
+            more = self.first(*drawn, n - len(i), taken=used)
+            i, j = np.concatenate([i, more[0]]), np.concatenate([j, more[1]])
+        return i, j
+
+    @cached_property
+    def _closed(self) -> Array:
+        """Keys of judged pairs, sorted once as every question looks among them."""
+        return np.unique(self.keys(*self.judged))
+
+    def _n_pairs(self, rows: Array, columns: Array) -> int:
+        """Return the number of pairs of some rows and some columns, each once."""
+        n_pairs = len(rows) * len(columns)
+        if not self.within:
+            return n_pairs
+        n_both = len(np.intersect1d(rows, columns))
+        return n_pairs - n_both - n_both * (n_both - 1) // 2
 
 
 def suggest(
@@ -27,36 +135,117 @@ def suggest(
     score: Callable[[Array, Array], Array],
     seed: int = 0,
 ) -> tuple[Array, Array]:
-    """Return open pairs of two views, the most telling first."""
+    """Return open pairs of two views, the most informative first."""
     n = min(n, pairs.count())
-    i, j = _from_block(pairs, n, features, score, seed)
+    known = [np.flatnonzero(own) for own in pairs.known]
+    i = j = np.empty(0, dtype=np.int64)
+    for size in _block_sizes(n, len(pairs.rows), len(pairs.columns)):
+        rows, columns = (
+            choose_representatives(own, allowed, n_chosen, known=of, seed=seed)
+            for own, allowed, n_chosen, of in zip(
+                features, (pairs.rows, pairs.columns), size, known, strict=True
+            )
+        )
+        i, j = pairs.first(*_in_layers(rows, columns, score), n, taken=i[:0])
+        if len(i) == n:
+            break
     # Where the block has no more, one pair is as good as another.
     rng = np.random.default_rng(seed)
     more = pairs.draw(n - len(i), rng, taken=pairs.keys(i, j))
     return np.concatenate([i, more[0]]), np.concatenate([j, more[1]])
 
 
-def _from_block(
-    pairs: OpenPairs,
-    n: int,
+def diffusion_features(W: Any, *, seed: int) -> Array:
+    """Return features whose inner products are nearly ``((I + S) / 2) ** N_STEPS``."""
+    S, n_items = normalize(W), W.shape[0]
+
+    def diffuse(block: Array) -> Array:
+        for _ in range(N_STEPS):
+            block = (block + S @ block) / 2
+        return block
+
+    rng = np.random.default_rng(seed)
+    probes = rng.standard_normal((n_items, min(N_DIRECTIONS, n_items)))
+    probes = np.linalg.qr(diffuse(np.linalg.qr(probes)[0]))[0]
+    image = diffuse(probes)
+    values, vectors = np.linalg.eigh(probes.T @ image)
+    kept = values > 1e-9 * values[-1]
+    return image @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def choose_representatives(
+    features: Array,
+    allowed: Array,
+    n_chosen: int,
+    *,
+    known: Array | None = None,
+    seed: int = 0,
+) -> Array:
+    """Choose items that explain most of a view, the most informative first."""
+    # Whole multiples, so that a slightly larger wish has the same sample.
+    candidates, n_compared = allowed, N_CANDIDATES * -(-n_chosen // N_CANDIDATES)
+    if len(allowed) > n_compared:
+        rng = np.random.default_rng(seed)
+        candidates = allowed[
+            np.sort(rng.choice(len(allowed), n_compared, replace=False))
+        ]
+    rows = features[candidates]
+    noise = NOISE * float(np.mean(np.sum(features**2, axis=1)))
+    spread = features.T @ features
+    # The covariance of the directions, given what is known.
+    unexplained = np.eye(features.shape[1])
+    if known is not None and len(known) and noise:
+        given = features[known].T @ features[known]
+        unexplained = np.linalg.inv(unexplained + given / noise)
+    is_left, chosen = np.ones(len(candidates), dtype=bool), []
+    for _ in range(min(n_chosen, len(candidates))):
+        explained = unexplained @ spread @ unexplained
+        own = np.einsum("ij,ij->i", rows @ unexplained, rows)
+        total = np.einsum("ij,ij->i", rows @ explained, rows)
+        gains = total / np.maximum(own + noise, np.finfo(float).tiny)
+        best = int(np.argmax(np.where(is_left, gains, -np.inf)))
+        is_left[best] = False
+        chosen.append(candidates[best])
+        seen = unexplained @ rows[best]
+        unexplained = unexplained - np.outer(seen, seen) / (rows[best] @ seen + noise)
+    return np.array(chosen, dtype=np.int64)
+
+
+def explained_shares(
     features: tuple[Array, Array],
-    score: Callable[[Array, Array], Array],
-    seed: int,
-) -> tuple[Array, Array]:
-    """Return the first open pairs of a block that is large enough, if one is."""
-    i = j = np.empty(0, dtype=np.int64)
-    for n_rows, n_columns in _block_sizes(n, len(pairs.rows), len(pairs.columns)):
-        rows = choose_representatives(
-            features[0], pairs.rows, n_rows, known=_known(pairs, 0), seed=seed
-        )
-        columns = choose_representatives(
-            features[1], pairs.columns, n_columns, known=_known(pairs, 1), seed=seed
-        )
-        i, j = _in_layers(rows, columns, score(rows, columns))
-        i, j = pairs.first(i, j, n, taken=i[:0])
-        if len(i) == n:
-            break
-    return i, j
+    pairs: tuple[Array, Array],
+    *,
+    judged: tuple[Array, Array],
+    seed: int = 0,
+) -> Array:
+    """Return the share of the variance of all pairs that each pair would explain.
+
+    ``sum_ij cov(f_ij, f_c)^2 / (var(f_c) + noise)``, given the judged pairs.
+    """
+    left, right = (own.astype(np.float64) for own in features)
+    variance = np.sum(left**2) * np.sum(right**2)
+    noise = NOISE * variance / max(len(left) * len(right), 1)
+    if variance == 0:
+        return np.zeros(len(pairs[0]))
+    i, j = judged
+    if len(i) > MAX_JUDGED:
+        some = np.random.default_rng(seed).choice(len(i), MAX_JUDGED, replace=False)
+        i, j = i[some], j[some]
+    A, B = left[i], right[j]
+    related = (A @ A.T) * (B @ B.T)
+    factor = cho_factor(related + noise * np.eye(len(A))) if len(A) else None
+    spread = left.T @ left, right.T @ right
+    shares = []
+    for x, y in zip(left[pairs[0]], right[pairs[1]], strict=True):
+        # What is left of x yᵀ when the judged pairs are known.
+        rest = np.outer(x, y)
+        if factor is not None:
+            weights = cho_solve(factor, (A @ x) * (B @ y))
+            rest -= (A.T * weights) @ B
+        own = max(x @ rest @ y, 0.0)
+        gain = float(np.sum((spread[0] @ rest @ spread[1]) * rest) / (own + noise))
+        shares.append(gain / variance)
+    return np.array(shares)
 
 
 def _block_sizes(n: int, n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
@@ -72,17 +261,22 @@ def _block_sizes(n: int, n_rows: int, n_columns: int) -> Iterator[tuple[int, int
         side *= 2
 
 
-def _known(pairs: OpenPairs, side: int) -> Array:
-    """Return the items of a view whose labels are known."""
-    return np.flatnonzero(pairs.known[side])
-
-
-def _in_layers(rows: Array, columns: Array, scores: Array) -> tuple[Array, Array]:
+def _in_layers(
+    rows: Array, columns: Array, score: Callable[[Array, Array], Array]
+) -> tuple[Array, Array]:
     """Return the pairs of a block, so that smaller blocks are complete before larger.
 
     Within a layer those come first that the model takes for must-links: these are
-    rare, and a right guess tells more than a wrong one.
+    rare, and a right guess teaches more than a wrong one.
     """
+    scores = score(rows, columns)
     a, b = np.indices(scores.shape).reshape(2, -1)
     order = np.lexsort((-scores.ravel(), np.maximum(a, b)))
     return rows[a[order]], columns[b[order]]
+
+
+def _unknown_first(positions: Array, known: Array) -> tuple[Array, int]:
+    """Return positions with those of unknown items first, and how many these are."""
+    is_known = known[positions]
+    ordered = np.concatenate([positions[~is_known], positions[is_known]])
+    return ordered, int(np.sum(~is_known))

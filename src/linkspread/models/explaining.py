@@ -8,9 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
-from linkspread.judging.explanation import Explanation
-from linkspread.judging.explanation_shares import Parts, make_split
-from linkspread.judging.explanation_spread import explain_spread
+from linkspread.judging.explanation import Explanation, Shares, make_split
+from linkspread.judging.spread_shares import spread_shares
 from linkspread.links import Items
 from linkspread.models.graph_choice import similarities
 from linkspread.models.link_choice import check_linked
@@ -71,14 +70,14 @@ class Explaining:
 
 def _explain(
     spreading: Spreading, source: str, target: str, i: _Asked, j: int
-) -> Parts:
+) -> dict[str, list[Shares]]:
     """Return the parts of a score."""
     S_x, Z, S_y = spreading.arrows(source, target)
     start: Any = i.position
     if i.position is None:
         start = similarities(spreading.graphs[source], i.rows, view=source)
     settings = spreading.settings(source, target)
-    return explain_spread(S_x, Z, S_y, start, j, **settings, within=source == target)
+    return spread_shares(S_x, Z, S_y, start, j, **settings, within=source == target)
 
 
 def read_source(item: Any, items: Items) -> _Asked:

@@ -8,8 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkError
-from linkspread.judging.explanation import Explanation
-from linkspread.judging.explanation_shares import Shares, make_split, single_share
+from linkspread.judging.explanation import (
+    Explanation,
+    Shares,
+    make_split,
+    single_share,
+)
 from linkspread.learning import Evidence, Rows, read_evidence
 from linkspread.learning.terms import Fitting, LabelTerm, PairsTerm, PriorTerm
 from linkspread.models.explaining import read_source, read_target
@@ -98,7 +102,7 @@ def _shares(
 
 def _class_shares(amounts: Array) -> Shares:
     """Return what each class that both items may be of adds."""
-    both = np.repeat(np.arange(len(amounts))[:, None], 2, axis=1)
+    both = {side: np.arange(len(amounts)) for side in (0, 1)}
     return Shares("class", amounts, np.ones(len(amounts)), classes=both)
 
 
@@ -110,8 +114,9 @@ def _pair_shares(
     both = [np.concatenate([own[k] for own in parts]) for k in (0, 1)]
     weights = np.concatenate([evidence.must[2], -evidence.cannot[2]])
     if not is_within:
-        return Shares("pair", amounts, weights, both[side], both[1 - side])
+        items = {0: both[side], 1: both[1 - side]}
+        return Shares("pair", amounts, weights, items)
     ends = np.sort(np.stack(both, axis=1), axis=1)
     once, first, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
     added = np.bincount(place.ravel(), amounts, minlength=len(once))
-    return Shares("pair", added, weights[first], once[:, 0], once[:, 1])
+    return Shares("pair", added, weights[first], dict(enumerate(once.T)))

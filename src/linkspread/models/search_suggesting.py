@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from linkspread.judging.suggestion_representatives import N_DIRECTIONS
+from linkspread.judging.suggestion import N_DIRECTIONS
 from linkspread.learning import ViewMap
 from linkspread.models.suggesting import Suggesting
 

@@ -7,10 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count
-from linkspread.judging.suggestion import suggest
-from linkspread.judging.suggestion_gains import explained_shares
-from linkspread.judging.suggestion_pairs import OpenPairs
-from linkspread.judging.suggestion_representatives import diffusion_features
+from linkspread.judging.suggestion import (
+    OpenPairs,
+    diffusion_features,
+    explained_shares,
+    suggest,
+)
 from linkspread.links import Items, Links
 from linkspread.models.link_choice import check_linked
 from linkspread.models.queries import choose_positions

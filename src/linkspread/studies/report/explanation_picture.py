@@ -5,8 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from linkspread.ground.checks import check_count
-from linkspread.judging.explanation import Contribution, Explanation, Split
-from linkspread.judging.explanation_text import amount_format
+from linkspread.judging.explanation import (
+    Contribution,
+    Explanation,
+    Split,
+    amount_format,
+)
 from linkspread.studies.report.drawing import QUIET, label
 from linkspread.studies.report.picture_shapes import (
     CARD_HEIGHT,

@@ -17,15 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.judging.explanation_shares import (
-    Parts,
-    Shares,
-    class_shares,
-    item_shares,
-    label_shares,
-    pair_shares,
-    single_share,
-)
+from linkspread.judging.explanation import Shares, single_share
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
 from linkspread.propagation.filter import (
@@ -44,7 +36,7 @@ NEAR_ZERO = 1e-9
 TINY_STEP = 1e-20
 
 
-def explain_spread(
+def spread_shares(
     S_x: Any,
     Z: Any,
     S_y: Any,
@@ -55,28 +47,48 @@ def explain_spread(
     beta: float,
     tol: float,
     within: bool = False,
-) -> Parts:
-    """Return the parts of one entry of ``F = h(S_x, S_y) o Z``."""
+) -> dict[str, list[Shares]]:
+    """Return the shares of ``F_ij`` by the names of the splits of an Explanation.
+
+    A new item has its similarities, a sparse row, for `i`.
+    """
     S_x, S_y = working_graphs(S_x, Z, S_y)
     links = as_link_matrix(Z)
     is_new = sparse.issparse(i)
-    start = _column(i, S_x) if is_new else _unit(int(i), S_x)
+    start = i.toarray().T.astype(S_x.dtype) if is_new else _unit(int(i), S_x)
     end = _unit(j, S_y)
     separable, by_source, by_target = _filters(alpha, beta, is_new, tol)
     A = filtered_sums(S_x, start, separable.left)[:, :, 0].astype(np.float64)
     B = filtered_sums(S_y, end, separable.right)[:, :, 0].astype(np.float64)
     A = A @ separable.cores[0]
-    parts = _label_parts(links, A, B)
-    parts["links"] = [*parts["links"], _pair_part(links, A, B, within=within)]
+    shares = _label_shares(links, A, B)
+    a, b = links.pairs.tocoo().coords
+    amounts = links.pairs.data * np.einsum("kr,kr->k", A[a], B[b])
+    shares["links"].append(pair_shares(links.pairs, amounts, within=within))
     if is_new:
         column = FilterOperator(S_x, links, S_y, separable, width=1).apply(end)[0]
-        amounts, near = start[:, 0] * column[:, 0], start[:, 0]
-        neighbors = [item_shares("neighbor", amounts, near, np.arange(len(near)))]
+        near = start[:, 0]
+        amounts = near * column[:, 0]
+        neighbors = [Shares("neighbor", amounts, near, {0: np.arange(len(near))})]
     else:
         neighbors = _steps(S_x, links, S_y, by_source, int(i), end, side=0)
-    parts["source_neighbors"] = neighbors
-    parts["target_neighbors"] = _steps(S_y, links.T, S_x, by_target, j, start, side=1)
-    return parts
+    shares["source_neighbors"] = neighbors
+    shares["target_neighbors"] = _steps(S_y, links.T, S_x, by_target, j, start, side=1)
+    return shares
+
+
+def pair_shares(
+    pairs: sparse.csr_array, amounts: Array, *, within: bool = False
+) -> Shares:
+    """Return the shares of judged pairs; within a view (a, b) and (b, a) are one."""
+    i, j = pairs.tocoo().coords
+    if not within:
+        return Shares("pair", amounts, pairs.data, {0: i, 1: j})
+    both = sparse.csr_array((amounts, (i, j)), shape=pairs.shape)
+    once = i < j
+    # Explicit zeros keep the pattern, so that both halves are in the same order.
+    added = (both.T.tocsr().sorted_indices().data + both.sorted_indices().data)[once]
+    return Shares("pair", added, pairs.data[once], {0: i[once], 1: j[once]})
 
 
 def first_step(response: Response) -> tuple[Response, Response]:
@@ -95,53 +107,43 @@ def first_step(response: Response) -> tuple[Response, Response]:
     return stepped, own
 
 
+# They depend on nothing but numbers, and many explanations share them.
 @lru_cache(maxsize=32)
 def _filters(
     alpha: tuple[float, float], beta: float, is_new: bool, tol: float
 ) -> tuple[SeparableFilter, SeparableFilter, SeparableFilter]:
-    """Return the filter, and its first steps on the graphs of both views.
-
-    They depend on nothing but numbers, and many explanations share them.
-    """
+    """Return the filter, and its first steps on the graphs of both views."""
     response = (unseen_response if is_new else fitted_response)(alpha, beta)
-
-    def turned(l: Array, m: Array) -> Array:
-        return response(m, l)
-
-    steps = first_step(response), first_step(turned)
+    steps = first_step(response), first_step(lambda l, m: response(m, l))
     whole = separate((response,), tol=tol)
     return whole, separate(steps[0], tol=tol), separate(steps[1], tol=tol)
 
 
-def _pair_part(links: LinkMatrix, A: Array, B: Array, *, within: bool) -> Shares:
-    """Return what each judged pair contributes, z_ab P_ab with P = A B'."""
-    a, b = links.pairs.tocoo().coords
-    amounts = links.pairs.data * np.einsum("kr,kr->k", A[a], B[b])
-    return pair_shares(links.pairs, amounts, within=within)
-
-
-def _label_parts(links: LinkMatrix, A: Array, B: Array) -> Parts:
+def _label_shares(links: LinkMatrix, A: Array, B: Array) -> dict[str, list[Shares]]:
     """Return what labels contribute, split by items of each view and by classes."""
     U, G, V = links.left, links.core, links.right
     if G.size == 0:
         return {"links": []}
     near_x, near_y = U.T @ A, V.T @ B  # how much of each class is reached
     by_class = (near_x @ near_y.T) * G
+    classes = dict(enumerate(np.indices(G.shape).reshape(2, -1)))
     return {
         "links": [_labelled(U, A @ (near_y.T @ G.T), side=0)],
         "target_labels": [_labelled(V, B @ (near_x.T @ G), side=1)],
-        "classes": [class_shares(by_class, G)],
+        "classes": [Shares("class", by_class.ravel(), G.ravel(), classes=classes)],
     }
 
 
 def _labelled(memberships: Any, reached: Array, *, side: int) -> Shares:
-    """Return what each labelled item adds: its memberships times what it reaches."""
-    masses = np.asarray(memberships.sum(axis=1)).ravel()
-    rows = np.flatnonzero(masses)
+    """Return what labelled items add: their memberships times what they reach."""
+    sums = np.asarray(memberships.sum(axis=1)).ravel()
+    rows = np.flatnonzero(sums)
     known = memberships[rows]
     known = known.toarray() if sparse.issparse(known) else known
     amounts = np.einsum("kc,kc->k", known, reached[rows])
-    return label_shares("label", amounts, masses[rows], rows, known, side=side)
+    # Of the classes of an item the one that it is most in.
+    classes = {side: known.argmax(axis=1)}
+    return Shares("label", amounts, sums[rows], {side: rows}, classes)
 
 
 def _steps(
@@ -160,7 +162,7 @@ def _steps(
     neighbors, weights = S.indices[row], S.data[row]
     amounts = (weights * stepped[neighbors, 0]).astype(np.float64)
     return [
-        item_shares("neighbor", amounts, weights, neighbors, side=side),
+        Shares("neighbor", amounts, weights, {side: neighbors}),
         single_share("own", float(own[i, 0])),
     ]
 
@@ -170,8 +172,3 @@ def _unit(i: int, S: sparse.csr_array) -> Array:
     unit = np.zeros((S.shape[0], 1), dtype=S.dtype)
     unit[i] = 1
     return unit
-
-
-def _column(similarities: Any, S: sparse.csr_array) -> Array:
-    """Return the similarities of a new item, as a column."""
-    return similarities.toarray().T.astype(S.dtype)
