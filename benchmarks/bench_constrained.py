@@ -14,10 +14,9 @@ from linkspread import Links, LinkSpreading
 from linkspread.compiled.lad import solve_many
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import nearest_neighbors
-from linkspread.graphs.distances import METRICS as METRICS_BY_NAME
 from linkspread.graphs.distances import pairwise_distances
-from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
-from linkspread.graphs.neighborhoods import NeighborhoodKernels
+from linkspread.graphs.l1 import ROOTS, LinkedNeighborhoods, NeighborhoodKernels
+from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.metrics import mean_average_precision
 
 METRICS = {"text": "hellinger", "image": "chi2"}
@@ -75,7 +74,8 @@ def measure_stability(data, root):
     ids, distances = nearest_neighbors(X, n_neighbors=90, metric="hellinger")
     ids, distances = ids[:N_STABILITY], distances[:N_STABILITY]
     width = widths(data.views)["text"]
-    kernels = NeighborhoodKernels(X, METRICS_BY_NAME["hellinger"], width, "gaussian")
+    index = NeighborIndex(X, metric="hellinger")
+    kernels = NeighborhoodKernels(index, width, "gaussian")
     Z = Links.from_labels(known_labels(data)).within("text", balance="literal")
     affinities = LinkedNeighborhoods(Z).affinities
 

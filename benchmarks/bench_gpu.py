@@ -174,19 +174,17 @@ def measure_propagation(n, backend, rates):
 def measure_codes(n, backend, rates):
     """Return the time of sparse codes per row, and what is left to the processor."""
     from linkspread.compiled.lad import solve_on_device
-    from linkspread.graphs.device import DeviceKernels
-    from linkspread.graphs.distances import METRICS
-    from linkspread.graphs.laplacian import LinkedNeighborhoods
-    from linkspread.graphs.neighborhoods import NeighborhoodKernels
+    from linkspread.graphs.adjust import links_within
+    from linkspread.graphs.l1 import LinkedNeighborhoods, NeighborhoodKernels
+    from linkspread.graphs.neighbors import NeighborIndex
     from linkspread.graphs.weights import local_bandwidths
-    from linkspread.graphs.within import links_within
 
     X, classes = clouds(n)
     device = open_device(backend)
     k = min(CODE_NEIGHBORS, n // 4)
     ids, distances = nearest_neighbors(X, n_neighbors=k, backend=backend)
     widths = local_bandwidths(distances)
-    kernels = NeighborhoodKernels(X, METRICS["euclidean"], widths, "gaussian")
+    kernels = NeighborhoodKernels(NeighborIndex(X), widths, "gaussian")
     targets = kernels.to_neighbors(distances, ids, widths)
     y = np.where(np.random.default_rng(0).random(n) < 0.1, classes % 10, -1)
     links = links_within(
@@ -198,9 +196,7 @@ def measure_codes(n, backend, rates):
         ("CSR", LinkedNeighborhoods(links, root="symmetric")),
     ):
         m = k if roots is None else 2 * k
-        problems = DeviceKernels(device, kernels, "gaussian").problems(
-            ids, targets, roots
-        )
+        problems = kernels.problems_on(device, ids, targets, roots)
         block = slice(0, min(n, 8192))
         A, b = problems(block)
         building = seconds(partial(problems, block), repeats=1)

@@ -18,7 +18,7 @@ from linkspread.compiled.lad import solve_many
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
-from linkspread.graphs.laplacian import LinkedNeighborhoods
+from linkspread.graphs.l1 import LinkedNeighborhoods
 
 METRICS = {"text": "hellinger", "image": "chi2"}
 N_NEIGHBORS = 90

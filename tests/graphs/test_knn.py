@@ -221,12 +221,12 @@ def test_a_graph_fitted_before_is_taken_up_without_a_search(rng, monkeypatch):
 
 def test_extension_checks_its_queries(rng):
     graph = NeighborGraph(n_neighbors=2)
-    with pytest.raises(NotFittedError, match="must be fitted before `extend`.*fit"):
+    with pytest.raises(NotFittedError, match="is not fitted"):
         graph.extend([[1.0]])
     graph.fit(rng.random((5, 3)))
     with pytest.raises(ViewError, match="`Q` must have the 3 features.*got 2"):
         graph.extend([[1.0, 2.0]])
-    with pytest.raises(ViewError, match="`Q` must be finite"):
+    with pytest.raises(ViewError, match="`Q` must have no NaN"):
         graph.extend([[1.0, 2.0, np.nan]])
 
 

@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_info
 from brute_force import brute_distances, brute_neighbors, separated
 from linkspread.graphs import nearest_neighbors, neighbors
 from linkspread.graphs.distances import METRICS
-from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.graphs.products import ProductTiles, RefinedTiles
+from linkspread.graphs.neighbors import NeighborIndex, ProductTiles, RefinedTiles
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, ViewError
 
@@ -70,7 +69,7 @@ def test_the_certificate_repairs_single_precision(rng, monkeypatch):
     X = separated(rng)
     expected = brute_neighbors(brute_distances("euclidean", X, X), 5, exclude_self=True)
     assert_array_equal(nearest_neighbors(X, n_neighbors=5)[0], expected[0])
-    monkeypatch.setattr(ProductTiles, "_nearest_dropped", prove_everything)
+    monkeypatch.setattr(ProductTiles, "nearest_dropped", prove_everything)
     unrepaired = nearest_neighbors(X, n_neighbors=5)[0]
     assert np.mean(unrepaired == expected[0]) < 0.9
 
@@ -85,7 +84,7 @@ def test_the_bound_holds_for_every_item_that_could_be_dropped(rng, dtype, spread
     distances = brute_distances("euclidean", X, X) / tiles.scale
     # Whatever the worst kept key is, no item of that key or a larger one may be nearer.
     slack = [
-        distances[:, j] - tiles._nearest_dropped(queries, keys[:, j].astype(float))
+        distances[:, j] - tiles.nearest_dropped(queries, keys[:, j].astype(float))
         for j in range(80)
     ]
     assert np.min(slack) >= 0

@@ -78,10 +78,10 @@ def test_rows_that_do_not_fit_are_refused():
     with pytest.raises(GraphError, match=r"one entry per column.*2 here, got.*\(3,\)"):
         normalize_rows(np.ones((1, 2)), np.ones(3))
     with pytest.raises(
-        GraphError, match="`rows` must have no negative weights, got -1"
+        GraphError, match="`rows` must have no negative weights.*got -1"
     ):
         normalize_rows([[-1.0, 1.0]], [1.0, 1.0])
-    with pytest.raises(GraphError, match="`degrees` must have finite weights, got 1"):
+    with pytest.raises(GraphError, match="`degrees` must have no negative"):
         normalize_rows([[1.0, 1.0]], [np.nan, 1.0])
 
 
@@ -130,9 +130,9 @@ def test_asymmetric_graphs_are_refused(other):
         ([["a", "b"], ["c", "d"]], "`graph` must be a square matrix of real numbers"),
         (np.eye(2) * 1j, "`graph` must be a square matrix of real numbers"),
         (np.zeros((2, 2)), "`graph` must have one row per item, 5 here, got 2"),
-        (-np.eye(5), "`graph` must have no negative weights, got -1. Set them"),
-        (np.diag([np.nan] * 5), "`graph` must have finite weights, got 5 that are"),
-        (np.diag([np.inf] * 5), "`graph` must have finite weights, got 5 that"),
+        (-np.eye(5), "`graph` must have no negative weights.*got -1"),
+        (np.diag([np.nan] * 5), "`graph` must have no negative weights, NaN.*got nan"),
+        (np.diag([np.inf] * 5), "`graph` must have no negative weights, NaN.*to inf"),
     ],
 )
 def test_graphs_that_are_none_are_refused(W, match):

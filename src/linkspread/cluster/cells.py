@@ -25,8 +25,7 @@ from linkspread.graphs.approximate import (
 )
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import exact_sums, resolve_metric
-from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.graphs.tiles import sort_candidates
+from linkspread.graphs.neighbors import NeighborIndex, sort_candidates
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, MissingDependencyError
 
@@ -101,12 +100,12 @@ def look_up(
     faiss = load_faiss()
     lists = faiss.deserialize_index(cells.content)
     lists.nprobe = cells.n_probed
-    tiles = index.converted()
+    tiles = next(index.products())
     found_ids, found_distances = [], []
     for start in range(0, len(queries), QUERIES_AT_A_TIME):
         part = queries[start : start + QUERIES_AT_A_TIME]
         own = excluded[start : start + QUERIES_AT_A_TIME]
-        rows = Cells._even(-tiles.queries(part, np.empty(0)).rows)
+        rows = Cells.even(-tiles.queries(part, np.empty(0)).rows)
         found = lists.search(rows, cells.n_candidates)[1]
         found[found == own[:, None]] = -1
         sums = exact_sums(index.metric, part, index.embedded, found)

@@ -9,7 +9,7 @@ from linkspread.cluster.products import BlockGraph
 from linkspread.cluster.spreading import spread_over_blocks
 from linkspread.cluster.view_graphs import BuiltGraph, Neighborhoods, build_knn
 from linkspread.graphs import L1Graph, NeighborGraph
-from linkspread.graphs.within import links_within
+from linkspread.graphs.adjust import links_within
 from linkspread.links import as_link_matrix
 from linkspread.models.graph_kinds import AdjustedGraph, GraphContext
 from linkspread.models.spreading import Spreading

@@ -16,8 +16,7 @@ from linkspread.cluster.row_blocks import RowBlocks, cut_rows
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.views import ChunkedView
 from linkspread.compiled.backends import use_backend
-from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.graphs.tiles import sort_candidates
+from linkspread.graphs.neighbors import NeighborIndex, sort_candidates
 
 Array = np.ndarray
 # Ids and distances of the neighbours of some rows.

@@ -14,7 +14,7 @@ from linkspread.cluster.shard_index import ShardIndex
 from linkspread.cluster.vector_shards import VectorShards
 from linkspread.cluster.views import ChunkedView
 from linkspread.graphs import normalize_rows
-from linkspread.graphs.edge_weights import weigh_new
+from linkspread.graphs.weights import weigh_new
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items, Links

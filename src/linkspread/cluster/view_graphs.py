@@ -19,13 +19,13 @@ from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session, alone
 from linkspread.cluster.views import ChunkedView
 from linkspread.graphs.distances import resolve_metric
-from linkspread.graphs.edges import neighbor_matrix
 from linkspread.graphs.weights import (
     LOCAL_NEIGHBOR,
     WEIGHTS,
     exponents,
     fixed_bandwidth,
     local_bandwidths,
+    neighbor_matrix,
 )
 
 Array = np.ndarray

@@ -9,11 +9,11 @@
 """
 
 from linkspread.graphs.adjust import adjust_weights
+from linkspread.graphs.distances import mean_distance
 from linkspread.graphs.knn import NeighborGraph, knn_graph
 from linkspread.graphs.l1 import L1Graph, l1_graph
 from linkspread.graphs.neighbors import nearest_neighbors
 from linkspread.graphs.normalize import check_graph, normalize, normalize_rows
-from linkspread.graphs.weights import mean_distance
 
 __all__ = [
     "L1Graph",

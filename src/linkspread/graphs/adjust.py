@@ -14,13 +14,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.graphs.normalize import check_graph, normalize
-from linkspread.graphs.within import links_within
-from linkspread.ground.errors import GraphError
+from linkspread.graphs.weights import check_choice
+from linkspread.ground.errors import GraphError, LinkError
+from linkspread.links import LinkMatrix, Links
 from linkspread.propagation import Factored, propagate
+
+Array = np.ndarray
 
 # Edges whose propagated links are evaluated at a time.
 EDGE_BLOCK = 1 << 16
-# Items with the longest vectors among which the largest link of all is looked for.
+# Items of largest norm among which the largest link of all is looked for.
 MAX_SEARCHED = 20_000
 # Weights that are zero but for rounding.
 ROUNDING = 1e-14
@@ -72,23 +75,46 @@ def adjust_weights(
         Symmetric, between 0 and 1, zero diagonal. An edge whose weight falls to 0 is
         removed.
     """
-    _check_fill(fill)
+    check_choice(fill, ("edges", "dense"), name="fill")
     W = check_graph(W)
     W.setdiag(0)
     W.eliminate_zeros()
     W.data = W.data / max(float(W.data.max(initial=0)), 1.0)
-    Z = links_within(links, view=view, balance=balance, n_items=W.shape[0])
+    n_items = W.shape[0]
+    Z = links_within(links, view=view, balance=balance, n_items=n_items)
+    if fill == "dense" and n_items > MAX_DENSE:
+        raise GraphError(
+            f"`fill='dense'` must have at most {MAX_DENSE:,} items, got {n_items:,}. "
+            "Use fill='edges'."
+        )
     S = normalize(W)
     F = propagate(S, Z, S, alpha=alpha, beta=beta, tol=tol, rank=rank)
-    return FILLS[fill](W, F, _largest_entry(F, W) or 1.0)
+    largest = _largest_entry(F, W) or 1.0
+    if fill == "edges":
+        return _symmetric(adjust_edges(W, F, largest))
+    dense = _adjust(W.toarray(), F.toarray() / largest)
+    np.fill_diagonal(dense, 0)
+    return _symmetric(sp.csr_array(dense.astype(W.dtype)))
 
 
-def _adjust(w: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Move weights by propagated links between -1 and 1."""
-    f = np.clip(f, -1, 1)
-    adjusted = np.where(f >= 0, 1 - (1 - f) * (1 - w), (1 + f) * w)
-    # Where f is -1 up to rounding, nothing of the edge shall stay.
-    return np.where(adjusted > ROUNDING, adjusted, 0)
+def links_within(
+    links: Any, *, view: str | None, balance: str | float, n_items: int
+) -> Any:
+    """Return the links among the items of a graph as a matrix."""
+    if isinstance(links, Links):
+        links = links.within(view, balance=balance)
+    is_matrix = isinstance(links, LinkMatrix) or sp.issparse(links)
+    if not is_matrix and not hasattr(links, "__array__"):
+        raise LinkError(
+            f"`links` must be Links or a matrix, got {type(links).__name__}. "
+            "Make them with `Links.from_labels` or `Links.from_pairs`."
+        )
+    if tuple(links.shape) != (n_items, n_items):
+        raise LinkError(
+            f"`links` must be among the {n_items:,} items of the graph, got shape "
+            f"{tuple(links.shape)}. Give one row and one column per item."
+        )
+    return links
 
 
 def adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
@@ -98,34 +124,12 @@ def adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
     return adjusted
 
 
-def _adjust_present(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
-    """Adjust the weights of the edges there are, and nothing else."""
-    return _symmetric(adjust_edges(W, F, largest))
-
-
-def _adjust_all(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
-    """Adjust the weights of all pairs, also of those without an edge."""
-    n_items = W.shape[0]
-    if n_items > MAX_DENSE:
-        raise GraphError(
-            f"`fill='dense'` must have at most {MAX_DENSE:,} items, got {n_items:,}. "
-            "Use fill='edges'."
-        )
-    dense = _adjust(W.toarray(), F.toarray() / largest)
-    np.fill_diagonal(dense, 0)
-    return _symmetric(sp.csr_array(dense.astype(W.dtype)))
-
-
-FILLS = {"edges": _adjust_present, "dense": _adjust_all}
-
-
-def _check_fill(fill: Any) -> None:
-    """Refuse a name that is not known."""
-    if not isinstance(fill, str) or fill not in FILLS:
-        raise GraphError(
-            f"`fill` must be one of {', '.join(FILLS)}, got {fill!r}. "
-            "Use 'edges' if in doubt."
-        )
+def _adjust(w: Array, f: Array) -> Array:
+    """Move weights by propagated links between -1 and 1."""
+    f = np.clip(f, -1, 1)
+    adjusted = np.where(f >= 0, 1 - (1 - f) * (1 - w), (1 + f) * w)
+    # Where f is -1 up to rounding, nothing of the edge shall stay.
+    return np.where(adjusted > ROUNDING, adjusted, 0)
 
 
 def _symmetric(W: sp.csr_array) -> sp.csr_array:
@@ -136,7 +140,7 @@ def _symmetric(W: sp.csr_array) -> sp.csr_array:
     return W
 
 
-def values_on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
+def values_on_edges(F: Factored, W: sp.csr_array) -> Array:
     """Return the entries of F at the edges of a graph: dot products, not a matrix."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     values = np.empty(W.nnz)
@@ -148,27 +152,24 @@ def values_on_edges(F: Factored, W: sp.csr_array) -> np.ndarray:
 
 
 def _largest_entry(F: Factored, W: sp.csr_array) -> float:
-    """Return the largest entry of F, where every edge takes part.
-
-    So entries at edges never exceed the result.
-    """
+    """Return the largest entry of F, no smaller than that of any edge."""
     diagonal = np.einsum("ir,ir->i", F.left, F.right)
     best = float(max(values_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))
     return largest_product(F.left, F.right, best)
 
 
-def largest_product(left: np.ndarray, right: np.ndarray, best: float) -> float:
+def largest_product(left: Array, right: Array, best: float) -> float:
     """Return the largest inner product of two sets of vectors, or a larger value.
 
-    A product is at most that of the lengths of its two vectors, so vectors are taken
-    in the order of their lengths until that cannot beat the best seen. Only the
-    `MAX_SEARCHED` longest take part.
+    A product is at most that of the norms of its two vectors, so vectors are taken in
+    the order of their norms until that cannot beat the best seen. Only the
+    `MAX_SEARCHED` of largest norm take part.
     """
-    left, left_lengths = longest_vectors(left)
-    right, right_lengths = longest_vectors(right)
+    left, left_norms = longest_vectors(left)
+    right, right_norms = longest_vectors(right)
     step = max(1, EDGE_BLOCK // max(len(right), 1) * 16)
     for start in range(0, len(left), step):
-        n_columns = int(np.sum(left_lengths[start] * right_lengths > best))
+        n_columns = int(np.sum(left_norms[start] * right_norms > best))
         if n_columns == 0:
             break
         products = left[start : start + step] @ right[:n_columns].T
@@ -176,8 +177,8 @@ def largest_product(left: np.ndarray, right: np.ndarray, best: float) -> float:
     return best
 
 
-def longest_vectors(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the longest vectors, longest first, and their lengths."""
-    lengths = np.linalg.norm(vectors, axis=1)
-    order = np.argsort(-lengths, kind="stable")[:MAX_SEARCHED]
-    return vectors[order], lengths[order]
+def longest_vectors(vectors: Array) -> tuple[Array, Array]:
+    """Return the vectors of largest norm, the largest first, and their norms."""
+    norms = np.linalg.norm(vectors, axis=1)
+    order = np.argsort(-norms, kind="stable")[:MAX_SEARCHED]
+    return vectors[order], norms[order]

@@ -4,7 +4,7 @@ faiss sorts the items into cells and shortens each to a quarter of a byte per fe
 A query looks through the cells nearest to it, and the candidates it finds there are
 ranked again by their exact distances. How many cells and candidates are enough is
 tried out on a sample of items whose true neighbours are known; another such sample
-tells the recall. ``benchmarks/bench_approximate.py`` measures time and memory.
+measures the recall. ``benchmarks/bench_approximate.py`` measures time and memory.
 """
 
 import logging
@@ -21,12 +21,13 @@ import scipy.sparse as sp
 from linkspread.compiled.threads import map_blocks
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Metric, exact_sums
-from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.graphs.tiles import sort_candidates
+from linkspread.graphs.neighbors import Found, NeighborIndex, sort_candidates
+from linkspread.graphs.weights import check_choice
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, MissingDependencyError, require
 from linkspread.ground.progress import format_seconds, track
 
+Array = np.ndarray
 METHODS = ("exact", "approximate", "auto")
 
 logger = logging.getLogger("linkspread")
@@ -35,10 +36,9 @@ logger = logging.getLogger("linkspread")
 SLOW_SECONDS = 60.0
 # Fewer items than this give cells with nothing in them.
 LEAST_ITEMS = 1000
-# On the sample that settings are chosen by. The rest is for the recall to be measured.
-TARGET_RECALL = 0.97
+# On the sample that settings are chosen by, and on the one that measures the recall.
+TARGET_RECALL, POOR_RECALL = 0.97, 0.9
 N_SAMPLED = 256
-POOR_RECALL = 0.9
 GROWTH = 1.5
 QUERY_BLOCK = 2048
 SEED = 0
@@ -46,29 +46,29 @@ SEED = 0
 
 def check_method(method: Any) -> None:
     """Refuse a way to search that is not known."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise GraphError(
-            f"`method` must be one of {', '.join(METHODS)}, got {method!r}. "
-            "Use 'auto' if in doubt."
-        )
+    check_choice(method, METHODS, name="method")
 
 
 def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
-    """Return "exact" or "approximate", or say why the latter cannot be had."""
-    check_method(method)
+    """Return "exact" or "approximate", or say why the latter is impossible."""
+    obstacle = metric_obstacle(index.metric)
+    if not obstacle and sp.issparse(index.items):
+        obstacle = (
+            "`X` must be dense for method='approximate', got a sparse matrix of shape "
+            f"{index.items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
+        )
+    if method == "approximate" and obstacle:
+        raise GraphError(obstacle)
     n_items, n_features = index.items.shape
-    obstacle = _obstacle(index)
-    if method == "approximate":
-        if obstacle:
-            raise GraphError(obstacle)
-        load_faiss()
-        return "approximate" if n_items >= LEAST_ITEMS else "exact"
     seconds, _ = knn_cost(n_items, n_features, n_neighbors)
-    if method == "exact" or obstacle or seconds <= SLOW_SECONDS:
+    is_fast = method == "auto" and seconds <= SLOW_SECONDS
+    if method == "exact" or obstacle or is_fast:
         return "exact"
     try:
         load_faiss()
     except MissingDependencyError as error:
+        if method == "approximate":
+            raise
         logger.info("%s The search is exact: %s.", error, format_seconds(seconds))
         return "exact"
     return "approximate" if n_items >= LEAST_ITEMS else "exact"
@@ -76,24 +76,12 @@ def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
 
 def metric_obstacle(metric: Metric) -> str:
     """Say why faiss cannot search by a metric; nothing where it can."""
-    if metric.pairwise is None and not metric.relative:
+    if metric.has_products:
         return ""
     return (
         "`metric` must be euclidean, cosine or hellinger for method='approximate', "
         f"got {metric.name}. Use one of these, or method='exact'."
     )
-
-
-def _obstacle(index: NeighborIndex) -> str:
-    """Say why faiss cannot search these items; nothing where it can."""
-    if obstacle := metric_obstacle(index.metric):
-        return obstacle
-    if sp.issparse(index.items):
-        return (
-            "`X` must be dense for method='approximate', got a sparse matrix of shape "
-            f"{index.items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
-        )
-    return ""
 
 
 def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
@@ -104,51 +92,52 @@ def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
         return require("faiss", extra="faiss", purpose=purpose)
 
 
+@contextmanager
+def limit_faiss(faiss: ModuleType, n_threads: int) -> Iterator[None]:
+    """Let faiss use so many threads when called from this one."""
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
 def approximate_neighbors(
     index: NeighborIndex,
     *,
     n_neighbors: int,
     n_jobs: int | None = None,
     verbose: bool = False,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return most of the nearest neighbours of all items, nearest first."""
+) -> tuple[Array, Array, float]:
+    """Return most of the nearest neighbours of all items, and the recall."""
     queries, excluded = index.prepare(None)
-    n_threads = count_threads(n_jobs)
-    cells = Cells(index, n_neighbors, n_threads)
+    exactly = partial(index.search_prepared, n_neighbors=n_neighbors, n_jobs=n_jobs)
+    cells = Cells(index, n_neighbors, count_threads(n_jobs))
     n_items = index.items.shape[0]
     rng = np.random.default_rng(SEED)
     sample = rng.choice(n_items, min(2 * N_SAMPLED, n_items), replace=False)
-    exact = index.search_prepared(
-        queries[sample], excluded[sample], n_neighbors=n_neighbors, n_jobs=n_jobs
-    )[1]
+    exact = exactly(queries[sample], excluded[sample])[1]
     cells.tune(queries, sample[::2], exact[::2])
     ids, distances = cells.search(queries, verbose=verbose)
     missed = np.flatnonzero(~np.isfinite(distances[:, -1]))
     if len(missed):
-        ids[missed], distances[missed] = index.search_prepared(
-            queries[missed], excluded[missed], n_neighbors=n_neighbors, n_jobs=n_jobs
-        )
-    held_out = sample[1::2]
-    recall = _recall(distances[held_out], exact[1::2])
-    _log_recall(recall, len(held_out), verbose=verbose)
-    return ids, distances, recall
-
-
-def _recall(distances: np.ndarray, exact: np.ndarray) -> float:
-    """Return the share of neighbours that are as near as the last true one."""
-    # By distance, because of two items equally far away either is right.
-    return float(np.mean(distances <= exact[:, -1:]))
-
-
-def _log_recall(recall: float, n_rows: int, *, verbose: bool) -> None:
-    """Say what the search missed; loudly where it is much."""
+        ids[missed], distances[missed] = exactly(queries[missed], excluded[missed])
+    recall = _recall(distances[sample[1::2]], exact[1::2])
     level = logging.INFO if verbose else logging.DEBUG
     logger.log(
         logging.WARNING if recall < POOR_RECALL else level,
         "approximate neighbours: recall %.3f on %d items; method='exact' finds all",
         recall,
-        n_rows,
+        len(sample[1::2]),
     )
+    return ids, distances, recall
+
+
+def _recall(distances: Array, exact: Array) -> float:
+    """Return the share of neighbours that are as near as the last true one."""
+    # By distance, because of two items equally far away either is right.
+    return float(np.mean(distances <= exact[:, -1:]))
 
 
 class Cells:
@@ -156,18 +145,13 @@ class Cells:
 
     def __init__(self, index: NeighborIndex, n_neighbors: int, n_threads: int):
         self.faiss = load_faiss()
-        self.index = index
-        self.n_neighbors = n_neighbors
+        self.index, self.n_neighbors = index, n_neighbors
         self.n_threads = n_threads
         # The converted items of the exact search are centred and scaled, so that
         # float32 is enough; that they are negated changes no distance.
-        self.rows = self._even(index.converted().negated)
+        self.rows = self.even(next(index.products()).negated)
         self.n_probed = 8
         self.n_candidates = min(4 * n_neighbors + 8, len(self.rows))
-        self._build()
-
-    def _build(self) -> None:
-        """Find the cells by k-means on a sample and sort all items into them."""
         n_items, n_features = self.rows.shape
         self.n_cells = int(np.sqrt(n_items))
         # Two features share half a byte: sums of 16-entry tables in registers.
@@ -186,13 +170,13 @@ class Cells:
             self.cells.add(self.rows)
 
     @staticmethod
-    def _even(rows: np.ndarray) -> np.ndarray:
+    def even(rows: Array) -> Array:
         """Return rows with an even number of features, of which 0 is the last."""
         if rows.shape[1] % 2 == 0:
             return rows
         return np.hstack([rows, np.zeros((len(rows), 1), dtype=rows.dtype)])
 
-    def tune(self, queries: np.ndarray, sample: np.ndarray, exact: np.ndarray) -> None:
+    def tune(self, queries: Array, sample: Array, exact: Array) -> None:
         """Look through more cells or more candidates until the sample is found."""
         recall = self._try(queries, sample, exact)
         largest = min(40 * self.n_neighbors + 80, len(self.rows))
@@ -217,47 +201,35 @@ class Cells:
             self.n_candidates,
         )
 
-    def _try(self, queries: np.ndarray, sample: np.ndarray, exact: np.ndarray) -> float:
+    def _try(self, queries: Array, sample: Array, exact: Array) -> float:
         """Return the recall of a sample with the settings as they are."""
         self.cells.nprobe = self.n_probed
         with limit_faiss(self.faiss, self.n_threads):
             return _recall(self._search_block(queries, sample)[1], exact)
 
-    def search(
-        self, queries: np.ndarray, *, verbose: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: Array, *, verbose: bool = False) -> Found:
         """Return the neighbours of all items, at infinity where too few were found."""
         self.cells.nprobe = self.n_probed
         n_items = len(self.rows)
-        shape = (n_items, self.n_neighbors)
-        ids: np.ndarray = np.empty(shape, self.index.id_dtype)
-        distances = np.empty(shape)
-        order = self._by_cell()
+        ids: Array = np.empty((n_items, self.n_neighbors), self.index.id_dtype)
+        distances = np.empty(ids.shape)
+        # Queries of one cell have candidates in common, which then are in the cache.
+        with limit_faiss(self.faiss, self.n_threads):
+            cells = self.cells.quantizer.search(self.rows, 1)[1]
+        order = np.argsort(cells.ravel(), kind="stable")
         blocks = np.split(order, range(QUERY_BLOCK, n_items, QUERY_BLOCK))
-        work = partial(self._search_alone, queries)
-        steps = map_blocks(work, blocks, n_threads=self.n_threads)
+
+        def search_alone(rows: Array) -> Found:
+            with limit_faiss(self.faiss, 1):  # every block has a thread of its own
+                return self._search_block(queries, rows)
+
+        steps = map_blocks(search_alone, blocks, n_threads=self.n_threads)
         steps = track(steps, total=len(blocks), label="neighbours", verbose=verbose)
         for block, found in zip(blocks, steps, strict=True):
             ids[block], distances[block] = found
         return ids, distances
 
-    def _by_cell(self) -> np.ndarray:
-        """Return the items of one cell after those of another."""
-        # Queries of one cell have candidates in common, which then are in the cache.
-        with limit_faiss(self.faiss, self.n_threads):
-            cells = self.cells.quantizer.search(self.rows, 1)[1]
-        return np.argsort(cells.ravel(), kind="stable")
-
-    def _search_alone(
-        self, queries: np.ndarray, rows: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Search a block in one thread, as every block has a thread of its own."""
-        with limit_faiss(self.faiss, 1):
-            return self._search_block(queries, rows)
-
-    def _search_block(
-        self, queries: np.ndarray, rows: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _search_block(self, queries: Array, rows: Array) -> Found:
         """Return the candidates of some items that are nearest by exact distance."""
         found = self.cells.search(self.rows[rows], self.n_candidates)[1]
         found[found == rows[:, None]] = -1
@@ -268,14 +240,3 @@ class Cells:
             sums = np.take_along_axis(sums, nearest, 1)
         ids, sums = sort_candidates(found, sums, self.n_neighbors)
         return ids, np.sqrt(sums)
-
-
-@contextmanager
-def limit_faiss(faiss: ModuleType, n_threads: int) -> Iterator[None]:
-    """Let faiss use so many threads when called from this one."""
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(n_threads)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)

@@ -1,4 +1,4 @@
-"""What a graph will take, said before it is built.
+"""The time and the memory that a graph will take, estimated before it is built.
 
 >>> from linkspread.graphs.cost import knn_cost
 >>> seconds, n_bytes = knn_cost(n_items=1000, n_features=64, n_neighbors=30)
@@ -6,8 +6,7 @@
 True
 """
 
-from linkspread.graphs.neighbors import ITEM_TILE, QUERY_TILE
-from linkspread.graphs.products import CONVERSION_BLOCK
+from linkspread.graphs.neighbors import CONVERSION_BLOCK, ITEM_TILE, QUERY_TILE
 from linkspread.ground.cores import count_threads
 
 # Measured on one core of a 2-core server: single-precision products, and the

@@ -1,10 +1,4 @@
-"""The distances between the items of a view, chosen by name.
-
->>> import numpy as np
->>> from linkspread.graphs.distances import pairwise_distances
->>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
->>> pairwise_distances(X, X, metric="cosine")[0].round(3).tolist()
-[0.0, 1.414, 1.414]
+"""The rows of a view's table, and the distances between them, chosen by name.
 
 Every named metric is an embedding of the rows after which a distance is the root of
 a plain sum over the features, ``d^2 = sum (q - x)^2``, or ``sum (q - x)^2 / (q + x)``
@@ -19,10 +13,68 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.compiled import difference_sums, sparse_difference_sums
-from linkspread.graphs.rows import Rows, check_rows
+from linkspread.ground.cores import is_integer
 from linkspread.ground.errors import GraphError, ViewError
 
-Pairwise = Callable[[Rows, Rows], np.ndarray]
+Array = np.ndarray
+Rows = Any  # a dense array or a csr_array, of float32 or float64
+Pairwise = Callable[[Rows, Rows], Array]
+
+# Squares of larger entries could overflow, and a distance of infinity ranks nothing.
+LARGEST_ENTRY = 1e150
+# Mean distance, against the longest row, above which products have eight digits of it.
+ALIKE = 1e-4
+
+
+def check_rows(X: Any, *, name: str = "X", n_features: int | None = None) -> Rows:
+    """Return a table as C-contiguous or CSR rows of floats; float32 stays float32."""
+    rows = _sparse_rows(X) if sp.issparse(X) else _dense_rows(X, name)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ViewError(
+            f"`{name}` must be a table of at least one item and one feature, got shape "
+            f"{rows.shape}. Pass one row per item."
+        )
+    values = np.asarray(rows.data) if sp.issparse(rows) else rows
+    largest = float(max(values.max(initial=0), -values.min(initial=0)))
+    if not largest <= LARGEST_ENTRY:
+        raise ViewError(
+            f"`{name}` must have no NaN and no entry above {LARGEST_ENTRY:g} in size, "
+            f"got {largest:.3g}. Impute what is missing, divide large features."
+        )
+    if n_features is not None and rows.shape[1] != n_features:
+        raise ViewError(
+            f"`{name}` must have the {n_features} features of the fitted items, got "
+            f"{rows.shape[1]}. Compute its rows the way the fitted rows were computed."
+        )
+    return rows
+
+
+def _sparse_rows(X: Any) -> sp.csr_array:
+    """Return a canonical csr_array; a caller's arrays are not modified."""
+    rows = sp.csr_array(X, dtype=_float_dtype(X))
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _dense_rows(X: Any, name: str) -> Array:
+    """Return a C-contiguous array of floats."""
+    try:
+        array = np.asarray(X)
+        if np.iscomplexobj(array):
+            raise TypeError("complex numbers have no order")
+        return np.ascontiguousarray(array, dtype=_float_dtype(array))
+    except (TypeError, ValueError) as error:
+        raise ViewError(
+            f"`{name}` must be a table of real numbers, got {type(X).__name__} that "
+            f"cannot be read as one ({error}). Convert its columns to numbers."
+        ) from error
+
+
+def _float_dtype(table: Any) -> type:
+    """Return float32 for float32 and float64 for everything else."""
+    return np.float32 if table.dtype == np.float32 else np.float64
 
 
 @dataclass(frozen=True)
@@ -30,11 +82,16 @@ class Metric:
     """A distance, as an embedding of the rows followed by a sum over the features."""
 
     name: str
-    embed: Callable[[Rows, bool], Rows]
-    similarity: Callable[[np.ndarray], np.ndarray]
-    relative: bool = False
+    embed: Callable[[Rows, bool], Rows]  # rows, and whether they are queries
+    similarity: Callable[[Array], Array]
+    relative: bool = False  # whether each square is divided by the sum of both entries
     non_negative: bool = False
-    pairwise: Pairwise | None = None
+    pairwise: Pairwise | None = None  # the function of a user, in place of all that
+
+    @property
+    def has_products(self) -> bool:
+        """Whether inner products of embedded rows give the distances."""
+        return self.pairwise is None and not self.relative
 
     def check(self, rows: Rows, *, name: str = "X") -> None:
         """Refuse rows between which this distance has no meaning."""
@@ -45,7 +102,7 @@ class Metric:
                 f"{values.min():.3g}. Shift the features or use metric='euclidean'."
             )
 
-    def measure(self, Q: Rows, X: Rows) -> np.ndarray:
+    def measure(self, Q: Rows, X: Rows) -> Array:
         """Call the user's own distance and check what it returns."""
         distances = np.asarray(self.pairwise(Q, X), dtype=np.float64)  # type: ignore[misc]
         expected = (Q.shape[0], X.shape[0])
@@ -64,43 +121,25 @@ class Metric:
         return np.ascontiguousarray(distances)
 
 
-def _divide_rows(rows: Rows, divisors: np.ndarray) -> Rows:
-    """Return the rows over their divisors, in float64; x / 0 counts as x."""
-    # Dividing, not multiplying by an inverse: that of the smallest floats overflows.
-    divisors = np.where(divisors > 0, divisors, 1.0).astype(np.float64)
-    if sp.issparse(rows):
-        data = rows.data / np.repeat(divisors, np.diff(rows.indptr))
-        return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
-    return rows / divisors[:, None]
-
-
-def _row_lengths(rows: Rows) -> np.ndarray:
-    """Return the Euclidean lengths of float64 rows."""
-    return np.sqrt(_square_lengths(rows))
-
-
-def _largest_entries(rows: Rows) -> np.ndarray:
-    """Return the largest absolute value of each row."""
-    if sp.issparse(rows):
-        return abs(rows).max(axis=1).toarray().ravel()
-    return np.maximum(rows.max(axis=1), -rows.min(axis=1))
-
-
 def _embed_unchanged(rows: Rows, is_query: bool) -> Rows:
     """Embed for metrics that take the rows as they are."""
     return rows
 
 
 def _embed_cosine(rows: Rows, is_query: bool) -> Rows:
-    """Scale the rows to length 1, so that ``||q - x||^2 = 2 (1 - cos)``."""
+    """Scale the rows to unit norm, so that ``||q - x||^2 = 2 (1 - cos)``."""
     # Largest entry first, because squares of very small entries would vanish.
-    unit = _divide_rows(rows, _largest_entries(rows))
-    lengths = _row_lengths(unit)
-    unit = _divide_rows(unit, lengths)
+    if sp.issparse(rows):
+        largest = abs(rows).max(axis=1).toarray().ravel()
+    else:
+        largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
+    unit = _divide_rows(rows, largest)
+    norms = np.sqrt(_square_norms(unit))
+    unit = _divide_rows(unit, norms)
     # A zero row has cosine 0 with everything, other zero rows included: one extra
     # feature for zero queries and another for zero items put sqrt(2) between them.
-    marks = np.zeros((len(lengths), 2))
-    marks[:, 0 if is_query else 1] = lengths == 0
+    marks = np.zeros((len(norms), 2))
+    marks[:, 0 if is_query else 1] = norms == 0
     if sp.issparse(unit):
         return sp.csr_array(sp.hstack([unit, sp.csr_array(marks)], format="csr"))
     return np.hstack([unit, marks])
@@ -118,17 +157,34 @@ def _embed_chi2(rows: Rows, is_query: bool) -> Rows:
     return rows * rows.dtype.type(0.5)
 
 
-def _reciprocal(distances: np.ndarray) -> np.ndarray:
+def _divide_rows(rows: Rows, divisors: Array) -> Rows:
+    """Return the rows over their divisors, in float64; x / 0 counts as x."""
+    # Dividing, not multiplying by an inverse: that of the smallest floats overflows.
+    divisors = np.where(divisors > 0, divisors, 1.0).astype(np.float64)
+    if sp.issparse(rows):
+        data = rows.data / np.repeat(divisors, np.diff(rows.indptr))
+        return sp.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+    return rows / divisors[:, None]
+
+
+def _square_norms(rows: Rows) -> Array:
+    """Return the squared norm of each row of float64."""
+    if sp.issparse(rows):
+        return np.asarray((rows * rows).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", rows, rows)
+
+
+def _reciprocal(distances: Array) -> Array:
     """Return ``1 / (1 + d)``."""
     return 1 / (1 + distances)
 
 
-def _cosine(distances: np.ndarray) -> np.ndarray:
-    """Return the cosine ``1 - d^2 / 2``, where negative cosines count as 0."""
+def _cosine(distances: Array) -> Array:
+    """Return the cosine ``1 - d^2 / 2``, at least 0."""
     return np.maximum(1 - distances**2 / 2, 0)
 
 
-def _complement(distances: np.ndarray) -> np.ndarray:
+def _complement(distances: Array) -> Array:
     """Return ``1 - d^2``, at least 0."""
     return np.maximum(1 - distances**2, 0)
 
@@ -157,7 +213,7 @@ def resolve_metric(metric: str | Pairwise) -> Metric:
     return METRICS[metric]
 
 
-def exact_sums(metric: Metric, Q: Rows, X: Rows, ids: np.ndarray) -> np.ndarray:
+def exact_sums(metric: Metric, Q: Rows, X: Rows, ids: Array) -> Array:
     """Return squared distances between embedded queries and chosen items."""
     out = np.empty(ids.shape)
     ids = np.ascontiguousarray(ids)
@@ -169,12 +225,16 @@ def exact_sums(metric: Metric, Q: Rows, X: Rows, ids: np.ndarray) -> np.ndarray:
     return out
 
 
-def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
+def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> Array:
     """Return all distances between two small tables."""
     chosen = resolve_metric(metric)
-    Q, X = _embed_tables(chosen, Q, X)
+    X = check_rows(X)
+    Q = check_rows(Q, name="Q", n_features=X.shape[1])
+    chosen.check(X)
+    chosen.check(Q, name="Q")
     if chosen.pairwise is not None:
         return chosen.measure(Q, X)
+    Q, X = chosen.embed(Q, True), chosen.embed(X, False)
     ids = np.broadcast_to(np.arange(X.shape[0]), (Q.shape[0], X.shape[0]))
     return np.sqrt(exact_sums(chosen, Q, X, ids))
 
@@ -182,51 +242,81 @@ def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> np.ndarray:
 class ProductDistances:
     """All distances between queries and one table, from inner products.
 
-    Much faster than `pairwise_distances` for wide tables; the squares of distances
-    near 0 have the rounding of the largest. Metrics that no product tells are exact.
+    Much faster than `pairwise_distances` for wide tables; squares of distances near 0
+    have the rounding errors of the largest. Metrics without products are exact.
     """
 
     def __init__(self, X: Any, *, metric: str | Pairwise) -> None:
         self.metric = resolve_metric(metric)
         self.items = check_rows(X)
-        self.is_exact = self.metric.pairwise is not None or self.metric.relative
+        self.is_exact = not self.metric.has_products
         if not self.is_exact:
             self.metric.check(self.items)
-            self.embedded = _as_double(self.metric.embed(self.items, False))
-            self.squares = _square_lengths(self.embedded)
+            embedded = self.metric.embed(self.items, False)
+            self.embedded = embedded.astype(np.float64, copy=False)
+            self.squares = _square_norms(self.embedded)
 
-    def __call__(self, Q: Any) -> np.ndarray:
+    def __call__(self, Q: Any) -> Array:
         """Return distances of shape (n_queries, n_items)."""
         if self.is_exact:
             metric = self.metric.pairwise or self.metric.name
             return pairwise_distances(Q, self.items, metric=metric)
         Q = check_rows(Q, name="Q", n_features=self.items.shape[1])
         self.metric.check(Q, name="Q")
-        Q = _as_double(self.metric.embed(Q, True))
+        Q = self.metric.embed(Q, True).astype(np.float64, copy=False)
         products = Q @ self.embedded.T
         squares = products.toarray() if sp.issparse(products) else products
         squares *= -2.0
-        squares += _square_lengths(Q)[:, None]
+        squares += _square_norms(Q)[:, None]
         squares += self.squares
         return np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
 
 
-def _embed_tables(metric: Metric, Q: Any, X: Any) -> tuple[Rows, Rows]:
-    """Return queries and items, checked and embedded; unchanged for a callable."""
-    X = check_rows(X)
-    Q = check_rows(Q, name="Q", n_features=X.shape[1])
-    metric.check(X)
-    metric.check(Q, name="Q")
-    return metric.embed(Q, True), metric.embed(X, False)
+def mean_distance(
+    X: Any,
+    *,
+    metric: str | Pairwise = "euclidean",
+    n_samples: int = 1000,
+    random_state: int | np.random.Generator = 0,
+) -> float:
+    """Return the mean distance between two different items, from a sample.
 
+    Parameters
+    ----------
+    X : array-like or sparse of shape (n_items, n_features)
+    metric : str or callable, default="euclidean"
+        As in `NeighborGraph`.
+    n_samples : int, default=1000
+        Items drawn, all pairs of which are compared; all items when there are fewer.
+    random_state : int or Generator, default=0
 
-def _square_lengths(rows: Rows) -> np.ndarray:
-    """Return the square length of each row of float64."""
-    if sp.issparse(rows):
-        return np.asarray((rows * rows).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", rows, rows)
+    Returns
+    -------
+    distance : float
 
-
-def _as_double(rows: Rows) -> Rows:
-    """Return rows in float64, the same where they are."""
-    return rows.astype(np.float64, copy=False)
+    Examples
+    --------
+    >>> from linkspread.graphs import mean_distance
+    >>> mean_distance([[0.0], [1.0], [3.0]])
+    2.0
+    """
+    rows = check_rows(X)
+    if not is_integer(n_samples) or n_samples < 2:
+        raise GraphError(
+            f"`n_samples` must be a whole number of at least 2, got {n_samples!r}. "
+            "Use for instance n_samples=1000."
+        )
+    if rows.shape[0] < 2:
+        raise ViewError(
+            "`X` must have at least 2 items to have a mean distance, got 1. Add items."
+        )
+    if rows.shape[0] > n_samples:
+        rng = np.random.default_rng(random_state)
+        rows = rows[np.sort(rng.choice(rows.shape[0], n_samples, replace=False))]
+    pairs = np.triu_indices(rows.shape[0], k=1)
+    measure = ProductDistances(rows, metric=metric)
+    mean = float(measure(rows)[pairs].mean())
+    # Of items that are nearly alike, products leave nothing but rounding.
+    if measure.is_exact or mean > ALIKE * np.sqrt(measure.squares.max()):
+        return mean
+    return float(pairwise_distances(rows, rows, metric=metric)[pairs].mean())

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
+from linkspread.compiled.backends import choose_device
 from linkspread.compiled.threads import on_own_threads
 from linkspread.graphs.approximate import (
     approximate_neighbors,
@@ -23,21 +24,30 @@ from linkspread.graphs.approximate import (
     choose_method,
 )
 from linkspread.graphs.cost import knn_cost
-from linkspread.graphs.device import device_for_search, symmetric_graph
 from linkspread.graphs.distances import Pairwise
-from linkspread.graphs.edge_weights import weigh_new, widths_of_ends
-from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
-from linkspread.graphs.renewal import renewed, search_some, without_items
-from linkspread.graphs.search_memory import known_index, known_neighbors
+from linkspread.graphs.memory import is_remembering, known
+from linkspread.graphs.neighbors import Found, NeighborIndex, check_n_neighbors
 from linkspread.graphs.weights import (
     WEIGHTS,
+    Widths,
     check_bandwidth,
     check_weights,
-    exponents,
-    fixed_bandwidth,
+    choose_widths,
+    edge_exponents,
     local_bandwidths,
+    neighbor_matrix,
+    weigh_new,
 )
 from linkspread.ground.progress import format_bytes, format_seconds
+
+Array = np.ndarray
+
+# Neighbours from which assembling a graph pays on a device.
+LEAST_EDGES = 2e6
+# Where searches are remembered, so many neighbours are found at once for graphs to
+# come: the products take longer than the selection. Not for views whose wider lists
+# would fill the memory.
+WIDE, WIDE_ITEMS = 90, 50_000
 
 logger = logging.getLogger("linkspread")
 
@@ -68,7 +78,7 @@ default="euclidean"
         them. "auto" does so where an exact search would take more than a minute and
         faiss is installed.
     n_jobs : int, default=None
-        Threads; None takes every core.
+        Threads; None or -1 takes every core.
     verbose : bool, default=False
         Show the progress.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
@@ -131,86 +141,97 @@ default="euclidean"
         """
         index = self._index_items(X)
         ids, distances, recall = self._search_items(index)
-        widths = self._widths(distances, index)
-        exponent = exponents(distances, *widths_of_ends(widths, widths, ids))
+        widths = choose_widths(self.bandwidth, distances, index.items, self.metric)
+        exponent = edge_exponents(ids, distances, widths, widths)
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
-        dtype = index.items.dtype
-        W = symmetric_graph(ids, weights, dtype, backend=self.backend)
+        W = symmetric_graph(ids, weights, index.items.dtype, backend=self.backend)
         return self._keep(index, W, widths, recall)
 
     def resume(
-        self, X: Any, affinity: sp.csr_array, bandwidths: np.ndarray | float
+        self, X: Any, affinity: sp.csr_array, bandwidths: Widths
     ) -> "NeighborGraph":
-        """Take up a graph that was fitted before, without a new search.
+        """Restore a graph that was fitted before, without a new search.
 
         Parameters
         ----------
         X : array-like or sparse of shape (n_items, n_features)
-            The items it was fitted to.
         affinity : csr_array of shape (n_items, n_items)
-            Its `affinity_`.
         bandwidths : ndarray of shape (n_items,) or float
-            Its `bandwidths_`.
-
-        Returns
-        -------
-        self : NeighborGraph
+            The items it was fitted to, its `affinity_` and its `bandwidths_`.
         """
-        return self._keep(self._index_items(X), affinity, bandwidths)
+        return self._keep(self._index_items(X), affinity, bandwidths, None)
 
-    def renew(self, X: Any, changed: np.ndarray) -> "NeighborGraph":
+    def renew(self, X: Any, changed: Array) -> "NeighborGraph":
         """Return the graph after items were added at the end, or changed.
 
         Only the neighbours of these items are searched, among all. The others keep
-        the edges they have among each other: `staleness` tells what that costs.
+        the edges they have among each other: `staleness` measures what that costs.
 
         Parameters
         ----------
         X : ndarray or csr_array of shape (n_items, n_features)
             All items, those of the fit first and in their order.
         changed : ndarray of int of shape (n_changed,)
-            Positions of the items that are new or other than they were.
-
-        Returns
-        -------
-        graph : NeighborGraph
+            Positions of the items that are new or have other features.
         """
-        return clone(self)._keep(*renewed(self, X, changed), self.recall_)
+        index = NeighborIndex(X, metric=self.metric)
+        ids, distances = self._search_some(index, changed)
+        widths = self.bandwidths_
+        if np.ndim(widths):
+            widths = np.ones(index.items.shape[0], dtype=self.bandwidths_.dtype)
+            widths[: len(self.bandwidths_)] = self.bandwidths_
+            smallest = float(self.bandwidths_.min())
+            widths[changed] = local_bandwidths(distances, smallest=smallest)
+        edges = self._weigh_some(index, changed, ids, distances, widths)
+        W = replace_edges(self.affinity_, edges, changed, dropped=changed)
+        return clone(self)._keep(index, W, widths, self.recall_)
 
-    def without(self, removed: np.ndarray) -> "NeighborGraph":
-        """Return the graph of the items that are left when some go.
+    def without(self, removed: Array) -> "NeighborGraph":
+        """Return the graph of the items that are left when some are removed.
 
-        Items that lost a neighbour find another, so that a fresh graph stays one: that
-        of a fit to the items left.
+        Items that lost a neighbour find another: the graph of a fit to the items left
+        is again that of a fit.
 
         Parameters
         ----------
         removed : ndarray of int of shape (n_removed,)
-            Positions of the items that go.
-
-        Returns
-        -------
-        graph : NeighborGraph
+            Positions of the items to remove.
         """
-        return clone(self)._keep(*without_items(self, removed), self.recall_)
+        kept = np.setdiff1d(np.arange(self.affinity_.shape[0]), removed)
+        check_n_neighbors(self.n_neighbors, len(kept), include_self=False)
+        index = NeighborIndex(self._index.items[kept], metric=self.metric)
+        rows = sp.csr_array(self.affinity_[kept])
+        W = sp.csr_array(rows[:, kept])
+        lost = np.flatnonzero(np.diff(sp.csr_array(rows[:, removed]).indptr))
+        # An item that lost a neighbour has another width, and so have the edges of
+        # those who chose it: theirs are searched too, and no others change.
+        near = np.union1d(lost, sp.csr_array(W[lost]).indices)
+        is_local = np.ndim(self.bandwidths_) > 0
+        widths = self.bandwidths_[kept] if is_local else self.bandwidths_
+        if len(near):
+            ids, distances = self._search_some(index, near)
+            if is_local:
+                own = distances[np.searchsorted(near, lost)]
+                smallest = float(self.bandwidths_.min())
+                widths[lost] = local_bandwidths(own, smallest=smallest)
+            edges = self._weigh_some(index, near, ids, distances, widths)
+            W = replace_edges(W, edges, near, dropped=lost)
+        return clone(self)._keep(index, W, widths, self.recall_)
 
     def staleness(self, *, n_sampled: int = 200) -> float:
         """Return the share of true neighbours that are no edges, on a sample of items.
 
+        0 for a graph that was just fitted, apart from what an approximate search
+        misses and from weights that vanish.
+
         Parameters
         ----------
         n_sampled : int, default=200
-
-        Returns
-        -------
-        share : float
-            0 for a graph that was just fitted, but for what an approximate search
-            misses and for weights that vanish.
         """
         n_items = self.affinity_.shape[0]
         rng = np.random.default_rng(0)
         sample = np.sort(rng.choice(n_items, min(n_sampled, n_items), replace=False))
-        ids, _ = search_some(self, self._index, sample)
+        ids, _ = self._search_some(self._index, sample)
         rows = np.repeat(sample, ids.shape[1])
         is_edge = np.asarray(self.affinity_[rows, ids.ravel()]).ravel() > 0
         return float(1 - is_edge.mean())
@@ -218,10 +239,9 @@ default="euclidean"
     def extend(self, Q: Any) -> sp.csr_array:
         """Return the affinities of new items to their nearest fitted items.
 
-        The search is exact, whichever `method` built the graph, so that a graph gives
-        the same answers after it was stored. A new item's own width is its distance to
-        its seventh nearest fitted item. A new item so far away that all its Gaussian
-        weights would vanish keeps their ratios.
+        The search is exact, whichever `method` built the graph. A new item's own width
+        is its distance to its seventh nearest fitted item. A new item so far away that
+        all its Gaussian weights would vanish keeps their ratios.
 
         Parameters
         ----------
@@ -231,11 +251,7 @@ default="euclidean"
         -------
         rows : csr_array of shape (n_queries, n_items)
         """
-        if not hasattr(self, "affinity_"):
-            raise NotFittedError(
-                "This NeighborGraph must be fitted before `extend`, got one that is "
-                "not. Call `fit(X)` first."
-            )
+        check_is_fitted(self)
         ids, distances = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
@@ -255,48 +271,73 @@ default="euclidean"
         check_bandwidth(self.bandwidth)
         check_weights(self.weights)
         check_method(self.method)
-        index = known_index(X, self.metric)
+        key = "index", self.metric
+        index = known(X, key, lambda: NeighborIndex(X, metric=self.metric))
         check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
         return index
 
-    def _search_items(
-        self, index: NeighborIndex
-    ) -> tuple[np.ndarray, np.ndarray, float | None]:
-        """Return the neighbours of the items, and the recall if it is not perfect."""
-        common: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
-        method = self._choose_method(index)
+    def _search_items(self, index: NeighborIndex) -> tuple[Array, Array, float | None]:
+        """Return the neighbours of all items, and the recall if it is not perfect."""
+        k, n_items = self.n_neighbors, index.items.shape[0]
+        # A device is fast enough to be exact.
+        on_device = self.method == "auto" and index.device(self.backend, n_items)
+        method = "exact" if on_device else choose_method(self.method, index, k)
+        if not is_remembering():
+            return self._search(index, k, method)
+        wide = min(WIDE, n_items - 1) if n_items <= WIDE_ITEMS else 0
+        widest: list[Any] = known(index.items, ("neighbors", index, method), list)
+        if not widest or widest[0].shape[1] < k:
+            widest[:] = self._search(index, max(k, wide), method)
+        ids, distances, recall = widest
+        return ids[:, :k], distances[:, :k], recall
 
-        def search(k: int) -> tuple[np.ndarray, np.ndarray, float | None]:
-            self._log_cost(index.items.shape, method)
-            if method == "approximate":
-                return approximate_neighbors(index, n_neighbors=k, **common)
-            return *index.search(n_neighbors=k, backend=self.backend, **common), None
+    def _search(
+        self, index: NeighborIndex, n_neighbors: int, method: str
+    ) -> tuple[Array, Array, float | None]:
+        """Log what a search will take, and search."""
+        n_items, n_features = index.items.shape
+        seconds, n_bytes = knn_cost(n_items, n_features, self.n_neighbors)
+        logger.log(
+            logging.INFO if self.verbose else logging.DEBUG,
+            "neighbours of %d items%s: about %s and %s",
+            n_items,
+            ", approximate; an exact search" if method == "approximate" else "",
+            format_seconds(seconds),
+            format_bytes(n_bytes),
+        )
+        how: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+        if method == "approximate":
+            return approximate_neighbors(index, n_neighbors=n_neighbors, **how)
+        how["backend"] = self.backend
+        return *index.search(n_neighbors=n_neighbors, **how), None
 
-        return known_neighbors(index, self.n_neighbors, search, method=method)
+    def _search_some(self, index: NeighborIndex, chosen: Array) -> Found:
+        """Return the neighbours of some items among all of an index."""
+        ids, distances = index.search(
+            index.items[chosen], n_neighbors=self.n_neighbors + 1, n_jobs=self.n_jobs
+        )
+        is_own = ids == chosen[:, None]
+        # Among many duplicates of an item it may not have been found itself.
+        is_own[~is_own.any(axis=1), -1] = True
+        shape = len(chosen), self.n_neighbors
+        return ids[~is_own].reshape(shape), distances[~is_own].reshape(shape)
 
-    def _choose_method(self, index: NeighborIndex) -> str:
-        """Return "exact" or "approximate"; a device is fast enough to be exact."""
-        rows = index.embedded
-        if self.method == "auto" and device_for_search(
-            self.backend, index.metric, rows, rows.shape[0]
-        ):
-            return "exact"
-        return choose_method(self.method, index, self.n_neighbors)
-
-    def _widths(
-        self, distances: np.ndarray, index: NeighborIndex
-    ) -> np.ndarray | float:
-        """Return the local widths, or the one width for all."""
-        if self.bandwidth == "local":
-            return local_bandwidths(distances)
-        return fixed_bandwidth(self.bandwidth, index.items, metric=self.metric)
-
-    def _keep(
+    def _weigh_some(
         self,
         index: NeighborIndex,
-        W: sp.csr_array,
-        widths: np.ndarray | float,
-        recall: float | None = None,
+        chosen: Array,
+        ids: Array,
+        distances: Array,
+        widths: Any,
+    ) -> sp.csr_array:
+        """Return the edges from some items to their neighbours."""
+        own = widths[chosen] if np.ndim(widths) else widths
+        exponent = edge_exponents(ids, distances, own, widths)
+        weights = WEIGHTS[self.weights](distances, exponent, index.metric)
+        return neighbor_matrix(ids, weights, index.items.dtype, index.items.shape[0])
+
+    def _keep(
+        self, index: NeighborIndex, W: sp.csr_array, widths: Any, recall: Any
     ) -> "NeighborGraph":
         """Store what was fitted."""
         self._index = index
@@ -306,46 +347,15 @@ default="euclidean"
         self.n_features_in_ = index.items.shape[1]
         return self
 
-    def _log_cost(self, shape: tuple[int, int], method: str) -> None:
-        """Say what the search will take, before it takes it."""
-        seconds, n_bytes = knn_cost(*shape, self.n_neighbors)
-        logger.log(
-            logging.INFO if self.verbose else logging.DEBUG,
-            "neighbours of %d items%s: about %s and %s",
-            shape[0],
-            ", approximate; an exact search" if method == "approximate" else "",
-            format_seconds(seconds),
-            format_bytes(n_bytes),
-        )
 
-
-def knn_graph(
-    X: Any,
-    *,
-    n_neighbors: int = 30,
-    metric: str | Pairwise = "euclidean",
-    bandwidth: str | float = "local",
-    weights: str = "gaussian",
-    method: str = "auto",
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    backend: str = "auto",
-) -> sp.csr_array:
+def knn_graph(X: Any, **parameters: Any) -> sp.csr_array:
     """Return the symmetric graph of each item's nearest neighbours.
 
     Parameters
     ----------
     X : array-like or sparse of shape (n_items, n_features)
-    n_neighbors : int, default=30
-    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
-default="euclidean"
-    bandwidth : "local", float or str, default="local"
-    weights : {"gaussian", "binary", "similarity"}, default="gaussian"
-    method : {"exact", "approximate", "auto"}, default="auto"
-    n_jobs : int, default=None
-    verbose : bool, default=False
-    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
-        All as in `NeighborGraph`.
+    **parameters
+        Those of `NeighborGraph`, such as ``n_neighbors=30`` and ``metric="cosine"``.
 
     Returns
     -------
@@ -358,7 +368,40 @@ default="euclidean"
     >>> knn_graph([[0.0], [1.0], [5.0]], n_neighbors=1, weights="binary").nnz
     4
     """
-    graph = NeighborGraph(
-        n_neighbors, metric, bandwidth, weights, method, n_jobs, verbose, backend
+    return NeighborGraph(**parameters).fit(X).affinity_
+
+
+def symmetric_graph(
+    ids: Array, weights: Array, dtype: np.dtype, *, backend: str = "auto"
+) -> sp.csr_array:
+    """Return the graph in which each item is joined to its neighbours."""
+    device = choose_device(backend, work=ids.size, least=LEAST_EDGES)
+    if device is None:
+        W = neighbor_matrix(ids, weights, dtype, len(ids))
+        return W.maximum(sp.csr_array(W.T))
+    from linkspread.compiled.gpu.graphs import symmetric_edges
+
+    data, indices, indptr = symmetric_edges(
+        device.put(ids).long(), device.put(weights.astype(dtype))
     )
-    return graph.fit(X).affinity_
+    small = max(len(data), len(ids)) <= np.iinfo(np.int32).max
+    integers = np.int32 if small else np.int64
+    places = [tensor.cpu().numpy().astype(integers) for tensor in (indices, indptr)]
+    shape = len(ids), len(ids)
+    return sp.csr_array((data.cpu().numpy(), *places), shape=shape)
+
+
+def replace_edges(
+    W: sp.csr_array, edges: sp.csr_array, changed: Array, *, dropped: Array
+) -> sp.csr_array:
+    """Return a graph without the edges of some items, and with those of others."""
+    n_items = edges.shape[1]
+    kept = np.ones(W.shape[0], dtype=W.dtype)
+    kept[dropped[dropped < W.shape[0]]] = 0
+    scale = sp.diags_array(kept, dtype=W.dtype)
+    old = sp.csr_array(scale @ W @ scale)
+    old.eliminate_zeros()
+    old.resize((n_items, n_items))
+    ones = np.ones(len(changed), dtype=W.dtype), (changed, np.arange(len(changed)))
+    fresh = sp.csr_array(ones, shape=(n_items, len(changed))) @ edges
+    return sp.csr_array(old.maximum(fresh).maximum(sp.csr_array(fresh.T)))

@@ -1,5 +1,14 @@
 """Graphs of sparse codes: each item rebuilt from its neighbours (SR, and CSR).
 
+Item i with affinities x to its neighbours, whose own are C, has the code
+
+    SR:   min_a |a|_1 + |x - C a|_1
+    CSR:  min_a |a|_1 + |x - C a|_1 + |L^1/2 a|_1
+
+with L the Laplacian that links give the neighbourhood: its items, joined by ``1 + Z``
+(2 for must, 1 for unknown, 0 for cannot), have ``L = I - D^-1/2 (1 + Z) D^-1/2``. Both
+are least absolute deviations, those of CSR from ``[C; L^1/2]`` to ``[x; 0]``.
+
 >>> import numpy as np
 >>> from linkspread.graphs import l1_graph
 >>> X = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]])
@@ -11,36 +20,41 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
+from linkspread.compiled.gpu import load_torch
 from linkspread.compiled.lad import Report, solve_many, solve_on_device
 from linkspread.compiled.threads import on_own_threads
-from linkspread.graphs.device import DeviceKernels, device_for_codes
-from linkspread.graphs.distances import Pairwise
-from linkspread.graphs.edges import neighbor_matrix
-from linkspread.graphs.laplacian import ROOTS, LinkedNeighborhoods
-from linkspread.graphs.neighborhoods import NeighborhoodKernels
-from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors
+from linkspread.graphs.adjust import links_within
+from linkspread.graphs.distances import Pairwise, exact_sums
+from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors, device_for
 from linkspread.graphs.weights import (
+    WEIGHTS,
+    Widths,
     check_bandwidth,
-    fixed_bandwidth,
-    local_bandwidths,
+    check_choice,
+    choose_widths,
+    exponents,
+    neighbor_matrix,
 )
-from linkspread.graphs.within import links_within
-from linkspread.ground.errors import GraphError
+from linkspread.links import LinkMatrix, as_link_matrix
 
 Array = np.ndarray
+# What builds the dictionaries and the targets of some rows.
+Problems = Callable[[slice], tuple[Any, Any]]
+
 KERNELS = ("gaussian", "similarity")
 CODES: dict[str, Callable[[Array], Array]] = {
     "absolute": np.abs,
     "clipped": lambda codes: np.maximum(codes, 0),
 }
+# Of sparse codes, n k^3, from which a GPU pays: a processor takes several seconds.
+LEAST_CODES = 2e10
 
 
 @dataclass(frozen=True)
@@ -48,27 +62,25 @@ class L1Report:
     """How the sparse codes of a graph came out."""
 
     solver: Report
-    n_duplicated: int
+    n_duplicated: int  # items with an exact duplicate
     n_empty: int
-    mean_length: float
+    mean_length: float  # coefficients that are not 0
 
 
 class L1Graph(BaseEstimator):
     """The graph of sparse codes over each item's nearest neighbours.
 
-    Item i with affinities x to its neighbours, whose own are C, has the code
-    ``min_a |a|_1 + |x - C a|_1`` (sparse representation, SR). With links within the
-    view, ``|L^1/2 a|_1`` is added, L the Laplacian that the links give the
-    neighbourhood (constrained sparse representation, CSR). The graph is
-    ``(|A| + |A|') / 2``.
+    ``W = (|A| + |A|') / 2`` with row i of A the code of item i:
+    ``min_a |a|_1 + |x - C a|_1`` for its affinities x to its neighbours and theirs, C
+    (sparse representation, SR). With links within the view, ``|L^1/2 a|_1`` is added,
+    L the Laplacian that the links give the neighbourhood (constrained, CSR).
 
     Parameters
     ----------
     n_neighbors : int, default=90
-    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
-default="euclidean"
+    metric : str or callable, default="euclidean"
     bandwidth : "local", float or str, default="local"
-        Of the Gaussian affinities, as in `NeighborGraph`.
+        Of the Gaussian affinities. These three are as in `NeighborGraph`.
     kernel : {"gaussian", "similarity"}, default="gaussian"
     codes : {"absolute", "clipped"}, default="absolute"
         What becomes of negative coefficients.
@@ -78,9 +90,7 @@ default="euclidean"
     tol : float, default=1e-7
         Relative duality gap allowed for each code.
     n_jobs : int, default=None
-        Threads; None takes every core.
     verbose : bool, default=False
-        Show the progress.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         What finds the codes: "auto" takes a GPU for many codes of dense items where
         there is one.
@@ -143,20 +153,26 @@ default="euclidean"
         """
         self._check_parameters()
         index = NeighborIndex(X, metric=self.metric)
-        check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
-        roots = self._roots(links, view, index.items.shape[0])
+        n_items = index.items.shape[0]
+        check_n_neighbors(self.n_neighbors, n_items, include_self=False)
+        if links is not None:
+            balance = "literal"
+            links = links_within(links, view=view, balance=balance, n_items=n_items)
+            if self.root == "literal":
+                message = (
+                    "root='literal' depends on an arbitrary choice among eigenvectors "
+                    "of equal eigenvalues: weights may change by more than half with "
+                    "the order of the items or the library. Use root='symmetric'."
+                )
+                warnings.warn(message, UserWarning, stacklevel=3)
         ids, distances = index.search(
             n_neighbors=self.n_neighbors,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             backend=self.backend,
         )
-        widths = self._widths(distances, index)
-        self._index, self._roots_ = index, roots
-        self._kernels = NeighborhoodKernels(
-            index.items, index.metric, widths, self.kernel
-        )
-        self.n_features_in_ = index.items.shape[1]
+        widths = choose_widths(self.bandwidth, distances, index.items, self.metric)
+        self._prepare(index, widths, links)
         W, solved = self.encode(ids, distances, widths, backend=self.backend)
         self.affinity_ = sp.csr_array((W + W.T) * W.dtype.type(0.5))
         self.report_ = L1Report(
@@ -178,20 +194,18 @@ default="euclidean"
         -------
         rows : csr_array of shape (n_queries, n_items)
         """
-        if not hasattr(self, "affinity_"):
-            raise NotFittedError(
-                "This L1Graph must be fitted before `extend`, got one that is not. "
-                "Call `fit(X)` first."
-            )
+        check_is_fitted(self)
         ids, distances = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        return self.encode(ids, distances, self._widths(distances, self._index))[0]
+        items = self._index.items
+        widths = choose_widths(self.bandwidth, distances, items, self.metric)
+        return self.encode(ids, distances, widths)[0]
 
     def resume(
-        self, X: Any, affinity: Any, widths: Any, *, links: Any, report: Any
+        self, X: Any, affinity: Any, widths: Widths, *, links: Any, report: Any
     ) -> "L1Graph":
-        """Take up a graph that was fitted before, without coding any item anew.
+        """Restore a graph that was fitted before, without coding any item again.
 
         Parameters
         ----------
@@ -200,23 +214,14 @@ default="euclidean"
         widths : ndarray of shape (n_items,) or float
         links : LinkMatrix or None
         report : L1Report
-
-        Returns
-        -------
-        self : L1Graph
         """
         self._check_parameters()
-        self._index = index = NeighborIndex(X, metric=self.metric)
-        self._kernels = NeighborhoodKernels(
-            index.items, index.metric, widths, self.kernel
-        )
-        self._roots_ = links and LinkedNeighborhoods(links, root=self.root)
+        self._prepare(NeighborIndex(X, metric=self.metric), widths, links)
         self.affinity_, self.report_ = affinity, report
-        self.n_features_in_ = index.items.shape[1]
         return self
 
     def encode(
-        self, ids: Array, distances: Array, widths: Any, *, backend: str = "auto"
+        self, ids: Array, distances: Array, widths: Widths, *, backend: str = "auto"
     ) -> tuple[sp.csr_array, Report]:
         """Return the codes of items, fitted or new, over their neighbours.
 
@@ -231,95 +236,42 @@ default="euclidean"
         codes : csr_array of shape (n_rows, n_items)
         solved : Report
         """
-        own = np.broadcast_to(np.asarray(widths, dtype=float), ids.shape[:1])
-        targets = self._kernels.to_neighbors(distances, ids, own)
-        metric, items = self._index.metric, self._index.items
-        device = device_for_codes(backend, metric, items, *ids.shape)
-        solve = self._solve if device is None else partial(self._solve_on, device)
-        codes, solved = solve(ids, targets)
-        weights, n_items = CODES[self.codes](codes), items.shape[0]
-        return neighbor_matrix(ids, weights, items.dtype, n_items), solved
-
-    def _solve_on(
-        self, device: Any, ids: Array, targets: Array
-    ) -> tuple[Array, Report]:
-        """Return the codes of targets, found on a device."""
-        kernels = DeviceKernels(device, self._kernels, self.kernel)
         n_rows, k = ids.shape
-        codes, _, solved = solve_on_device(
-            device,
-            kernels.problems(ids, targets, self._roots_),
-            n_rows,
-            shape=(k if self._roots_ is None else 2 * k, k),
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
-        return codes, solved
+        own = np.broadcast_to(np.asarray(widths, dtype=float), (n_rows,))
+        targets = self._kernels.to_neighbors(distances, ids, own)
+        given = ids, targets, self._roots_
+        device = device_for(backend, float(n_rows) * k**3, LEAST_CODES, self._index)
+        how: dict[str, Any] = {"tol": self.tol, "n_jobs": self.n_jobs}
+        if device is None:
+            problems = self._kernels.problems(*given)
+            found = solve_many(problems, n_rows, verbose=self.verbose, **how)
+        else:
+            problems = self._kernels.problems_on(device, *given)
+            shape = (k if self._roots_ is None else 2 * k, k)
+            found = solve_on_device(device, problems, n_rows, shape=shape, **how)
+        codes, _, solved = found
+        items = self._index.items
+        weights = CODES[self.codes](codes)
+        return neighbor_matrix(ids, weights, items.dtype, items.shape[0]), solved
 
-    def _solve(self, ids: Array, targets: Array) -> tuple[Array, Report]:
-        """Return the codes of targets."""
-
-        def problems(rows: slice) -> tuple[Array, Array]:
-            blocks, wanted = self._kernels.among(ids[rows]), targets[rows]
-            if self._roots_ is None:
-                return blocks, wanted
-            blocks = np.concatenate([blocks, self._roots_.roots(ids[rows])], axis=1)
-            return blocks, np.concatenate([wanted, np.zeros_like(wanted)], axis=1)
-
-        codes, _, solved = solve_many(
-            problems, len(ids), tol=self.tol, n_jobs=self.n_jobs, verbose=self.verbose
-        )
-        return codes, solved
-
-    def _roots(
-        self, links: Any, view: str | None, n_items: int
-    ) -> LinkedNeighborhoods | None:
-        """Return what the links say about neighbourhoods, or None without links."""
-        if links is None:
-            return None
-        links = links_within(links, view=view, balance="literal", n_items=n_items)
-        if self.root == "literal":
-            message = (
-                "root='literal' depends on an arbitrary choice among eigenvectors of "
-                "equal eigenvalues: weights may change by more than half with the "
-                "order of the items or the library. Use root='symmetric'."
-            )
-            warnings.warn(message, UserWarning, stacklevel=3)
-        return LinkedNeighborhoods(links, root=self.root)
-
-    def _widths(self, distances: Array, index: NeighborIndex) -> Any:
-        """Return the local widths, or the one width for all."""
-        if self.bandwidth == "local":
-            return local_bandwidths(distances)
-        return fixed_bandwidth(self.bandwidth, index.items, metric=self.metric)
+    def _prepare(self, index: NeighborIndex, widths: Widths, links: Any) -> None:
+        """Keep what codes are made of."""
+        self._index = index
+        self._kernels = NeighborhoodKernels(index, widths, self.kernel)
+        self._roots_ = None
+        if links is not None:
+            self._roots_ = LinkedNeighborhoods(links, root=self.root)
+        self.n_features_in_ = index.items.shape[1]
 
     def _check_parameters(self) -> None:
-        """Refuse names that are not known."""
+        """Refuse wrong values of the parameters, before any item is touched."""
         check_bandwidth(self.bandwidth)
-        choices = {"kernel": KERNELS, "codes": tuple(CODES), "root": tuple(ROOTS)}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise GraphError(
-                    f"`{name}` must be one of {', '.join(known)}, got "
-                    f"{getattr(self, name)!r}. Use {known[0]!r} if in doubt."
-                )
+        for name, known in (("kernel", KERNELS), ("codes", CODES), ("root", ROOTS)):
+            check_choice(getattr(self, name), known, name=name)
 
 
 def l1_graph(
-    X: Any,
-    *,
-    links: Any = None,
-    view: str | None = None,
-    n_neighbors: int = 90,
-    metric: str | Pairwise = "euclidean",
-    bandwidth: str | float = "local",
-    kernel: str = "gaussian",
-    codes: str = "absolute",
-    root: str = "symmetric",
-    tol: float = 1e-7,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-    backend: str = "auto",
+    X: Any, *, links: Any = None, view: str | None = None, **parameters: Any
 ) -> sp.csr_array:
     """Return the graph of sparse codes: SR, or CSR with links.
 
@@ -327,27 +279,177 @@ def l1_graph(
     ----------
     X : array-like or sparse of shape (n_items, n_features)
     links : Links, sparse, ndarray or LinkMatrix, default=None
-        Links within the view, for CSR; None gives SR.
     view : str, default=None
-        Which view of the Links; may be left out if they are of one view only.
-    n_neighbors : int, default=90
-    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
-default="euclidean"
-    bandwidth : "local", float or str, default="local"
-    kernel : {"gaussian", "similarity"}, default="gaussian"
-    codes : {"absolute", "clipped"}, default="absolute"
-    root : {"symmetric", "literal"}, default="symmetric"
-    tol : float, default=1e-7
-    n_jobs : int, default=None
-    verbose : bool, default=False
-    backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
-        All as in `L1Graph`.
+        Both as in `L1Graph.fit`.
+    **parameters
+        Those of `L1Graph`, such as ``n_neighbors=90`` and ``kernel="gaussian"``.
 
     Returns
     -------
     W : csr_array of shape (n_items, n_items)
         Symmetric, non-negative, zero diagonal.
     """
-    shape = n_neighbors, metric, bandwidth, kernel, codes, root, tol
-    graph = L1Graph(*shape, n_jobs, verbose, backend)
-    return graph.fit(X, links, view=view).affinity_
+    return L1Graph(**parameters).fit(X, links, view=view).affinity_
+
+
+class NeighborhoodKernels:
+    """Affinities among the neighbours of an item, and of the item to them."""
+
+    def __init__(self, index: NeighborIndex, widths: Widths, kernel: str) -> None:
+        self.items, self.metric, self.kernel = index.items, index.metric, kernel
+        widths = np.asarray(widths, dtype=float)
+        self.widths = np.broadcast_to(widths, index.items.shape[:1])
+        # Metrics may embed an item differently as a query.
+        self.queries = self.metric.embed(self.items, True)
+        self.embedded = index.embedded
+
+    def among(self, ids: Array) -> Array:
+        """Return the affinities among the neighbours of each row."""
+        n_rows, k = ids.shape
+        if self.metric.pairwise is not None:
+            blocks = [self.metric.measure(self.items[i], self.items[i]) for i in ids]
+            distances = np.concatenate(blocks)
+        else:
+            queries, others = self.queries[ids.ravel()], np.repeat(ids, k, axis=0)
+            distances = np.sqrt(exact_sums(self.metric, queries, self.embedded, others))
+        distances, widths = distances.reshape(n_rows, k, k), self.widths[ids]
+        exponent = exponents(distances, widths[:, :, None], widths[:, None, :])
+        return WEIGHTS[self.kernel](distances, exponent, self.metric)
+
+    def to_neighbors(self, distances: Array, ids: Array, own_widths: Array) -> Array:
+        """Return the affinities of items, fitted or new, to their neighbours."""
+        exponent = exponents(distances, own_widths[:, None], self.widths[ids])
+        return WEIGHTS[self.kernel](distances, exponent, self.metric)
+
+    def problems(self, ids: Array, targets: Array, roots: Any) -> Problems:
+        """Return what builds the problems of some rows."""
+
+        def build(rows: slice) -> tuple[Array, Array]:
+            blocks, wanted = self.among(ids[rows]), targets[rows]
+            if roots is None:
+                return blocks, wanted
+            blocks = np.concatenate([blocks, roots.roots(ids[rows])], axis=1)
+            return blocks, np.concatenate([wanted, np.zeros_like(wanted)], axis=1)
+
+        return build
+
+    def problems_on(
+        self, device: Any, ids: Array, targets: Array, roots: Any
+    ) -> Problems:
+        """Return what builds the problems of some rows as tensors on a device."""
+        from linkspread.compiled.gpu.codes import affinities, distances_within
+
+        items = device.put(self.embedded)
+        # Most metrics embed an item in the same way as a query.
+        is_same = self.queries is self.embedded
+        queries = items if is_same else device.put(self.queries)
+        widths, metric = device.put(self.widths.copy()), self.metric
+
+        def build(rows: slice) -> tuple[Any, Any]:
+            near, wanted = device.put(ids[rows]).long(), device.put(targets[rows])
+            distances = distances_within(queries[near], items[near], metric.relative)
+            blocks = affinities(distances, widths[near], self.kernel, metric.name)
+            if roots is None:
+                return blocks, wanted
+            own = device.put(roots.roots(ids[rows]))
+            cat, zeros = load_torch().cat, wanted.new_zeros(wanted.shape)
+            return cat([blocks, own], dim=1), cat([wanted, zeros], dim=1)
+
+        return build
+
+
+class LinkedNeighborhoods:
+    """Roots of the Laplacians that links give neighbourhoods, a batch at a time."""
+
+    def __init__(self, Z: Any, *, root: str = "symmetric") -> None:
+        self.Z = as_link_matrix(Z)
+        self.root = root
+        self._groups = _hard_groups(self.Z)
+
+    def roots(self, ids: Array) -> Array:
+        """Return the root of each neighbourhood's Laplacian."""
+        if self._groups is not None and self.root == "symmetric":
+            return _group_roots(self._groups[ids], self.Z.left.shape[1])
+        affinities = self.affinities(ids)
+        degrees = affinities.sum(axis=2)
+        # Soft labels may say that a neighbour is like nobody, not even itself.
+        scale = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)
+        scaled = scale[:, :, None] * affinities * scale[:, None, :]
+        return ROOTS[self.root](np.eye(ids.shape[1]) - scaled)
+
+    def affinities(self, ids: Array) -> Array:
+        """Return ``1 + Z`` among the items of each neighbourhood."""
+        left, right = _dense_rows(self.Z.left, ids), _dense_rows(self.Z.right, ids)
+        links = left @ self.Z.core @ right.transpose(0, 2, 1)
+        if self.Z.pairs.nnz:
+            k = ids.shape[1]
+            rows = np.repeat(ids, k, axis=1).ravel()
+            columns = np.tile(ids, (1, k)).ravel()
+            links += np.asarray(self.Z.pairs[rows, columns]).reshape(links.shape)
+        return 1 + np.clip(links, -1, 1)
+
+
+def _dense_rows(memberships: Any, ids: Array) -> Array:
+    """Return memberships of the items of each neighbourhood, (n_rows, k, c)."""
+    rows = memberships[ids.ravel()]
+    rows = rows.toarray() if sp.issparse(rows) else rows
+    return rows.reshape(*ids.shape, memberships.shape[1])
+
+
+def _hard_groups(Z: LinkMatrix) -> Array | None:
+    """Return the class of each item, the number of classes where unknown.
+
+    None if links are more than plain labels, so that neighbours do not fall into a
+    few groups that all behave alike.
+    """
+    n_items, n_classes = Z.left.shape
+    literal = 2 * np.eye(n_classes) - 1
+    if Z.pairs.nnz or Z.core.shape != literal.shape or not np.allclose(Z.core, literal):
+        return None
+    memberships = sp.csr_array(Z.left)
+    counts = np.diff(memberships.indptr)
+    if counts.max(initial=0) > 1 or not np.all(memberships.data == 1):
+        return None
+    groups = np.full(n_items, n_classes)
+    groups[counts == 1] = memberships.indices
+    return groups
+
+
+def _group_roots(groups: Array, n_classes: int) -> Array:
+    """Return symmetric roots in closed form, through one small matrix per row.
+
+    Neighbours of one class are exchangeable: with E the unit-norm indicators of the
+    groups, ``L = I - E A E'``, and ``L^1/2 = I - E (I - (I - A)^1/2) E'``.
+    """
+    n_rows, k = groups.shape
+    n_groups = n_classes + 1
+    counts = np.zeros((n_rows, n_groups))
+    np.add.at(counts, (np.arange(n_rows)[:, None], groups), 1)
+    between = 2 * np.eye(n_groups)
+    between[-1] = between[:, -1] = 1  # nothing is known about the last group
+    degrees = counts @ between
+    scale = np.sqrt(counts / np.maximum(degrees, 1))
+    inner = np.eye(n_groups) - scale[:, :, None] * between * scale[:, None, :]
+    change = _symmetric_roots(inner) - np.eye(n_groups)
+    norms = np.sqrt(np.maximum(counts, 1))
+    change /= norms[:, :, None] * norms[:, None, :]
+    row = np.arange(n_rows)[:, None, None]
+    roots = change[row, groups[:, :, None], groups[:, None, :]]
+    roots[:, np.arange(k), np.arange(k)] += 1
+    return roots
+
+
+def _symmetric_roots(matrices: Array) -> Array:
+    """Return ``V s^1/2 V'`` of each positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrices)
+    scaled = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+    return scaled @ vectors.transpose(0, 2, 1)
+
+
+def _literal_roots(matrices: Array) -> Array:
+    """Return ``s^1/2 V'`` of each positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.sqrt(np.maximum(values, 0))[:, None, :]).transpose(0, 2, 1)
+
+
+ROOTS = {"symmetric": _symmetric_roots, "literal": _literal_roots}

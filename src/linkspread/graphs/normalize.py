@@ -44,9 +44,27 @@ def check_graph(
     2
     """
     graph = _copy_csr(W, name)
-    _check_shape(graph.shape, n_items, name)
+    if graph.shape[0] != graph.shape[1]:
+        raise GraphError(
+            f"`{name}` must be square, got shape {graph.shape}. Build one with "
+            "`knn_graph(X)`."
+        )
+    if n_items is not None and graph.shape[0] != n_items:
+        raise GraphError(
+            f"`{name}` must have one row per item, {n_items} here, got "
+            f"{graph.shape[0]}. Build it from the same items in the same order."
+        )
     _check_weights(graph.data, name)
-    return _check_symmetry(graph, name)
+    transposed = sp.csr_array(graph.T)
+    difference = abs(graph - transposed).data.max(initial=0)
+    if difference == 0:
+        return graph
+    if difference > ROUNDING_UNITS * np.finfo(graph.dtype).eps * graph.data.max():
+        raise GraphError(
+            f"`{name}` must be symmetric, got weights that differ by {difference:.3g} "
+            "from their mirror images. Use (W + W.T) / 2."
+        )
+    return (graph + transposed) * graph.dtype.type(0.5)
 
 
 def _copy_csr(W: Any, name: str) -> sp.csr_array:
@@ -67,48 +85,14 @@ def _copy_csr(W: Any, name: str) -> sp.csr_array:
     return graph
 
 
-def _check_shape(shape: tuple[int, ...], n_items: int | None, name: str) -> None:
-    """Refuse a graph that is not square or has another number of items."""
-    if shape[0] != shape[1]:
-        raise GraphError(
-            f"`{name}` must be square, got shape {shape}. Build one with "
-            "`knn_graph(X)`."
-        )
-    if n_items is not None and shape[0] != n_items:
-        raise GraphError(
-            f"`{name}` must have one row per item, {n_items} here, got {shape[0]}. "
-            "Build it from the same items in the same order."
-        )
-
-
 def _check_weights(weights: np.ndarray, name: str) -> None:
     """Refuse weights that are negative, NaN or infinite."""
-    n_bad = weights.size - np.count_nonzero(np.isfinite(weights))
-    if n_bad:
+    smallest, largest = weights.min(initial=0), weights.max(initial=0)
+    if not (smallest >= 0 and largest < np.inf):
         raise GraphError(
-            f"`{name}` must have finite weights, got {n_bad} that are NaN or infinite. "
-            "Set them to 0 to remove these edges."
+            f"`{name}` must have no negative weights, NaN or infinity, got "
+            f"{smallest:.3g} to {largest:.3g}. Set them to 0 to remove these edges."
         )
-    if weights.min(initial=0) < 0:
-        raise GraphError(
-            f"`{name}` must have no negative weights, got {weights.min():.3g}. Set "
-            "them to 0 to remove these edges."
-        )
-
-
-def _check_symmetry(graph: sp.csr_array, name: str) -> sp.csr_array:
-    """Refuse an asymmetric graph, and remove asymmetry that is only rounding."""
-    transposed = sp.csr_array(graph.T)
-    difference = abs(graph - transposed).data.max(initial=0)
-    if difference == 0:
-        return graph
-    allowed = ROUNDING_UNITS * np.finfo(graph.dtype).eps * graph.data.max()
-    if difference > allowed:
-        raise GraphError(
-            f"`{name}` must be symmetric, got weights that differ by {difference:.3g} "
-            "from their mirror images. Use (W + W.T) / 2."
-        )
-    return (graph + transposed) * graph.dtype.type(0.5)
 
 
 def normalize(W: Any) -> sp.csr_array:

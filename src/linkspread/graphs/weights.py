@@ -1,71 +1,45 @@
-"""From distances to the weights of edges.
+"""From the distances of neighbours to the weights of edges, as a sparse matrix.
 
->>> from linkspread.graphs import knn_graph, mean_distance
->>> X = [[0.0], [1.0], [2.0], [4.0]]
->>> width = 0.5 * mean_distance(X)
->>> knn_graph(X, n_neighbors=1, bandwidth=width).toarray()[0].round(3).tolist()
-[0.0, 0.427, 0.0, 0.0]
+``W[i, j] = exp(-d_ij^2 / (sigma_i sigma_j))``, 1, or the similarity of the metric.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from linkspread.graphs.distances import (
-    Metric,
-    Pairwise,
-    ProductDistances,
-    pairwise_distances,
-)
-from linkspread.graphs.rows import check_rows
-from linkspread.ground.cores import is_integer
-from linkspread.ground.errors import GraphError, ViewError
+from linkspread.graphs.distances import Metric, Pairwise, mean_distance, resolve_metric
+from linkspread.ground.errors import GraphError
 
-Widths = np.ndarray | float
+Array = np.ndarray
+Widths = Array | float
 
 # The neighbour whose distance is an item's own width; the choice of the authors of
 # self-tuning spectral clustering, who found the seventh to serve in every dimension.
 LOCAL_NEIGHBOR = 7
-# Mean distance, against the longest row, from which products tell distances to eight
-# digits.
-ALIKE = 1e-4
 
-
-def _gaussian(
-    distances: np.ndarray, exponent: np.ndarray, metric: Metric
-) -> np.ndarray:
-    """Return ``exp(-d^2 / (sigma_i sigma_j))``."""
-    return np.exp(-exponent)
-
-
-def _binary(distances: np.ndarray, exponent: np.ndarray, metric: Metric) -> np.ndarray:
-    """Return 1 for every neighbour."""
-    return np.ones_like(distances)
-
-
-def _similarity(
-    distances: np.ndarray, exponent: np.ndarray, metric: Metric
-) -> np.ndarray:
-    """Return the similarity that belongs to the metric."""
-    return metric.similarity(distances)
-
-
-WEIGHTS: dict[str, Callable[[np.ndarray, np.ndarray, Metric], np.ndarray]] = {
-    "binary": _binary,
-    "gaussian": _gaussian,
-    "similarity": _similarity,
+# Of distances, of their exponents, and for a metric.
+WEIGHTS: dict[str, Callable[[Array, Array, Metric], Array]] = {
+    "binary": lambda distances, exponent, metric: np.ones_like(distances),
+    "gaussian": lambda distances, exponent, metric: np.exp(-exponent),
+    "similarity": lambda distances, exponent, metric: metric.similarity(distances),
 }
+
+
+def check_choice(value: Any, names: Iterable[str], *, name: str) -> None:
+    """Refuse the value of a parameter that is not one of these names."""
+    if not isinstance(value, str) or value not in names:
+        raise GraphError(
+            f"`{name}` must be one of {', '.join(names)}, got {value!r}. "
+            "Choose one of these names."
+        )
 
 
 def check_weights(weights: Any) -> None:
     """Refuse a name of weights that is not known."""
-    if not isinstance(weights, str) or weights not in WEIGHTS:
-        raise GraphError(
-            f"`weights` must be one of {', '.join(WEIGHTS)}, got {weights!r}. "
-            "Choose one of these names."
-        )
+    check_choice(weights, WEIGHTS, name="weights")
 
 
 def check_bandwidth(bandwidth: Any) -> None:
@@ -79,6 +53,15 @@ def check_bandwidth(bandwidth: Any) -> None:
             "`bandwidth` must be 'local', a positive number, or a multiple of the mean "
             f"distance such as '0.5 mean', got {bandwidth!r}. Use 'local' if in doubt."
         )
+
+
+def choose_widths(
+    bandwidth: str | float, distances: Array, X: Any, metric: str | Pairwise
+) -> Widths:
+    """Return the local widths of items, or the one width for all."""
+    if bandwidth == "local":
+        return local_bandwidths(distances)
+    return fixed_bandwidth(bandwidth, X, metric=metric)
 
 
 def fixed_bandwidth(bandwidth: Any, X: Any, *, metric: str | Pairwise) -> float:
@@ -97,7 +80,7 @@ def _multiple(bandwidth: str) -> float:
         return 0.0
 
 
-def local_bandwidths(distances: np.ndarray, *, smallest: float = 0.0) -> np.ndarray:
+def local_bandwidths(distances: Array, *, smallest: float = 0.0) -> Array:
     """Return every item's own width: the distance of its seventh neighbour."""
     widths = distances[:, min(LOCAL_NEIGHBOR, distances.shape[1]) - 1].copy()
     if not smallest:
@@ -106,13 +89,20 @@ def local_bandwidths(distances: np.ndarray, *, smallest: float = 0.0) -> np.ndar
     return widths
 
 
-def exponents(distances: np.ndarray, left: Widths, right: Widths) -> np.ndarray:
+def exponents(distances: Array, left: Widths, right: Widths) -> Array:
     """Return ``d^2 / (sigma_i sigma_j)``, in an order that does not overflow early."""
     with np.errstate(over="ignore"):  # an infinite exponent is a weight of 0
         return (distances / left) * (distances / right)
 
 
-def lift_exponents(exponent: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def edge_exponents(ids: Array, distances: Array, own: Widths, widths: Widths) -> Array:
+    """Return the exponents of edges from items, of own widths, to their neighbours."""
+    if np.ndim(widths) == 0:
+        return exponents(distances, own, widths)
+    return exponents(distances, np.asarray(own)[:, None], np.asarray(widths)[ids])
+
+
+def lift_exponents(exponent: Array, dtype: np.dtype) -> Array:
     """Shift the exponents of rows whose weights would all underflow."""
     # A query far from every item has weights that round to 0, and then nothing to say
     # about which items are nearest. A common factor on its row changes no ranking, so
@@ -126,55 +116,37 @@ def lift_exponents(exponent: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(smallest > highest, exponent - smallest + highest, exponent)
 
 
-def mean_distance(
-    X: Any,
+def neighbor_matrix(
+    ids: Array, weights: Array, dtype: np.dtype, n_items: int
+) -> sp.csr_array:
+    """Return the weights of neighbours as a matrix."""
+    n_rows, n_neighbors = ids.shape
+    small = ids.size <= np.iinfo(np.int32).max
+    indptr = np.arange(n_rows + 1, dtype=np.int32 if small else np.int64) * n_neighbors
+    # Copies, because sorting the indices would reorder the caller's arrays.
+    arrays = (weights.astype(dtype).ravel(), ids.ravel().copy(), indptr)
+    W = sp.csr_array(arrays, shape=(n_rows, n_items))
+    W.sort_indices()
+    W.eliminate_zeros()
+    return W
+
+
+def weigh_new(
+    ids: Array,
+    distances: Array,
+    fitted: Widths,
     *,
-    metric: str | Pairwise = "euclidean",
-    n_samples: int = 1000,
-    random_state: int | np.random.Generator = 0,
-) -> float:
-    """Return the mean distance between two different items, from a sample.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n_items, n_features)
-    metric : {"euclidean", "cosine", "hellinger", "chi2"} or callable, \
-default="euclidean"
-    n_samples : int, default=1000
-        Items drawn, all pairs of which are compared; all items when there are fewer.
-    random_state : int or Generator, default=0
-
-    Returns
-    -------
-    distance : float
-
-    Examples
-    --------
-    >>> from linkspread.graphs import mean_distance
-    >>> mean_distance([[0.0], [1.0], [3.0]])
-    2.0
-    """
-    rows = check_rows(X)
-    if not is_integer(n_samples) or n_samples < 2:
-        raise GraphError(
-            f"`n_samples` must be a whole number of at least 2, got {n_samples!r}. "
-            "Use for instance n_samples=1000."
-        )
-    if rows.shape[0] < 2:
-        raise ViewError(
-            "`X` must have at least 2 items to have a mean distance, got 1. Add items."
-        )
-    if rows.shape[0] > n_samples:
-        rng = np.random.default_rng(random_state)
-        rows = rows[np.sort(rng.choice(rows.shape[0], n_samples, replace=False))]
-    measure = ProductDistances(rows, metric=metric)
-    mean = _mean_of_pairs(measure(rows))
-    # Of items that are nearly alike, products leave nothing but rounding.
-    if measure.is_exact or mean > ALIKE * np.sqrt(measure.squares.max()):
-        return mean
-    return _mean_of_pairs(pairwise_distances(rows, rows, metric=metric))
-
-
-def _mean_of_pairs(distances: np.ndarray) -> float:
-    """Return the mean distance between two different items."""
-    return float(distances[np.triu_indices_from(distances, k=1)].mean())
+    local: bool,
+    weights: str,
+    metric: str | Pairwise,
+    dtype: Any,
+    n_items: int,
+) -> sp.csr_array:
+    """Return the affinities of new items to their nearest fitted items."""
+    own = fitted
+    if local:
+        own = local_bandwidths(distances, smallest=float(np.min(fitted)))
+    exponent = edge_exponents(ids, distances, own, fitted)
+    exponent = lift_exponents(exponent, np.dtype(dtype))
+    values = WEIGHTS[weights](distances, exponent, resolve_metric(metric))
+    return neighbor_matrix(ids, values, dtype, n_items)

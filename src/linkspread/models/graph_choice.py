@@ -9,8 +9,8 @@ from scipy import sparse
 
 from linkspread.graphs import check_graph, normalize_rows
 from linkspread.graphs.distances import resolve_metric
+from linkspread.graphs.memory import known
 from linkspread.graphs.neighbors import check_n_neighbors
-from linkspread.graphs.table_memory import known
 from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.ground.checks import naming
 from linkspread.ground.errors import GraphError

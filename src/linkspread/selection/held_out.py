@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.graphs.table_memory import remember_tables
+from linkspread.graphs.memory import remember_tables
 from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.ground.progress import format_seconds, track
 from linkspread.links import Items, Links, as_link_matrix

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from linkspread.compiled.threads import count_rows, own_threads
-from linkspread.graphs.table_memory import remember_tables
+from linkspread.graphs.memory import remember_tables
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import ColumnWarning, LinkError, LinkspreadError
 from linkspread.ground.progress import track

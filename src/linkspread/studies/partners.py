@@ -19,7 +19,7 @@ from linkspread.datasets import (
     load_digits_views,
     load_fonts,
 )
-from linkspread.graphs.table_memory import remember_tables
+from linkspread.graphs.memory import remember_tables
 from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.ground.progress import announce
 from linkspread.links import Links

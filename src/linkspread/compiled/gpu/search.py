@@ -8,7 +8,7 @@ not proven is searched again in double precision.
 
 Keys come from a half-precision product; its rounding, and what converting the rows
 lost, bound how near an item may be that was dropped: the same reasoning as in
-`linkspread.graphs.products`, for groups of items instead of single ones, because only
+`linkspread.graphs.neighbors`, for groups of items instead of single ones, because only
 the smallest key of each group is ever written to memory.
 """
 

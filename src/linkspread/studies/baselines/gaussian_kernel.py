@@ -8,7 +8,7 @@ from scipy import sparse
 
 from linkspread.graphs import mean_distance
 from linkspread.graphs.distances import Pairwise, ProductDistances
-from linkspread.graphs.table_memory import known
+from linkspread.graphs.memory import known
 from linkspread.graphs.weights import exponents, lift_exponents
 from linkspread.ground.checks import check_name, check_positive
 from linkspread.studies.baselines.preparation import as_dense_rows

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from linkspread.graphs.table_memory import known
+from linkspread.graphs.memory import known
 from linkspread.ground.checks import check_count, check_name, naming
 from linkspread.ground.errors import ViewError
 

@@ -8,8 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from linkspread.graphs import NeighborGraph, normalize
+from linkspread.graphs.memory import known
 from linkspread.graphs.normalize import row_sums
-from linkspread.graphs.table_memory import known
 from linkspread.ground.checks import check_count, check_positive, naming
 from linkspread.links import Links
 from linkspread.studies.baselines.correlation_matching import (

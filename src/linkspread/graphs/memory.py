@@ -20,8 +20,8 @@ _MEMORY: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
 def remember_tables() -> Iterator[None]:
     """Build no graph, search no neighbours and prepare no rows twice in this context.
 
-    Graphs that depend on links are built anew each time, but their neighbours are not
-    searched anew. Within another such context, its memory is used.
+    Graphs that depend on links are built each time, but their neighbours are searched
+    once. Within another such context, its memory is used.
     """
     if is_remembering():
         yield
@@ -34,7 +34,7 @@ def remember_tables() -> Iterator[None]:
 
 
 def is_remembering() -> bool:
-    """Tell whether what is made now will be asked for again."""
+    """Return whether what is made now is kept for those who ask again."""
     return _MEMORY.get() is not None
 
 
@@ -52,7 +52,7 @@ def known(X: Any, key: Any, make: Callable[[], Made]) -> Made:
 
 
 def same_table(one: Any, other: Any) -> bool:
-    """Tell whether two tables are one, or two names for the same memory."""
+    """Return whether two tables are one, or two names for the same memory."""
     if one is other:
         return True
     if type(one) is not type(other) or np.shape(one) != np.shape(other):
@@ -60,7 +60,5 @@ def same_table(one: Any, other: Any) -> bool:
     parts = [part.data if sparse.issparse(part) else part for part in (one, other)]
     if not all(isinstance(part, np.ndarray) for part in parts):
         return False
-    places = [part.__array_interface__ for part in parts]
-    return all(
-        places[0][key] == places[1][key] for key in ("data", "strides", "typestr")
-    )
+    first, second = (part.__array_interface__ for part in parts)
+    return all(first[key] == second[key] for key in ("data", "strides", "typestr"))

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from linkspread.graphs import NeighborGraph
+from linkspread.graphs.memory import remember_tables, same_table
 from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.graphs.table_memory import remember_tables, same_table
 
 PARAMETERS = [
     {"n_neighbors": 5},
@@ -54,7 +54,7 @@ def test_a_table_is_searched_once_for_each_metric(rng, n_searches):
 
 
 def test_large_tables_are_not_searched_wider_than_asked(rng, monkeypatch):
-    monkeypatch.setattr("linkspread.graphs.search_memory.WIDE_ITEMS", 10)
+    monkeypatch.setattr("linkspread.graphs.knn.WIDE_ITEMS", 10)
     widths = []
     search = NeighborIndex.search
     monkeypatch.setattr(
