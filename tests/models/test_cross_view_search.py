@@ -179,7 +179,7 @@ def test_a_prior_of_ones_own_is_compared_in_place_of_the_views(views):
                 .add_links(ls.Links.from_labels({"text": [0] * 75 + [1] * 75}))
             ),
             LinkError,
-            "live links must be single pairs",
+            "`links` must be single pairs",
         ),
         (
             lambda v: ls.CrossViewSearch(metric="cosin").fit(v),

@@ -127,8 +127,8 @@ def test_mistakes_change_nothing(rng, change):
     model = make_model().fit(views, as_links(draw(rng, 8)))
     links, scores = model.links_, model.scores("text", "image")
     wrong = [
-        (label_links(rng), "only single pairs can be"),
-        ([(1, 2)], "only single pairs can be"),
+        (label_links(rng), "`links` must be single pairs"),
+        ([(1, 2)], "`links` must be single pairs"),
         (as_links([(49, 39, 7.0), (99, 0, 1.0)]), "99"),
         (as_links([(0, 1, 1.0)], ("text", "smell")), "'smell'"),
     ]

@@ -11,7 +11,7 @@ from scipy import sparse
 from linkspread import Links, LinkSpreading
 from linkspread.graphs import normalize
 from linkspread.links import as_link_matrix
-from linkspread.models.fit_report import FitReport, GraphReport, SpreadReport
+from linkspread.models.spreading import FitReport, GraphReport, SpreadReport
 from linkspread.propagation import spread_links
 from linkspread.propagation.cost import propagation_cost
 from small_views import PARAMETERS, N, make_links, make_views

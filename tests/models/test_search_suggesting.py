@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import linkspread as ls
 from linkspread.ground.errors import LinkError
 from linkspread.learning import make_map
-from linkspread.models.search_suggesting import leading_features
+from linkspread.models.search_pairs import leading_features
 from search_models import KINDS, PAIR, class_views, model
 
 BETWEEN = {"source": "text", "target": "image"}

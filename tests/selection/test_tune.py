@@ -9,7 +9,7 @@ from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.models.graph_kinds import GRAPHS
+from linkspread.models.view_graphs import GRAPHS
 from linkspread.selection import LabelFolds, runners, tune
 from linkspread.selection.folds import item_trials, link_trials
 from linkspread.selection.grids import expand_grid, group_settings

@@ -8,7 +8,7 @@ import typer
 from linkspread.cli.inputs import Inputs
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models import CrossViewSearch, LinkSpreading
-from linkspread.models.graph_choice import fitting_neighbors
+from linkspread.models.view_graphs import fitting_neighbors
 
 BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
 ONE = ("beta", "balance", "rank", "tol", "n_jobs")

@@ -18,10 +18,15 @@ from linkspread.ground.cores import count_threads
 from linkspread.ground.progress import announce
 from linkspread.links import Items
 from linkspread.models import CrossViewSearch, LinkSpreading
-from linkspread.models.fit_report import FitReport, GraphReport, SpreadReport
 from linkspread.models.link_choice import linked_pairs
-from linkspread.models.parameters import check_alphas, check_parameters
-from linkspread.models.spreading import Spreading
+from linkspread.models.spreading import (
+    FitReport,
+    GraphReport,
+    Spreading,
+    SpreadReport,
+    check_alphas,
+    check_parameters,
+)
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,9 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import announce
 from linkspread.links import Items, Links
 from linkspread.models import LinkSpreading
-from linkspread.models.graph_choice import choose_graphs
-from linkspread.models.graph_kinds import GRAPHS, GraphContext
 from linkspread.models.link_choice import choose_links
-from linkspread.models.parameters import check_adjustment, check_alphas
+from linkspread.models.spreading import check_adjustment, check_alphas
+from linkspread.models.view_graphs import GRAPHS, GraphContext, choose_graphs
 
 
 class OpenedFit(NamedTuple):

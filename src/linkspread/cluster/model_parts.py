@@ -11,8 +11,8 @@ from linkspread.cluster.view_graphs import BuiltGraph, Neighborhoods, build_knn
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.graphs.adjust import links_within
 from linkspread.links import as_link_matrix
-from linkspread.models.graph_kinds import AdjustedGraph, GraphContext
 from linkspread.models.spreading import Spreading
+from linkspread.models.view_graphs import AdjustedGraph, GraphContext
 
 
 def build_view_graph(

@@ -18,10 +18,10 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import format_bytes
 from linkspread.links import Items, Links, as_link_matrix
 from linkspread.models import LinkSpreading
-from linkspread.models.graph_choice import choose_graphs
 from linkspread.models.link_choice import choose_links, linked_pairs
-from linkspread.models.parameters import check_alphas, check_parameters
 from linkspread.models.plan import EDGES_PER_NEIGHBOR, working_width
+from linkspread.models.spreading import check_alphas, check_parameters
+from linkspread.models.view_graphs import choose_graphs
 from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import SeparableFilter, separate

@@ -34,7 +34,7 @@ from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import (
     linked_pairs,
 )
-from linkspread.models.parameters import check_alphas, check_parameters
+from linkspread.models.spreading import check_alphas, check_parameters
 from linkspread.propagation.exact import spread_responses, warn_of_error
 
 Array = np.ndarray

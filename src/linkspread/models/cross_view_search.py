@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +16,9 @@ from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_name
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import LinkError, ViewError
+from linkspread.judging.explanation import Shares
 from linkspread.learning import (
+    Choice,
     Rows,
     ScoreFactors,
     ViewMap,
@@ -25,24 +29,30 @@ from linkspread.learning import (
 from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
 from linkspread.links.evidence import read_changes
-from linkspread.links.growth import add_pairs
-from linkspread.models.link_choice import check_views_known
-from linkspread.models.search_explaining import SearchExplaining
-from linkspread.models.search_items import SearchItems
+from linkspread.models.link_choice import check_views_known, find_chain
+from linkspread.models.live_search import (
+    ByView,
+    ItemChange,
+    LiveSearch,
+    replace_rows,
+    stack_rows,
+)
+from linkspread.models.queries import SourceItem
 from linkspread.models.search_pairs import (
     Chained,
     Direction,
-    alike,
+    Pair,
     check_left,
+    explain_pair,
     fit_pair,
+    leading_features,
     make_sides,
+    renew_pair,
     searched_pairs,
-    shortest_chain,
+    summarize,
+    unjudged_factors,
 )
-from linkspread.models.search_suggesting import SearchSuggesting
-from linkspread.models.search_summary import summarize
 from linkspread.models.stored_search import save_search
-from linkspread.models.vector_search import VectorSearch
 from linkspread.tables import Views
 from linkspread.tables.validation import (
     check_columns,
@@ -55,11 +65,11 @@ from linkspread.tables.validation import (
 Array = np.ndarray
 
 METRICS = ("auto", "euclidean", "cosine", "hellinger")
-# Rows whose squared length is this near to 1 were scaled by an encoder.
+# Rows whose squared norm is this near to 1 were scaled by an encoder.
 UNIT = 1e-3
 
 
-class CrossViewSearch(SearchExplaining, SearchSuggesting, SearchItems, VectorSearch):
+class CrossViewSearch(LiveSearch):
     """Search one view from another, starting from what they share.
 
     Every view gets one map, once. Views with the same columns are searched by their
@@ -72,7 +82,7 @@ class CrossViewSearch(SearchExplaining, SearchSuggesting, SearchItems, VectorSea
     metric : {"auto", "euclidean", "cosine", "hellinger"} or dict by view, \
 default="auto"
         The distance that suits the columns. "auto" takes the cosine for sparse rows
-        and for rows of length 1, hellinger for rows of histograms.
+        and for rows of unit norm, hellinger for rows of histograms.
     prior : "auto", None or mapping from str to table, default="auto"
         Where views are compared before anything is judged. "auto" takes views with
         the same columns as they are; None compares none; tables of one width, one for
@@ -103,14 +113,18 @@ default="auto"
     [1, 0]
     """
 
-    view_names_: tuple[str, ...]
-    links_: Links
+    choices_: dict[Pair, Choice]
+    _tables: dict[str, Any]
+    _maps: dict[str, ViewMap]
+    _priors: dict[str, Any]
+    _factors: dict[Pair, ScoreFactors]
+    _chosen_at: dict[Pair, int]
 
     def __init__(
         self,
         *,
-        metric: Any = "auto",
-        prior: Any = "auto",
+        metric: str | Mapping[str, str] = "auto",
+        prior: str | Mapping[str, Any] | None = "auto",
         random_state: int = 0,
         n_jobs: int | None = None,
         backend: str = "auto",
@@ -128,8 +142,8 @@ default="auto"
         views: Any,
         links: Links | None = None,
         *,
-        ids: Mapping[str, Any] | None = None,
-        columns: Mapping[str, Any] | None = None,
+        ids: ByView = None,
+        columns: ByView = None,
         unknown: str = "raise",
     ) -> Self:
         """Make the maps, and learn from links if there are any.
@@ -165,7 +179,7 @@ default="auto"
         unknown: str = "raise",
         work_for: Callable[[str, str], MapWork] | None = None,
     ) -> Self:
-        """Fit views that were read; maps by others where work is for their views."""
+        """Fit views that were read; `work_for` says who computes the map of a view."""
         tables = read.tables
         if len(tables) < 2:
             raise ViewError(
@@ -176,8 +190,13 @@ default="auto"
             check_varied(X, view=view)
         metrics = self._choose_metrics(tables)
         items = {view: Items(read.ids[view], view=view) for view in tables}
-        given = _check_links(Links() if links is None else links)
-        resolved = given.resolve(items, unknown=unknown)
+        links = Links() if links is None else links
+        if not isinstance(links, Links):
+            raise LinkError(
+                f"`links` must be Links, got {links!r:.60}. Make them with "
+                "`Links.from_pairs`, `from_labels` or `from_matched`."
+            )
+        resolved = links.resolve(items, unknown=unknown)
         priors = self._choose_priors(tables)
         pairs = searched_pairs(tables, priors, resolved)
         if not pairs:
@@ -187,7 +206,21 @@ default="auto"
                 f"with {widths} columns. Judge a few pairs (`Links.from_pairs`), or "
                 "give `prior`, tables of one width."
             )
-        maps = self._make_maps(tables, metrics, resolved, work_for)
+        maps = {}
+        for view, X in tables.items():
+            judged, n_labelled = _judged_items(resolved, view, tables)
+            # A graph tells classes: without a judgement nothing could be learnt by it.
+            has_graph = len(judged) > 0 and X.shape[0] > 2
+            maps[view] = make_map(
+                X,
+                metric=metrics[view],
+                blocks=("linear", "gaussian", "graph")[: 3 if has_graph else 2],
+                judged=judged,
+                n_labelled=n_labelled,
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                work=work_for(view, metrics[view]) if work_for else None,
+            )
         evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
         seed = self.random_state
         fits = {
@@ -203,73 +236,6 @@ default="auto"
         self._factors = {pair: factors for pair, (_, factors) in fits.items()}
         self._chosen_at = {pair: own.n_pairs for pair, own in evidence.items()}
         return self
-
-    @property
-    def summary_(self) -> str:
-        """What was known, what counted and how good it is."""
-        check_is_fitted(self)
-        return summarize(self)
-
-    @property
-    def pairs_(self) -> tuple[tuple[str, str], ...]:
-        """Views that are searched from each other, not through others."""
-        check_is_fitted(self)
-        return tuple(self._factors)
-
-    @property
-    def facts_(self) -> dict[str, dict[str, Any]]:
-        """What is to be told of each view: items, columns, and their distance."""
-        check_is_fitted(self)
-        return {
-            view: {
-                "items": own.n_items,
-                "columns": own.n_features,
-                "metric": own.metric,
-            }
-            for view, own in self._maps.items()
-        }
-
-    @property
-    def notes_(self) -> list[str]:
-        """What a person should know of the scores: nothing, as they are exact."""
-        check_is_fitted(self)
-        return []
-
-    @on_own_backend
-    @on_own_threads
-    def add_links(self, links: Links) -> Self:
-        """Learn from more judged pairs, with the same maps and choices.
-
-        Parameters
-        ----------
-        links : Links
-            Judged pairs.
-
-        Returns
-        -------
-        self : CrossViewSearch
-        """
-        check_is_fitted(self)
-        more = self._by_position(links)
-        return self._relink(add_pairs(self.links_, more), more)
-
-    @on_own_backend
-    @on_own_threads
-    def remove_links(self, links: Links) -> Self:
-        """Take back judged pairs.
-
-        Parameters
-        ----------
-        links : Links
-            Pairs with the weights that they were given.
-
-        Returns
-        -------
-        self : CrossViewSearch
-        """
-        check_is_fitted(self)
-        gone = self._by_position(links)
-        return self._relink(self.links_ - gone, gone)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
@@ -296,16 +262,150 @@ default="auto"
         check_is_fitted(self)
         save_search(self, path)
 
-    def _by_position(self, links: Links) -> Links:
-        links = _check_links(links)
-        if links.has_labels:
-            raise LinkError(
-                f"live links must be single pairs, got {links!r:.60}. Fit again with "
-                "more labels."
-            )
-        return links.resolve(self.items_)
+    @property
+    def summary_(self) -> str:
+        """What was known, what counts and how good it is."""
+        check_is_fitted(self)
+        return summarize(self.choices_, self._factors, self.links_)
 
-    def _relink(self, links: Links, given: Links) -> Self:
+    @property
+    def pairs_(self) -> tuple[Pair, ...]:
+        """Views that are searched from each other, not through others."""
+        check_is_fitted(self)
+        return tuple(self._factors)
+
+    @property
+    def facts_(self) -> dict[str, dict[str, Any]]:
+        """Of each view: its items, its columns, and their distance."""
+        check_is_fitted(self)
+        return {
+            view: {
+                "items": own.n_items,
+                "columns": own.n_features,
+                "metric": own.metric,
+            }
+            for view, own in self._maps.items()
+        }
+
+    @property
+    def notes_(self) -> list[str]:
+        """What a person should know of the scores: nothing, as they are exact."""
+        check_is_fitted(self)
+        return []
+
+    def _choose_metrics(self, tables: Mapping[str, Any]) -> dict[str, str]:
+        """Return the distance of each view, which its values must allow."""
+        given = per_view(self.metric, tables, name="metric")
+        chosen = {}
+        for view, X in tables.items():
+            name = check_name(given[view], METRICS, name="metric")
+            chosen[view] = _suited_metric(X) if name == "auto" else name
+            if chosen[view] == "hellinger" and X.min() < 0:
+                raise ViewError(
+                    f"view {view!r} must have no negative values for the metric "
+                    f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
+                )
+        return chosen
+
+    def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Return unit rows of the views in spaces that may be shared."""
+        if self.prior is None:
+            return {}
+        if isinstance(self.prior, str) and self.prior == "auto":
+            widths = [X.shape[1] for X in tables.values()]
+            return {
+                view: unit_rows(X)
+                for view, X in tables.items()
+                if widths.count(X.shape[1]) > 1
+            }
+        if not isinstance(self.prior, Mapping):
+            raise ViewError(
+                "`prior` must be 'auto', None or tables by view, got "
+                f"{type(self.prior).__name__}. Leave it out for 'auto'."
+            )
+        given = {view: check_table(X, view=view) for view, X in self.prior.items()}
+        for view, X in given.items():
+            if view not in tables or X.shape[0] != tables[view].shape[0]:
+                size = tables[view].shape[0] if view in tables else "no"
+                raise ViewError(
+                    f"`prior` of view {view!r} must have a row for each item, got "
+                    f"{X.shape[0]} rows for {size} items. Give one row per item."
+                )
+        return {view: unit_rows(X) for view, X in given.items()}
+
+    def _direction(self, source: str, target: str) -> Direction | Chained:
+        """Return what scores queries of one view with items of another."""
+        check_views_known(self.view_names_, source, target)
+        for side, pair in enumerate(((source, target), (target, source))):
+            if pair in self._factors:
+                return Direction(self._factors[pair], side)
+        if source == target:
+            return Direction(self._within(source), 0)
+        chain = find_chain(
+            lambda a, b: a != b and bool({(a, b), (b, a)} & self._factors.keys()),
+            self.view_names_,
+            source,
+            target,
+        )
+        if chain is None:
+            raise LinkError(
+                f"views {source!r} and {target!r} must share a space or have links to "
+                "be searched from each other, got neither. Judge a few pairs of them."
+            )
+        *firsts, last = [self._direction(*step) for step in pairwise(chain)]
+        for first in reversed(firsts):
+            last = Chained(first, last)
+        return last
+
+    def _within(self, view: str) -> ScoreFactors:
+        """Return how items of one view belong together, learnt when first asked."""
+        own, pair = self._maps[view], (view, view)
+        if not self.links_.connects(view, view):
+            kept = self.__dict__.setdefault("_made_within", {})
+            if view not in kept or kept[view].sides.maps[0] is not own:
+                kept[view] = unjudged_factors(own)
+            return kept[view]
+        evidence = read_evidence(self.links_, view, view)
+        sides = make_sides(self._maps, self._priors, pair)
+        choice, factors = fit_pair(sides, evidence, seed=self.random_state)
+        self.choices_ = {**self.choices_, pair: choice}
+        self._chosen_at = {**self._chosen_at, pair: evidence.n_pairs}
+        self._factors = {**self._factors, pair: factors}
+        return factors
+
+    def _exact_rows(self, source: str, target: str) -> Direction | Chained:
+        return self._direction(source, target)
+
+    def _similarities(self, rows: Any, view: str) -> Rows:
+        """Return the features of new items."""
+        rows = check_columns(rows, self._columns[view], view=view)
+        rows = check_table(rows, view=view, n_features=self._maps[view].n_features)
+        values = self._maps[view].transform(rows)
+        prior = None
+        if isinstance(self.prior, str) and view in self._priors:
+            prior = unit_rows(rows)
+        return Rows(values, prior)
+
+    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
+        return self._vectors(source, target)[0][positions]
+
+    def _vectors_found(self, source: str, target: str) -> Array:
+        return self._vectors(source, target)[1]
+
+    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
+        direction, turn = self._direction(source, target), self._vectors(source, target)
+        return direction.query_vectors(self._similarities(rows, source)) @ turn[2]
+
+    def _vectors(self, source: str, target: str) -> tuple[Array, Array, Array]:
+        """Return the vectors of two views, made once for what is known now."""
+        made = self.__dict__.setdefault("_made_vectors", {})
+        kept = made.get((source, target))
+        if kept is None or kept[0] is not self._factors:
+            kept = self._factors, self._direction(source, target).vectors()
+            made[source, target] = kept
+        return kept[1]
+
+    def _relink(self, links: Links, given: Links) -> None:
         """Fit the cores of views whose links changed, which are among those given.
 
         What counts how much is chosen again each time their number has doubled. Other
@@ -338,162 +438,85 @@ default="auto"
             chosen_at[pair] = evidence.n_pairs
         self.links_, self.choices_, self._factors = links, choices, factors
         self._chosen_at = chosen_at
-        return self
 
-    def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Return unit rows of the views in spaces that may be shared."""
-        if self.prior is None:
-            return {}
-        if isinstance(self.prior, str) and self.prior == "auto":
-            widths = [X.shape[1] for X in tables.values()]
-            return {
-                view: unit_rows(X)
-                for view, X in tables.items()
-                if widths.count(X.shape[1]) > 1
-            }
-        if not isinstance(self.prior, Mapping):
+    def _table(self, view: str) -> Any:
+        return self._tables[view]
+
+    def _check_changeable(self, view: str, *, has_rows: bool) -> None:
+        if not isinstance(self.prior, str) and view in self._priors:
             raise ViewError(
-                "`prior` must be 'auto', None or tables by view, got "
-                f"{type(self.prior).__name__}. Leave it out for 'auto'."
+                f"items of view {view!r} can change only where `prior` is no table, "
+                "which would need rows for them too. Fit again with these items."
             )
-        given = {view: check_table(X, view=view) for view, X in self.prior.items()}
-        for view, X in given.items():
-            if view not in tables or X.shape[0] != tables[view].shape[0]:
-                size = tables[view].shape[0] if view in tables else "no"
-                raise ViewError(
-                    f"`prior` of view {view!r} must have a row for each item, got "
-                    f"{X.shape[0]} rows for {size} items. Give one row per item."
-                )
-        return {view: unit_rows(X) for view, X in given.items()}
 
-    def _choose_metrics(self, tables: Mapping[str, Any]) -> dict[str, str]:
-        """Return the distance of each view, which its values must allow."""
-        given = per_view(self.metric, tables, name="metric")
-        chosen = {}
-        for view, X in tables.items():
-            name = check_name(given[view], METRICS, name="metric")
-            chosen[view] = _suited_metric(X) if name == "auto" else name
-            if chosen[view] == "hellinger" and X.min() < 0:
-                raise ViewError(
-                    f"view {view!r} must have no negative values for the metric "
-                    f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
-                )
-        return chosen
-
-    def _make_maps(
-        self,
-        tables: Mapping[str, Any],
-        metrics: Mapping[str, str],
-        links: Links,
-        work_for: Callable[[str, str], MapWork] | None,
-    ) -> dict[str, ViewMap]:
-        """Return the map of each view, judged items as landmarks first."""
-        maps = {}
-        for view, X in tables.items():
-            judged, n_labelled = _judged_items(links, view, tables)
-            # A graph tells classes: without a judgement nothing could be learnt by it.
-            has_graph = len(judged) > 0 and X.shape[0] > 2
-            maps[view] = make_map(
-                X,
-                metric=metrics[view],
-                blocks=("linear", "gaussian", "graph")[: 3 if has_graph else 2],
-                judged=judged,
-                n_labelled=n_labelled,
-                random_state=self.random_state,
-                n_jobs=self.n_jobs,
-                work=work_for(view, metrics[view]) if work_for else None,
+    def _change_items(self, change: ItemChange) -> None:
+        """Replace the items of a view; its map was made of all items of the fit."""
+        view, links, places = change.view, change.links, change.places
+        maps = {**self._maps, view: _changed_map(self._maps[view], change.X, places)}
+        priors = dict(self._priors)
+        if view in priors:
+            priors[view] = _changed_units(priors[view], change.X, places)
+        choices, factors = dict(self.choices_), dict(self._factors)
+        for pair in self._factors:
+            if view not in pair:
+                continue
+            a, b = (
+                places if own == view else np.arange(maps[own].n_items) for own in pair
             )
-        return maps
+            sides = make_sides(maps, priors, pair)
+            before, now = (read_evidence(own, *pair) for own in (self.links_, links))
+            check_left(now, pair, has_prior=sides.prior is not None)
+            choices[pair], factors[pair] = renew_pair(
+                factors[pair],
+                sides,
+                choices[pair],
+                (a, b),
+                (before, now),
+                seed=self.random_state,
+            )
+        # Kept only now, so that what fails leaves the model whole.
+        self._maps, self._priors, self.links_ = maps, priors, links
+        self.items_ = {**self.items_, view: change.items}
+        self._tables = {**self._tables, view: change.X}
+        self.choices_, self._factors = choices, factors
 
-    def _direction(self, source: str, target: str) -> "Direction | Chained":
-        """Return what scores queries of one view with items of another."""
-        check_views_known(self.view_names_, source, target)
-        for side, pair in enumerate(((source, target), (target, source))):
-            if pair in self._factors:
-                return Direction(self._factors[pair], side)
-        if source == target:
-            return Direction(self._within(source), 0)
-        chain = shortest_chain(self._factors, source, target)
-        if chain is None:
+    def _check_explained(self, source: str, target: str) -> None:
+        if not isinstance(self._direction(source, target), Direction):
             raise LinkError(
-                f"views {source!r} and {target!r} must share a space or have links to "
-                "be searched from each other, got neither. Judge a few pairs of them."
+                f"views {source!r} and {target!r} must share a space or have links of "
+                "their own to be explained, got a search through other views. Explain "
+                "each of its steps."
             )
-        *firsts, last = [self._direction(*step) for step in chain]
-        for first in reversed(firsts):
-            last = Chained(first, last)  # type: ignore[arg-type]
-        return last
 
-    def _within(self, view: str) -> ScoreFactors:
-        """Return how items of one view belong together, learnt when first asked."""
-        own, pair = self._maps[view], (view, view)
-        if not self.links_.connects(view, view):
-            kept = self.__dict__.setdefault("_made_within", {})
-            if view not in kept or kept[view].sides.maps[0] is not own:
-                kept[view] = alike(own)
-            return kept[view]
-        evidence = read_evidence(self.links_, view, view)
-        sides = make_sides(self._maps, self._priors, pair)
-        choice, factors = fit_pair(sides, evidence, seed=self.random_state)
-        self.choices_ = {**self.choices_, pair: choice}
-        self._chosen_at = {**self._chosen_at, pair: evidence.n_pairs}
-        self._factors = {**self._factors, pair: factors}
-        return factors
+    def _parts(
+        self, item: SourceItem, j: int, source: str, target: str
+    ) -> tuple[dict[str, list[Shares]], float]:
+        direction = self._direction(source, target)
+        assert isinstance(direction, Direction)
+        factors, side = direction.factors, direction.side
+        if item.position is None:
+            query = direction.known(self._similarities(item.rows, source))
+        else:
+            query = factors.fitted(side, [item.position])
+        pair = (source, target) if side == 0 else (target, source)
+        parts = explain_pair(direction, read_evidence(self.links_, *pair), query, j)
+        score = factors.scores(side, query, np.array([j]))
+        return {"links": parts}, float(score[0, 0])
 
-    def _exact_rows(self, source: str, target: str) -> Any:
-        return self._direction(source, target)
+    def _check_suggested(self, source: str, target: str) -> None:
+        self._direction(source, target)
 
-    def _similarities(self, rows: Any, view: str) -> Rows:
-        """Return the features of new items."""
-        rows = check_columns(rows, self._columns[view], view=view)
-        rows = check_table(rows, view=view, n_features=self._maps[view].n_features)
-        values = self._maps[view].transform(rows)
-        prior = None
-        if isinstance(self.prior, str) and view in self._priors:
-            prior = unit_rows(rows)
-        return Rows(values, prior)
-
-    def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
-        return self._vectors(source, target)[0][positions]
-
-    def _vectors_found(self, source: str, target: str) -> Array:
-        return self._vectors(source, target)[1]
-
-    def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
-        direction, turn = self._direction(source, target), self._vectors(source, target)
-        return direction.query_vectors(self._similarities(rows, source)) @ turn[2]
-
-    def _vectors(self, source: str, target: str) -> tuple[Array, Array, Array]:
-        """Return the vectors of two views, made once for what is known now."""
-        made = self.__dict__.setdefault("_made_vectors", {})
-        kept = made.get((source, target))
-        if kept is None or kept[0] is not self._factors:
-            kept = self._factors, self._direction(source, target).vectors()
-            made[source, target] = kept
-        return kept[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        for made in ("_made_vectors", "_made_within"):
-            state.pop(made, None)
-        return state
-
-
-def _check_links(links: Any) -> Links:
-    """Refuse what holds no links."""
-    if not isinstance(links, Links):
-        raise LinkError(
-            f"`links` must be Links, got {links!r:.60}. Make them with "
-            "`Links.from_pairs`, `from_labels` or `from_matched`."
-        )
-    return links
+    def _features(self, view: str, seed: int) -> Array:
+        # On synthetic classes, answers to pairs of representatives taught no more than
+        # those to random pairs.
+        return leading_features(self._maps[view])
 
 
 def _judged_cells(
     links: Links, views: tuple[str, ...]
-) -> dict[tuple[str, str], tuple[Array, Array]]:
+) -> dict[Pair, tuple[Array, Array]]:
     """Return the pairs that links judge, by the views they are of, in their order."""
-    found: dict[tuple[str, str], list[Any]] = {}
+    found: dict[Pair, list[Any]] = {}
     for between, table in links.pair_tables:
         pair = tuple(sorted(between, key=views.index))
         i, j = table.known_positions(between)
@@ -528,11 +551,33 @@ def _suited_metric(X: Any) -> str:
     """Return the distance that the rows of a view look made for."""
     if sp.issparse(X):
         return "cosine"
-    lengths = np.einsum("ij,ij->i", X, X)
-    if np.all(np.abs(lengths - 1) < UNIT):
+    squares = np.einsum("ij,ij->i", X, X)
+    if np.all(np.abs(squares - 1) < UNIT):
         return "cosine"
     totals = X.sum(axis=1)
     # One histogram, or several of them side by side.
     if X.min() >= 0 and np.all(np.abs(totals - totals[0]) < UNIT * totals[0]):
         return "hellinger"
     return "euclidean"
+
+
+def _changed_map(own: ViewMap, X: Any, places: Array) -> ViewMap:
+    """Return the map of a view with new or changed items, or without some."""
+    new = np.flatnonzero(places < 0)
+    if len(new) == 0:
+        return replace(own, values=own.values[places])
+    if len(places) > own.n_items:
+        return own.append(X[own.n_items :])
+    values = own.values.copy()
+    values[new] = own.transform(X[new])
+    return replace(own, values=values)
+
+
+def _changed_units(units: Any, X: Any, places: Array) -> Any:
+    """Return unit rows of a table; those of items that stay are as they were."""
+    new = np.flatnonzero(places < 0)
+    n_before = units.shape[0]
+    if np.array_equal(places[:n_before], np.arange(n_before)):
+        return stack_rows(units, unit_rows(X[n_before:])) if len(new) else units
+    kept = units[np.maximum(places, 0)]
+    return replace_rows(kept, new, unit_rows(X[new])) if len(new) else kept

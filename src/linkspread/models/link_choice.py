@@ -1,7 +1,7 @@
 """The links of a fit, and the views that they join."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -47,12 +47,15 @@ def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def find_chain(
-    links: Links, views: Iterable[str], source: str, target: str
+    is_joined: Callable[[str, str], bool],
+    views: Iterable[str],
+    source: str,
+    target: str,
 ) -> tuple[str, ...] | None:
-    """Return the fewest views that lead from one to another, each linked to the next.
+    """Return the fewest views that lead from one to another, each joined to the next.
 
     Of several such chains the first in the order of the views; None where there is
-    none. A view without links of its own leads to itself through another.
+    none. A view that is not joined to itself leads to itself through another.
     """
     views = list(views)
     chains: deque[tuple[str, ...]] = deque([(source,)])
@@ -60,7 +63,7 @@ def find_chain(
     while chains:
         chain = chains.popleft()
         for view in views:
-            if view in seen or not links.connects(chain[-1], view):
+            if view in seen or not is_joined(chain[-1], view):
                 continue
             if view == target:
                 return (*chain, view)
@@ -74,7 +77,7 @@ def check_reachable(
 ) -> tuple[str, ...]:
     """Return the chain of views from one to another, or say what links would help."""
     check_views_known(views, source, target)
-    chain = find_chain(links, views, source, target)
+    chain = find_chain(links.connects, views, source, target)
     if chain is None:
         where = f"{source!r} and {target!r}"
         if source == target:

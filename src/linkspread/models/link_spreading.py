@@ -1,46 +1,64 @@
-"""Cross-view search from a few links, with scikit-learn manners."""
+"""The paper's method as an estimator: links spread over the graphs of the views."""
 
 import os
 import time
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.compiled.threads import on_own_threads
-from linkspread.links import Items
-from linkspread.models.explaining import Explaining
-from linkspread.models.fit_report import FitReport, SpreadReport
-from linkspread.models.graph_choice import build_graphs, choose_graphs
+from linkspread.graphs import NeighborGraph
+from linkspread.ground.errors import GraphError, LinkError, LinkspreadError
+from linkspread.judging.explanation import Shares
+from linkspread.judging.spread_shares import spread_shares
+from linkspread.judging.suggestion import diffusion_features
+from linkspread.links import Items, Links
+from linkspread.metrics import mean_average_precision
 from linkspread.models.link_choice import (
+    check_linked,
     check_reachable,
     choose_links,
+    find_chain,
+    hard_labels,
     linked_pairs,
 )
-from linkspread.models.live_items import LiveItems
-from linkspread.models.live_links import LiveLinks
-from linkspread.models.parameters import (
+from linkspread.models.live_search import ByView, ItemChange, LiveSearch
+from linkspread.models.plan import announce_plan
+from linkspread.models.queries import SourceItem
+from linkspread.models.saving import save_model
+from linkspread.models.spreading import (
+    FitReport,
+    GraphReport,
+    Scores,
+    Spreading,
+    SpreadReport,
+    ViewPair,
+    chain_scores,
     check_adjustment,
     check_alphas,
     check_parameters,
 )
-from linkspread.models.plan import announce_plan
-from linkspread.models.saving import save_model
-from linkspread.models.single_view import labels_of_one_view, score_new_items
-from linkspread.models.spreading import Spreading, chain_scores
-from linkspread.models.suggesting import Suggesting
-from linkspread.models.vector_search import VectorSearch
+from linkspread.models.view_graphs import (
+    GivenGraph,
+    build_graphs,
+    changed_graph,
+    choose_graphs,
+    fitted_table,
+)
+from linkspread.propagation import Spread
 from linkspread.propagation.rows import ScoreRows
-from linkspread.tables.validation import check_columns, check_views
+from linkspread.tables.validation import check_columns, check_views, per_view
 
 Array = np.ndarray
-ByView = Mapping[str, Any] | None
 
 
-class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
+class LinkSpreading(LiveSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
     Links between items of two views are spread over the neighbourhood graphs of both
@@ -75,7 +93,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
     rank : int, default=None
         Largest length of the vectors. None is exact to `tol`: short vectors where
         there are such, else scores are computed when they are asked for. A number
-        makes searches faster and scores approximate; `report_` tells the error.
+        makes searches faster and scores approximate; `report_` has the error.
     tol : float, default=1e-6
         Relative error allowed for the scores.
     n_jobs : int, default=None
@@ -114,6 +132,11 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
     (3,)
     """
 
+    graphs_: dict[str, Any]
+    spreads_: dict[ViewPair, Any]
+    report_: FitReport
+    _spreading: Spreading
+
     def __init__(
         self,
         *,
@@ -122,7 +145,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         metric: Any = "euclidean",
         bandwidth: Any = "local",
         weights: Any = "gaussian",
-        alpha: Any = 0.1,
+        alpha: float | Mapping[str, float] = 0.1,
         beta: float = 0.95,
         adjustment: dict[str, Any] | None = None,
         balance: str | float = "auto",
@@ -157,7 +180,7 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         ids: ByView = None,
         columns: ByView = None,
         unknown: str = "raise",
-    ) -> "LinkSpreading":
+    ) -> Self:
         """Build the graphs of all views and spread the links over them.
 
         Parameters
@@ -181,14 +204,14 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         """
         check_parameters(self)
         read = check_views(views, ids, columns)
-        tables, ids = read.tables, read.ids
-        items = {view: Items(ids[view], view=view) for view in tables}
+        tables = read.tables
+        items = {view: Items(own, view=view) for view, own in read.ids.items()}
         resolved = choose_links(links, tables).resolve(items, unknown=unknown)
         choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
         announce_plan(self, tables, choices, resolved, alphas)
-        told = read.report_columns(verbose=self.verbose)
-        graphs, reports = build_graphs(
+        report = FitReport(columns=read.report_columns(verbose=self.verbose))
+        graphs, seconds = build_graphs(
             tables,
             choices,
             check_adjustment(self.adjustment, alphas, self.beta),
@@ -199,20 +222,52 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
+        for view, graph in graphs.items():
+            report.graphs[view] = GraphReport.of(graph.affinity_, seconds[view])
         spreading = Spreading.of(self, resolved, graphs, alphas)
-        report, spreads = FitReport(graphs=reports, columns=told), {}
+        spreads = {}
         for pair in linked_pairs(resolved, tables):
-            spreads[pair], report.spreads[pair] = _make_scores(spreading, *pair)
+            spreads[pair], report.spreads[pair] = spreading.timed_scores(*pair)
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
-        self._labels = labels_of_one_view(links)
-        self.spreads_: dict[tuple[str, str], Any] = spreads
-        self.report_, self._spreading = report, spreading
+        self.spreads_, self.report_, self._spreading = spreads, report, spreading
         self._columns = read.columns
+        self._labels = _labels_of_one_view(links)
         return self
 
-    score = score_new_items
+    def score(self, X: Any, y: Any) -> float:
+        """Return how well new items of a single view find fitted ones of their class.
+
+        scikit-learn's searches over parameters, such as `GridSearchCV`, compare it.
+
+        Parameters
+        ----------
+        X : table of shape (n_new, n_features)
+        y : array-like of shape (n_new,)
+            Labels as in the fit.
+
+        Returns
+        -------
+        precision : float
+            Mean average precision.
+        """
+        check_is_fitted(self)
+        labels = getattr(self, "_labels", None)
+        if labels is None:
+            raise LinkspreadError(
+                "`score` must have a model that was fitted to one table and its "
+                f"labels, got views {', '.join(map(repr, self.items_))}. Choose "
+                "parameters with `linkspread.selection.tune`, which takes any views "
+                "and links."
+            )
+        (view,) = self.items_
+        # Together, so that the same label is the same class.
+        both = Links.from_labels({"fitted": labels, "new": y})
+        known = hard_labels(both, "fitted")
+        block = self.scores(view, view, rows=X, cols=known >= 0)
+        found = known[known >= 0]
+        return mean_average_precision(block, hard_labels(both, "new"), found)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
@@ -227,14 +282,52 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         check_is_fitted(self)
         save_model(self, path)
 
+    def rebuild(self) -> Self:
+        """Fit again to all items and links that there are now.
+
+        Returns
+        -------
+        self : LinkSpreading
+        """
+        check_is_fitted(self)
+        for view, graph in per_view(self.graph, self.graphs_, name="graph").items():
+            if callable(graph):
+                raise GraphError(
+                    f"graphs that a function made cannot be rebuilt, and that of view "
+                    f"{view!r} is one: its table was not kept. Fit again."
+                )
+        return super().rebuild()
+
+    @on_own_threads
+    def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
+        """Return how far graphs are from those that a fit would build now.
+
+        Parameters
+        ----------
+        n_sampled : int, default=200
+            Items of each view whose neighbours are searched again.
+
+        Returns
+        -------
+        shares : dict from str to float
+            For each view with graph="knn" the share of true neighbours that are no
+            edges.
+        """
+        check_is_fitted(self)
+        return {
+            view: graph.staleness(n_sampled=n_sampled)
+            for view, graph in self.graphs_.items()
+            if isinstance(graph, NeighborGraph)
+        }
+
     @property
-    def pairs_(self) -> tuple[tuple[str, str], ...]:
+    def pairs_(self) -> tuple[ViewPair, ...]:
         """Views that are searched from each other, not through others."""
         return tuple(self.spreads_)
 
     @property
     def facts_(self) -> dict[str, dict[str, Any]]:
-        """What is to be told of each view: items, edges, and items without any."""
+        """Of each view: its items, its edges, and its items without any."""
         return {
             view: {
                 "items": report.n_items,
@@ -267,13 +360,12 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
         found = self._vectors(source, target)
-        rows = check_columns(rows, self._columns[source], view=source)
-        return self._spreading.embed(found, rows, source)
+        return found.unseen_queries(self._similarities(rows, source))
 
     def _vectors_found(self, source: str, target: str) -> Array:
         return self._vectors(source, target).right
 
-    def _vectors(self, source: str, target: str) -> Any:
+    def _vectors(self, source: str, target: str) -> Spread:
         """Return the vectors of two views, made now where scores need none."""
         spread = self._spread(source, target)
         return spread.vectors() if isinstance(spread, ScoreRows) else spread
@@ -287,22 +379,17 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
         return self._spreading.similarities(rows, view)
 
     @on_own_backend
-    def _spread(self, source: str, target: str) -> Any:
+    def _spread(self, source: str, target: str) -> Scores:
         """Return the spread links of two views, made now if not before."""
         if (source, target) in self.spreads_:
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
             return self.spreads_[target, source].T
         chain = check_reachable(self.links_, self.view_names_, source, target)
-        if len(chain) > 2:
-            return self._chained(chain)
-        spread, report = _make_scores(self._spreading, source, target)
-        self.spreads_[source, target] = spread
-        self.report_.spreads[source, target] = report
-        return spread
-
-    def _chained(self, chain: tuple[str, ...]) -> Any:
-        """Return the scores of two views through others, made once for these steps."""
+        if len(chain) == 2:
+            spread, report = self._spreading.timed_scores(source, target)
+            self._keep_scores({chain: spread}, {chain: report})
+            return spread
         steps = [self._spread(*pair) for pair in pairwise(chain)]
         kept = self.__dict__.setdefault("_chains", {})
         made_of, scores = kept.get(chain, ((), None))
@@ -311,11 +398,126 @@ class LinkSpreading(Explaining, Suggesting, LiveLinks, LiveItems, VectorSearch):
             kept[chain] = steps, scores
         return scores
 
+    def _keep_scores(
+        self,
+        scores: Mapping[Any, Scores],
+        spreads: Mapping[Any, SpreadReport],
+        graphs: Mapping[str, GraphReport] | None = None,
+    ) -> None:
+        """Replace the scores of some views; snapshots keep theirs."""
+        self.spreads_ = {**self.spreads_, **scores}
+        report = self.report_
+        self.report_ = replace(
+            report,
+            graphs={**report.graphs, **(graphs or {})},
+            spreads={**report.spreads, **spreads},
+        )
 
-def _make_scores(
-    spreading: Spreading, source: str, target: str
-) -> tuple[Any, SpreadReport]:
-    """Return the scores of two views, and a report about them."""
-    start = time.perf_counter()
-    scores = spreading.scores(source, target)
-    return scores, SpreadReport.of(scores, time.perf_counter() - start)
+    def _relink(self, links: Links, given: Links) -> None:
+        """Replace the links, and all scores that change with them.
+
+        The graphs stay, also those that links shaped. Scores are computed exactly from
+        then on, when they are asked for, also where the fit had a `rank`.
+        """
+        for between, _ in given.pair_tables:
+            self._warn_of_shortcut(between)
+        start = time.perf_counter()
+        spreading, changed = self._spreading.relink(links, self.spreads_)
+        seconds = time.perf_counter() - start
+        self.links_, self._spreading = links, spreading
+        reports = {p: SpreadReport.of(own, seconds) for p, own in changed.items()}
+        self._keep_scores(changed, reports)
+
+    def _warn_of_shortcut(self, between: ViewPair) -> None:
+        """Warn where first links of two views replace what others say of them."""
+        if between[0] == between[1] or self.links_.connects(*between):
+            return
+        chain = find_chain(self.links_.connects, self.view_names_, *between)
+        if chain is not None:
+            through = " and ".join(map(repr, chain[1:-1]))
+            warnings.warn(
+                f"{between[0]!r} and {between[1]!r} are searched by their own links "
+                f"from now on, and no longer through {through}. Remove these links "
+                "while they are few.",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _table(self, view: str) -> Any:
+        return fitted_table(self.graphs_[view])
+
+    def _check_changeable(self, view: str, *, has_rows: bool) -> None:
+        if has_rows and not isinstance(self.graphs_[view], NeighborGraph):
+            raise GraphError(
+                f"items can be added only to a view with graph='knn', and {view!r} has "
+                "another. Fit again with all items."
+            )
+
+    def _change_items(self, change: ItemChange) -> None:
+        view, links = change.view, change.links
+        fewer = change.items.n_items < self.items_[view].n_items
+        for pair in self.spreads_ if fewer else ():
+            if view in pair and not _has_links(links, pair):
+                raise LinkError(
+                    f"some links between {pair[0]!r} and {pair[1]!r} must stay, and "
+                    f"all are of the items of {view!r} to remove. Add others first, or "
+                    "fit again."
+                )
+        start = time.perf_counter()
+        before = self.graphs_[view]
+        graph = changed_graph(before, change.X, change.places, view=view)
+        report = GraphReport.of(graph.affinity_, time.perf_counter() - start)
+        graphs = {**self.graphs_, view: graph}
+        alphas = check_alphas(self.alpha, graphs)
+        spreading = Spreading.of(self, links, graphs, alphas)
+        made = {p: spreading.timed_scores(*p) for p in self.spreads_ if view in p}
+        # Kept only now, so that what fails leaves the model whole.
+        self.graphs_, self.links_, self._spreading = graphs, links, spreading
+        self.items_ = {**self.items_, view: change.items}
+        if isinstance(graph, GivenGraph):
+            self._columns = {**self._columns, view: None}  # they named the items
+        scores = {pair: own for pair, (own, _) in made.items()}
+        reports = {pair: own for pair, (_, own) in made.items()}
+        self._keep_scores(scores, reports, {view: report})
+
+    def _check_explained(self, source: str, target: str) -> None:
+        check_linked(self.links_, self.view_names_, source, target)
+
+    def _parts(
+        self, item: SourceItem, j: int, source: str, target: str
+    ) -> tuple[dict[str, list[Shares]], float]:
+        found, start = np.array([j]), item.position
+        if start is None:
+            score = self._block_of_new(item.rows, found, source, target)
+            near = self._spreading.similarities(item.rows, source)
+        else:
+            score = self._block(np.array([start]), found, source, target)
+        parts = spread_shares(
+            *self._spreading.arrows(source, target),
+            near if start is None else start,
+            j,
+            **self._spreading.settings(source, target),
+            within=source == target,
+        )
+        return parts, float(score[0, 0])
+
+    def _check_suggested(self, source: str, target: str) -> None:
+        check_linked(self.links_, self.view_names_, source, target)
+
+    def _features(self, view: str, seed: int) -> Array:
+        return diffusion_features(self.graphs_[view].affinity_, seed=seed)
+
+
+def _labels_of_one_view(links: Any) -> Any:
+    """Return the labels of a single view as they were given, None of other links."""
+    if isinstance(links, Mapping) and len(links) == 1:
+        (links,) = links.values()
+    return None if isinstance(links, Links | Mapping) else links
+
+
+def _has_links(links: Links, pair: ViewPair) -> bool:
+    """Tell whether any pair, or labels on both sides, link two views."""
+    labels = (links.memberships(a, shared_with=b) for a, b in (pair, pair[::-1]))
+    return links.judged(*pair).nnz > 0 or all(
+        own is not None and own.sum() > 0 for own in labels
+    )

@@ -1,31 +1,46 @@
-"""Which items are meant: fitted ones by id or position, new ones by feature row."""
+"""What a search is asked: fitted items by id or position, new ones by feature row."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
 from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError, UnknownItemError
-from linkspread.links import Items
+from linkspread.links import Items, Links
 
 Array = np.ndarray
 
 
-class Queries:
+class Queries(NamedTuple):
     """Queries by id or by feature row, one or many."""
 
-    def __init__(self, ids: Array | None, rows: Any, single: bool) -> None:
-        self.ids = ids
-        self.rows = rows
-        self.single = single
+    ids: Array | None
+    rows: Any
+    single: bool
+
+    def positions(self, items: Items) -> Array | None:
+        """Return the positions of queries that are fitted items; None for new ones."""
+        if self.ids is None:
+            return None
+        return items.positions(self.ids, what="`queries`")
+
+
+class SourceItem(NamedTuple):
+    """The item that searches: a fitted one by position, or a new one by its row."""
+
+    position: int | None
+    rows: Any = None
 
 
 def read_queries(queries: Any) -> Queries:
     """Sort out what kind of queries these are."""
     if is_table(queries):
         return Queries(None, queries, single=False)
-    array = _as_array(queries)
+    try:
+        array = np.asarray(queries)
+    except ValueError as error:
+        raise _unreadable("rows of different lengths") from error
     is_ids = array.dtype.kind in "iuUSOT"
     if array.ndim == 2:
         return Queries(None, array, single=False)
@@ -62,33 +77,93 @@ def choose_positions(chosen: Any, items: Items, *, name: str) -> Array:
         )
     if array.dtype == bool:
         return everything[array]
-    if array.dtype.kind in "iu" and items.ids.dtype.kind == "U":
-        return _check_positions(array, items, name)
-    return items.positions(array, what=f"`{name}`")
+    if array.dtype.kind not in "iu" or items.ids.dtype.kind != "U":
+        return items.positions(array, what=f"`{name}`")
+    outside = array[(array < 0) | (array >= items.n_items)]
+    if len(outside):
+        raise UnknownItemError(
+            f"`{name}` must be ids of view {items.view!r} or positions from 0 to "
+            f"{items.n_items - 1:,}, got {outside[0]}. Correct it."
+        )
+    return array
 
 
-def _as_array(queries: Any) -> Array:
-    """Return queries as an array, if they are one."""
+def choose_open(only: Any, exclude: Any, items: Items) -> Array | None:
+    """Return the positions that queries may find, or None for all."""
+    if only is None and exclude is None:
+        return None
+    is_open = np.full(items.n_items, only is None)
+    if only is not None:
+        is_open[choose_positions(only, items, name="only")] = True
+    if exclude is not None:
+        is_open[choose_positions(exclude, items, name="exclude")] = False
+    return np.flatnonzero(is_open)
+
+
+def barred_pairs(
+    links: Links | None,
+    own: Array | None,
+    source: str,
+    target: Items,
+    *,
+    judged: bool,
+) -> sparse.csr_array | None:
+    """Return what each query may not find: itself, and perhaps what is judged."""
+    if not isinstance(judged, bool | np.bool_):
+        raise LinkspreadError(
+            f"`judged` must be True or False, got {judged!r:.60}. Name items that are "
+            "not to be found in `exclude`."
+        )
+    if not judged and links is None:
+        raise LinkspreadError(
+            "`judged` must be True for a model that keeps no links, got False. Name "
+            "the items in `exclude` instead."
+        )
+    barred = None
+    if own is not None and source == target.view:
+        # One entry in each row, at the query's own position.
+        itself = np.ones(len(own)), own, np.arange(len(own) + 1)
+        barred = sparse.csr_array(itself, shape=(len(own), target.n_items))
+    if own is not None and not judged and links is not None:
+        pairs = links.judged(source, target.view)[own]
+        # No item is linked to itself, so that nothing cancels.
+        barred = pairs if barred is None else (barred + pairs).tocsr()
+    return barred
+
+
+def read_source(item: Any, items: Items) -> SourceItem:
+    """Return the item that searches, an id or a row of features."""
     try:
-        return np.asarray(queries)
-    except ValueError as error:
-        raise _unreadable("rows of different lengths") from error
+        wanted = read_queries(item)
+    except LinkspreadError as error:
+        raise _not_one("source_item", item) from error
+    n_wanted = wanted.rows.shape[0] if wanted.ids is None else len(wanted.ids)
+    if n_wanted != 1:
+        raise _not_one("source_item", item)
+    if wanted.ids is None:
+        return SourceItem(None, wanted.rows)
+    return SourceItem(int(items.positions(wanted.ids, what="`source_item`")[0]))
+
+
+def read_target(item: Any, items: Items) -> int:
+    """Return the position of the item that was found."""
+    if np.ndim(item) or np.asarray(item).dtype.kind not in "iuUSOT":
+        raise _not_one("target_item", item)
+    return int(items.positions([item], what="`target_item`")[0])
 
 
 def _unreadable(got: str) -> LinkspreadError:
-    """Return the sentence about queries that are neither ids nor rows."""
+    """Return the error about queries that are neither ids nor rows."""
     return LinkspreadError(
         f"`queries` must be ids of fitted items or rows of features, got {got}. Give "
         "an id such as 't7', a list of ids, or a table with one row per new item."
     )
 
 
-def _check_positions(positions: Array, items: Items, name: str) -> Array:
-    """Return positions, none of which may lie outside the view."""
-    outside = positions[(positions < 0) | (positions >= items.n_items)]
-    if len(outside):
-        raise UnknownItemError(
-            f"`{name}` must be ids of view {items.view!r} or positions from 0 to "
-            f"{items.n_items - 1:,}, got {outside[0]}. Correct it."
-        )
-    return positions
+def _not_one(name: str, item: Any) -> LinkspreadError:
+    """Return the error about what is not one item."""
+    new = ", or the features of a new one" if name == "source_item" else ""
+    return LinkspreadError(
+        f"`{name}` must be the id of one item{new}, got {item!r:.60}. Ask for one "
+        "score at a time."
+    )

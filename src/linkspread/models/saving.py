@@ -6,11 +6,14 @@ from typing import Any
 
 from linkspread.ground.errors import ModelError
 from linkspread.links import Items, Links
-from linkspread.models.fit_report import FitReport
-from linkspread.models.graph_choice import GivenGraph
-from linkspread.models.parameters import check_alphas, check_parameters
-from linkspread.models.spreading import Spreading
+from linkspread.models.spreading import (
+    FitReport,
+    Spreading,
+    check_alphas,
+    check_parameters,
+)
 from linkspread.models.stored_graphs import GRAPH, PAIR, STORED_GRAPHS
+from linkspread.models.view_graphs import GivenGraph
 from linkspread.propagation import Spread
 from linkspread.propagation.rows import SpreadRows
 from linkspread.storage import Registry, Stored, write_folder

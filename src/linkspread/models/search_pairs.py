@@ -1,13 +1,17 @@
-"""Two views as they are searched: what they share, what is fitted, which way."""
+"""Two views as they are searched: what they share, what is fitted, and why."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from linkspread.ground.errors import LinkError, ViewError
+from linkspread.judging.explanation import Shares, single_share
+from linkspread.judging.suggestion import N_DIRECTIONS
 from linkspread.learning import (
     Choice,
     Evidence,
@@ -18,9 +22,12 @@ from linkspread.learning import (
     ViewMap,
     choose,
     fit_factors,
+    read_evidence,
+    renew_factors,
 )
 from linkspread.learning.factors import Asked
 from linkspread.learning.maps import unit_rows
+from linkspread.learning.terms import Fitting, LabelTerm, PairsTerm, PriorTerm
 from linkspread.links import Links
 
 Array = np.ndarray
@@ -35,10 +42,58 @@ BLOCK_BYTES = 2**26
 # Queries and targets for which bounds are computed first. Eight queries at once are as
 # soon scored by one product; fewer targets are scored in 3 ms, and need no codes.
 FEW_QUERIES, MANY_TARGETS = 6, 32_768
+# Rows of a map that are looked at at once.
+TILE = 4096
+# What each kind of term is called in a summary.
+TERMS = {
+    "prior": "the cosine",
+    "displacement": "the cosine, corrected by known pairs",
+    "grid": "likeness to known pairs",
+    "into left": "{left} as predicted from {right}",
+    "into right": "{right} as predicted from {left}",
+    "pairs": "regression on judged pairs",
+    "labels": "the classes",
+}
+
+
+class _Scores(ABC):
+    """Scores of one view's items with another's, a block at a time."""
+
+    dtype = np.dtype(np.float32)
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Items that search, and items that are found."""
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """Rows of scores that fit into a block."""
+        return max(1, BLOCK_BYTES // (4 * self.shape[1]))
+
+    def rows(self, i: Array) -> Array:
+        """Return the scores of fitted items with all others."""
+        return self.block(i, slice(None))
+
+    @abstractmethod
+    def block(self, i: Array, j: Any) -> Array:
+        """Return the scores of fitted items with some others."""
+
+    @abstractmethod
+    def unseen_rows(self, rows: Rows) -> Array:
+        """Return the scores of new items."""
+
+    @abstractmethod
+    def query_vectors(self, rows: Rows) -> Array:
+        """Return the vectors of new items, to be turned as `vectors` says."""
+
+    @abstractmethod
+    def vectors(self) -> tuple[Array, Array, Array]:
+        """Return the vectors that search, those found, and the turn of new ones."""
 
 
 @dataclass(frozen=True)
-class Direction:
+class Direction(_Scores):
     """Searches of one view from another."""
 
     factors: ScoreFactors
@@ -51,23 +106,9 @@ class Direction:
         return sizes[self.side], sizes[1 - self.side]
 
     @property
-    def dtype(self) -> Any:
-        """Of the scores."""
-        return np.dtype(np.float32)
-
-    @property
-    def rows_at_a_time(self) -> int:
-        """Rows of scores that fit into a block."""
-        return max(1, BLOCK_BYTES // (4 * self.shape[1]))
-
-    @property
     def few_queries(self) -> int:
         """Queries whose best are found by bounds sooner than by all scores."""
         return FEW_QUERIES if self.shape[1] >= MANY_TARGETS else 0
-
-    def rows(self, i: Array) -> Array:
-        """Return the scores of fitted items with all others."""
-        return self.block(i, slice(None))
 
     def block(self, i: Array, j: Any) -> Array:
         """Return the scores of fitted items with some others."""
@@ -86,7 +127,7 @@ class Direction:
         return self.factors.ask(self.side, self.known(rows))
 
     def query_vectors(self, rows: Rows) -> Array:
-        """Return the vectors of new items, to be turned as `vectors` tells."""
+        """Return the vectors of new items, to be turned as `vectors` says."""
         return self.factors.query_vectors(self.side, self.known(rows))
 
     def vectors(self) -> tuple[Array, Array, Array]:
@@ -98,8 +139,7 @@ class Direction:
         if self.factors.sides.prior is None:
             return replace(rows, prior=None)
         if self.factors.is_within:
-            own = own_prior(self.factors.sides.maps[0], rows)
-            return replace(rows, prior=own)
+            return replace(rows, prior=_own_prior(self.factors.sides.maps[0], rows))
         if rows.prior is None:
             raise ViewError(
                 "new items must have a row in `prior` too, which was given as tables. "
@@ -109,26 +149,16 @@ class Direction:
 
 
 @dataclass(frozen=True)
-class Chained:
+class Chained(_Scores):
     """Searches through views between: by how alike the scores with their items are."""
 
-    first: Direction
-    second: "Direction | Chained"
+    first: _Scores
+    second: _Scores
 
     @property
     def shape(self) -> tuple[int, int]:
         """Items that search, and items that are found."""
         return self.first.shape[0], self.second.shape[1]
-
-    @property
-    def dtype(self) -> Any:
-        """Of the scores."""
-        return self.first.dtype
-
-    @property
-    def rows_at_a_time(self) -> int:
-        """Rows of scores that fit into a block."""
-        return max(1, BLOCK_BYTES // (4 * self.shape[1]))
 
     @property
     def _between(self) -> Array:
@@ -137,10 +167,6 @@ class Chained:
 
     def _centred(self, scores: Array) -> Array:
         return (scores - scores.mean(axis=1, keepdims=True)) / len(self._between)
-
-    def rows(self, i: Array) -> Array:
-        """Return the scores of fitted items with all others."""
-        return self.block(i, slice(None))
 
     def block(self, i: Array, j: Any) -> Array:
         """Return the scores of fitted items with some others."""
@@ -152,7 +178,7 @@ class Chained:
         return self.query_vectors(rows) @ self.second.rows(self._between)
 
     def query_vectors(self, rows: Rows) -> Array:
-        """Return the vectors of new items, to be turned as `vectors` tells."""
+        """Return the vectors of new items, to be turned as `vectors` says."""
         return self._centred(self.first.unseen_rows(rows)[:, self._between])
 
     def vectors(self) -> tuple[Array, Array, Array]:
@@ -170,7 +196,7 @@ def searched_pairs(
     return [
         (a, b)
         for a, b in combinations(tables, 2)
-        if links.connects(a, b) or share_space(priors, a, b)
+        if links.connects(a, b) or _share_space(priors, a, b)
     ]
 
 
@@ -180,9 +206,9 @@ def make_sides(
     """Return the maps of two views, or of one, and the space that they share."""
     a, b = pair
     if a == b:
-        prior = own_prior(maps[a], Rows(maps[a].values))
+        prior = _own_prior(maps[a], Rows(maps[a].values))
         return Sides((maps[a], maps[a]), (prior, prior))
-    shared = (priors[a], priors[b]) if share_space(priors, a, b) else None
+    shared = (priors[a], priors[b]) if _share_space(priors, a, b) else None
     return Sides((maps[a], maps[b]), shared)
 
 
@@ -194,6 +220,40 @@ def fit_pair(
     return choice, fit_factors(sides, evidence, choice)
 
 
+def renew_pair(
+    factors: ScoreFactors,
+    sides: Sides,
+    choice: Choice,
+    places: tuple[Array, Array],
+    evidence: tuple[Evidence, Evidence],
+    *,
+    seed: int,
+) -> tuple[Choice, ScoreFactors]:
+    """Return the choice and the scores of two views after items of one changed.
+
+    `places` has the position that each item had, -1 where it is new or changed;
+    `evidence` is that of before and of now.
+    """
+    before, now = evidence
+    if now.labels is None and any(term.kind == "labels" for term in choice.terms):
+        return fit_pair(sides, now, seed=seed)
+    labelled = [_labelled(before, side) for side in (0, 1)]
+    judged = map(np.union1d, before.judged_items(), labelled)
+    # Terms are fitted again where judged items went or changed, or positions moved.
+    is_known = not all(map(_are_kept, judged, places))
+    moved = any(
+        not np.array_equal(own[own >= 0], np.arange((own >= 0).sum())) for own in places
+    )
+    return choice, renew_factors(
+        factors,
+        sides,
+        choice,
+        places,
+        evidence=now if is_known or moved else None,
+        keep_labels=all(map(_are_kept, labelled, places)),
+    )
+
+
 def check_left(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
     """Refuse to take back all that two views are searched by."""
     if not has_prior and not evidence.n_pairs and evidence.labels is None:
@@ -203,7 +263,7 @@ def check_left(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
         )
 
 
-def alike(map_: ViewMap) -> ScoreFactors:
+def unjudged_factors(map_: ViewMap) -> ScoreFactors:
     """Return how alike the items of one view are before anything is judged."""
     sides = make_sides({"own": map_}, {}, ("own", "own"))
     plain = Choice((Setting("prior"),), 0.0, 0, {})
@@ -211,31 +271,144 @@ def alike(map_: ViewMap) -> ScoreFactors:
     return fit_factors(sides, Evidence(nothing, nothing), plain)
 
 
-def own_prior(map_: ViewMap, rows: Rows) -> Array:
+def leading_features(map_: ViewMap) -> Array:
+    """Return the leading directions of how alike the items of a view are."""
+    name = "graph" if map_.has("graph") else "gaussian"
+    block, columns = map_.blocks[name], map_.columns(name)
+    width = columns.stop - columns.start
+
+    def kernel_features(start: int) -> Array:
+        """Return features as the kernel has them, which are not centred."""
+        centred = map_.values[start : start + TILE, columns].astype(np.float64)
+        return centred * block.size + block.mean
+
+    starts = range(0, map_.n_items, TILE)
+    gram = np.zeros((width, width))
+    for start in starts:
+        rows = kernel_features(start)
+        gram += rows.T @ rows
+    first = max(width - N_DIRECTIONS, 0)
+    _, directions = eigh(gram, subset_by_index=(first, width - 1))
+    return np.vstack([kernel_features(start) @ directions for start in starts])
+
+
+def explain_pair(
+    direction: Direction, evidence: Evidence, query: Rows, j: int
+) -> list[Shares]:
+    """Return what each pair, each class, the prior, hubs and chance add to a score."""
+    factors, side = direction.factors, direction.side
+    target = factors.fitted(1 - side, [j])
+    n_must, n_pairs = len(evidence.must[0]), evidence.n_pairs
+    pairs, prior, chance = np.zeros(n_pairs), 0.0, 0.0
+    shares, fitting = [], Fitting(factors.sides, evidence)
+    for (term, weight), scales in zip(
+        factors.terms, factors.scales[1 - side], strict=True
+    ):
+        scale = 1.0 if scales is None else float(scales[j])
+        parts, rest = term.contributions(side, query, target, scale, fitting)
+        if isinstance(term, LabelTerm):
+            # Both items may be of the same class only.
+            both = dict.fromkeys((0, 1), np.arange(len(parts)))
+            ones = np.ones(len(parts))
+            shares.append(Shares("class", weight * parts, ones, classes=both))
+            chance += weight * rest
+            continue
+        prior += weight * rest
+        if isinstance(term, PairsTerm):
+            pairs += weight * parts
+        elif not isinstance(term, PriorTerm):
+            pairs[:n_must] += weight * parts
+    if n_pairs:
+        shares.append(_pair_shares(evidence, pairs, side, factors.is_within))
+    own = (prior, float(factors.bias[1 - side][j]), chance)
+    return [*shares, *map(single_share, ("prior", "hubs", "chance"), own)]
+
+
+def _pair_shares(
+    evidence: Evidence, amounts: Array, side: int, is_within: bool
+) -> Shares:
+    """Return what judged pairs add; within a view both orders of one are one."""
+    parts = (evidence.must, evidence.cannot)
+    both = [np.concatenate([own[k] for own in parts]) for k in (0, 1)]
+    weights = np.concatenate([evidence.must[2], -evidence.cannot[2]])
+    if not is_within:
+        items = {0: both[side], 1: both[1 - side]}
+        return Shares("pair", amounts, weights, items)
+    ends = np.sort(np.stack(both, axis=1), axis=1)
+    once, first, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+    added = np.bincount(place.ravel(), amounts, minlength=len(once))
+    return Shares("pair", added, weights[first], dict(enumerate(once.T)))
+
+
+def summarize(
+    choices: Mapping[Pair, Choice], factors: Mapping[Pair, ScoreFactors], links: Links
+) -> str:
+    """Say for each two views what was known, what counts and how good it is."""
+    sentences = []
+    for pair, choice in choices.items():
+        sentences.append(_known(pair, read_evidence(links, *pair), factors[pair].sides))
+        sentences.append(_counted(pair, choice))
+        if choice.n_held_out:
+            prior = choice.quality.get("prior")
+            beside = "" if prior is None else f", {prior:.2f} by the cosine alone"
+            beside += f", {choice.quality['chance']:.2f} by chance"
+            sentences.append(
+                f"{choice.n_held_out} held-out partners: mean reciprocal rank "
+                f"{choice.quality['model']:.2f}{beside}."
+            )
+    return " ".join(sentences)
+
+
+def _known(pair: Pair, evidence: Evidence, sides: Sides) -> str:
+    """Say what was known of two views."""
+    a, b = pair
+    n_must, n_cannot = len(evidence.must[0]), len(evidence.cannot[0])
+    if a == b:
+        n_must, n_cannot = n_must // 2, n_cannot // 2
+        start = f"Within {a} items are compared by their columns"
+    else:
+        start = f"{a} and {b} share {'a' if sides.prior is not None else 'no'} space"
+    labelled = ""
+    if evidence.labels is not None:
+        counts = [np.count_nonzero(np.diff(own.indptr)) for own in evidence.labels]
+        n_classes = evidence.labels[0].shape[1]
+        of = f"{counts[0]:,}" if a == b else f"{counts[0]:,} and {counts[1]:,}"
+        labelled = f"; {of} items have labels of {n_classes:,} classes"
+    return (
+        f"{start}{labelled}; {n_must:,} pairs are known to belong together, "
+        f"{n_cannot:,} not to."
+    )
+
+
+def _counted(pair: Pair, choice: Choice) -> str:
+    """Say which terms count, in words."""
+    words = []
+    for term in choice.terms:
+        is_plain = term.kind == "displacement" and np.isinf(term.ridge)
+        word = TERMS["prior" if is_plain else term.kind]
+        by = " by the graph" if term.mixture == "graph" else ""
+        words.append(word.format(left=pair[0], right=pair[1]) + by)
+    hubs = f"; hub correction {choice.hubs:g}" if choice.hubs else ""
+    return f"What counts: {', '.join(words)}{hubs}."
+
+
+def _own_prior(map_: ViewMap, rows: Rows) -> Array:
     """Return unit rows by which items of one view are compared."""
     return unit_rows(rows.values[:, map_.columns(OWN_MIXTURE)])
 
 
-def shortest_chain(
-    pairs: Any, source: str, target: str
-) -> list[tuple[str, str]] | None:
-    """Return the steps of the shortest way between two views, or None."""
-    near: dict[str, list[str]] = {}
-    for a, b in pairs:
-        near.setdefault(a, []).append(b)
-        near.setdefault(b, []).append(a)
-    ways, seen = [[source]], {source}
-    while ways:
-        way = ways.pop(0)
-        for view in near.get(way[-1], []):
-            if view == target:
-                return list(pairwise([*way, view]))
-            if view not in seen:
-                seen.add(view)
-                ways.append([*way, view])
-    return None
-
-
-def share_space(priors: Mapping[str, Any], a: str, b: str) -> bool:
+def _share_space(priors: Mapping[str, Any], a: str, b: str) -> bool:
     """Tell whether two views have rows of one width to compare."""
     return a in priors and b in priors and priors[a].shape[1] == priors[b].shape[1]
+
+
+def _labelled(evidence: Evidence, side: int) -> Array:
+    """Return the items of one side that have labels."""
+    if evidence.labels is None:
+        return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(np.diff(evidence.labels[side].indptr))
+
+
+def _are_kept(items: Array, places: Array) -> bool:
+    """Tell whether items are still there, as they were."""
+    return bool(np.isin(items, places).all())

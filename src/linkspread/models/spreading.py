@@ -1,7 +1,8 @@
-"""Links spread over the graphs of two views: what makes the scores of a model."""
+"""Links spread over the graphs of the views: parameters, scores, and a report."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -9,19 +10,156 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.graphs import normalize
+from linkspread.ground.checks import check_count, naming
 from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.progress import format_seconds
 from linkspread.links import Links, as_link_matrix
-from linkspread.links.balance import Balance
-from linkspread.models.graph_choice import similarities
+from linkspread.links.balance import Balance, check_balance
+from linkspread.models.view_graphs import similarities
 from linkspread.propagation import Spread, spread_links
-from linkspread.propagation.parameters import same_precision
-from linkspread.propagation.rows import ChainedRows, SpreadRows, has_short_vectors
+from linkspread.propagation.parameters import (
+    check_alpha_pair,
+    check_beta,
+    check_tol,
+    same_precision,
+)
+from linkspread.propagation.rows import (
+    ChainedRows,
+    ScoreRows,
+    SpreadRows,
+    has_short_vectors,
+)
+from linkspread.tables.validation import per_view
 
 Array = np.ndarray
 ViewPair = tuple[str, str]
+Scores = Spread | ScoreRows
+
+# Errors that single precision alone explains.
+ROUNDING = 1e-5
 
 
-@dataclass(kw_only=True)
+def _check_rank(rank: Any) -> None:
+    """Refuse a length of vectors that is no positive integer or None."""
+    if rank is not None:
+        check_count(rank, name="rank", remedy="None keeps what `tol` needs.")
+
+
+# What the parameters that all views share must be; `alpha` is given by view.
+CONSTRAINTS: Mapping[str, Callable[[Any], Any]] = {
+    "beta": check_beta,
+    "tol": check_tol,
+    "balance": check_balance,
+    "rank": _check_rank,
+}
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse wrong values of the parameters that all views share."""
+    for name, check in CONSTRAINTS.items():
+        check(getattr(model, name))
+
+
+def check_alphas(alpha: Any, views: Mapping[str, Any]) -> dict[str, float]:
+    """Return how far links spread in each view."""
+    alphas = {}
+    for view, value in per_view(alpha, views, name="alpha").items():
+        with naming(view):
+            alphas[view] = check_alpha_pair((value, value))[0]
+    return alphas
+
+
+def check_adjustment(
+    adjustment: Any, alphas: Mapping[str, float], beta: float
+) -> dict[str, dict[str, float]]:
+    """Return how links spread within each view when they adjust its graph."""
+    given = {} if adjustment is None else adjustment
+    if not isinstance(given, Mapping) or given.keys() - {"alpha", "beta"}:
+        raise LinkspreadError(
+            "`adjustment` must be a dict with 'alpha' and 'beta' at most, got "
+            f'{adjustment!r:.60}. Write {{"alpha": 0.1}} or leave it at None.'
+        )
+    own = check_alphas(given["alpha"], alphas) if "alpha" in given else alphas
+    own_beta = check_beta(given.get("beta", beta))
+    return {view: {"alpha": own[view], "beta": own_beta} for view in alphas}
+
+
+@dataclass(frozen=True)
+class GraphReport:
+    """The graph of one view."""
+
+    n_items: int
+    n_edges: int
+    n_isolated: int
+    mean_degree: float
+    seconds: float
+
+    @classmethod
+    def of(cls, W: Any, seconds: float) -> "GraphReport":
+        """Count the edges of a graph."""
+        degrees = np.diff(W.indptr) - (W.diagonal() != 0)
+        return cls(
+            n_items=W.shape[0],
+            n_edges=int(degrees.sum()) // 2,
+            n_isolated=int(np.sum(degrees == 0)),
+            mean_degree=float(degrees.mean()),
+            seconds=seconds,
+        )
+
+
+@dataclass(frozen=True)
+class SpreadReport:
+    """The propagation between two views; rows that are computed have no rank."""
+
+    rank: int | None
+    error: float
+    seconds: float
+
+    @classmethod
+    def of(cls, scores: Any, seconds: float) -> "SpreadReport":
+        """Report on the scores of two views, a Spread or SpreadRows."""
+        by_row = isinstance(scores, SpreadRows)
+        rank = None if by_row else max(scores.core.shape)
+        return cls(rank, scores.error, seconds)
+
+    def __str__(self) -> str:
+        size = "exact rows" if self.rank is None else f"{self.rank:,} dimensions"
+        return f"{size}, error {self.error:.1e}"
+
+
+@dataclass
+class FitReport:
+    """All that a fit did; print it."""
+
+    graphs: dict[str, GraphReport] = field(default_factory=dict)
+    spreads: dict[ViewPair, SpreadReport] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
+
+    def inexact(self, tol: float) -> list[str]:
+        """Say which scores are less exact than `tol`, and how much so."""
+        return [
+            f"scores of {a} and {b} are cut to {s.rank:,} dimensions: their relative "
+            f"error is {s.error:.2g}, more than tol={tol:g}."
+            for (a, b), s in self.spreads.items()
+            if s.rank is not None and s.error > max(2 * tol, ROUNDING)
+        ]
+
+    def __str__(self) -> str:
+        lines = [f"{view}: {columns}" for view, columns in self.columns.items()]
+        lines += [
+            f"{view}: {g.n_items:,} items, {g.n_edges:,} edges, "
+            f"{g.mean_degree:.1f} neighbours each, {g.n_isolated:,} isolated, "
+            f"{format_seconds(g.seconds)}"
+            for view, g in self.graphs.items()
+        ]
+        lines += [
+            f"{a} and {b}: {s}, {format_seconds(s.seconds)}"
+            for (a, b), s in self.spreads.items()
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(kw_only=True, frozen=True)
 class Spreading:
     """Spread the links between two views by the two-sided filter."""
 
@@ -49,15 +187,9 @@ class Spreading:
             normalized = {
                 view: normalize(own.affinity_) for view, own in graphs.items()
             }
+        shared = {name: getattr(model, name) for name in CONSTRAINTS}
         return cls(
-            links=links,
-            graphs=graphs,
-            normalized=normalized,
-            alphas=alphas,
-            beta=model.beta,
-            balance=model.balance,
-            rank=model.rank,
-            tol=model.tol,
+            links=links, graphs=graphs, normalized=normalized, alphas=alphas, **shared
         )
 
     def scores(self, source: str, target: str) -> Spread | SpreadRows:
@@ -66,6 +198,14 @@ class Spreading:
             return self.rows(source, target)
         arrows, settings = self.arrows(source, target), self.settings(source, target)
         return spread_links(*arrows, rank=self.rank, **settings)
+
+    def timed_scores(
+        self, source: str, target: str
+    ) -> tuple[Spread | SpreadRows, SpreadReport]:
+        """Return the spread links of two views, and a report about them."""
+        start = time.perf_counter()
+        scores = self.scores(source, target)
+        return scores, SpreadReport.of(scores, time.perf_counter() - start)
 
     def keeps_vectors(self, source: str, target: str) -> bool:
         """Tell whether scores come from vectors, and not from rows on demand."""
@@ -81,10 +221,6 @@ class Spreading:
         settings = self.settings(source, target)
         return SpreadRows(S_x, as_link_matrix(Z), S_y, **settings)
 
-    def embed(self, scores: Any, rows: Any, view: str) -> Array:
-        """Return the vectors with which new items of the first view search."""
-        return scores.unseen_queries(self.similarities(rows, view))
-
     def similarities(self, rows: Any, view: str) -> sparse.csr_array:
         """Return the normalised similarities of new items to the fitted ones."""
         if self.alphas[view] == 0:
@@ -96,16 +232,14 @@ class Spreading:
 
     def relink(
         self, links: Links, scores: Mapping[ViewPair, Any]
-    ) -> dict[ViewPair, SpreadRows]:
-        """Take up changed links; return the scores that change with them."""
+    ) -> tuple["Spreading", dict[ViewPair, SpreadRows]]:
+        """Return the same with other links, and the scores that change with them."""
         after = replace(self, links=links)
-        rows = {
+        return after, {
             pair: after.rows(*pair)
             for pair in scores
             if (links.judged(*pair) - self.links.judged(*pair)).count_nonzero()
         }
-        self.links = links
-        return rows
 
     def arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
         """Return the graphs of two views, and between them their links."""
@@ -118,17 +252,16 @@ class Spreading:
         return {"alpha": alpha, "beta": self.beta, "tol": self.tol}
 
 
-def chain_scores(steps: list[Any]) -> Any:
+def chain_scores(steps: list[Scores]) -> Scores:
     """Return the scores of views that no link joins, through views in between.
 
     An audio and an image that no one ever compared score what the texts between them
-    say: ``F[audio, image] = F[audio, text] @ F[text, image]``.
+    give: ``F[audio, image] = F[audio, text] @ F[text, image]``.
     """
-    return reduce(_multiply, steps)
 
+    def multiply(first: Scores, second: Scores) -> Scores:
+        if isinstance(first, Spread) and isinstance(second, Spread):
+            return first.times(second)
+        return ChainedRows(first, second)
 
-def _multiply(first: Any, second: Any) -> Any:
-    """Return the product of two scores, in the form of its factors."""
-    if isinstance(first, Spread) and isinstance(second, Spread):
-        return first.times(second)
-    return ChainedRows(first, second)
+    return reduce(multiply, steps)

@@ -11,9 +11,8 @@ from linkspread.graphs.l1 import L1Report
 from linkspread.graphs.neighbors import check_n_neighbors
 from linkspread.links import Items, LinkMatrix, Links
 from linkspread.links.tables import PairTable
-from linkspread.models.fit_report import FitReport, GraphReport, SpreadReport
-from linkspread.models.graph_choice import GivenGraph
-from linkspread.models.graph_kinds import AdjustedGraph
+from linkspread.models.spreading import FitReport, GraphReport, SpreadReport
+from linkspread.models.view_graphs import AdjustedGraph, GivenGraph
 from linkspread.propagation import Spread
 from linkspread.storage import Ids, Stored
 from linkspread.storage.kinds import (

@@ -1,9 +1,9 @@
-"""The face of every estimator that searches one view from another."""
+"""Search by scores: the base class of every estimator that searches between views."""
 
 import threading
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,9 +15,9 @@ from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import BlockTooLargeError
 from linkspread.ground.progress import format_bytes
 from linkspread.links import Items
-from linkspread.models.filters import bar_pairs, choose_open
 from linkspread.models.queries import (
-    Queries,
+    barred_pairs,
+    choose_open,
     choose_positions,
     is_table,
     read_queries,
@@ -30,17 +30,41 @@ Array = np.ndarray
 # Fitted items whose queries an approximate search is set up by.
 N_SAMPLED = 512
 SEED = 0
-_FIRST = np.zeros(1, np.intp)
 # Two searches at the same time must not both build what one of them can use.
 _BUILDING = threading.Lock()
+
+
+class RowScores(Protocol):
+    """Scores of two views whose rows are computed when they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Items that search, and items that are found."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores."""
+
+    @property
+    def rows_at_a_time(self) -> int:
+        """Rows of scores that fit into a block."""
+
+    def rows(self, positions: Any) -> Array:
+        """Return the scores of fitted items with all others."""
+
+    def block(self, rows: Array, columns: Array) -> Array:
+        """Return the scores of fitted items with some others."""
+
+    def unseen_rows(self, similarities: Any) -> Array:
+        """Return the scores of new items."""
 
 
 class VectorSearch(BaseEstimator, ABC):
     """Search and score between views, for items that have vectors.
 
     A score is the inner product of the vector with which an item searches and the
-    vector with which another is found. A subclass is fitted when it has `items_`; it
-    tells where the vectors come from.
+    vector with which another is found. A subclass is fitted when it has `items_`, and
+    says where the vectors come from.
     """
 
     items_: dict[str, Items]
@@ -57,17 +81,17 @@ class VectorSearch(BaseEstimator, ABC):
     def _vectors_found(self, source: str, target: str) -> Array:
         """Return the vectors with which items of `target` are found from `source`."""
 
-    def _exact_rows(self, source: str, target: str) -> Any:
-        """Return the SpreadRows that make the scores where no short vectors do."""
-        return None
-
-    def _similarities(self, rows: Any, view: str) -> Any:
-        """Return the similarities of new items to fitted ones, for exact rows."""
-        raise NotImplementedError
-
     def _vectors_found_at(self, positions: Array, source: str, target: str) -> Array:
         """Return the vectors with which some items of `target` are found."""
         return self._vectors_found(source, target)[positions]
+
+    def _exact_rows(self, source: str, target: str) -> RowScores | None:
+        """Return what computes rows of scores, where no short vectors are kept."""
+        return None
+
+    def _similarities(self, rows: Any, view: str) -> Any:
+        """Return what `RowScores.unseen_rows` takes of new items."""
+        raise NotImplementedError
 
     @on_own_threads
     def search(
@@ -82,7 +106,36 @@ class VectorSearch(BaseEstimator, ABC):
         judged: bool = True,
         method: str = "exact",
     ) -> tuple[Array, Array]:
-        """Find the items of one view that belong to queries of another."""
+        """Find the items of one view that belong to queries of another.
+
+        Parameters
+        ----------
+        queries : id, array-like of ids, feature row, or table of feature rows
+            Integers and strings are ids of fitted items; floats, tables, sparse
+            matrices and DataFrames are features of new ones.
+        source, target : str
+            View of the queries and view that is searched. A search within one view
+            leaves out the query itself.
+        n_results : int, default=10
+            More than there are items returns what there is.
+        only : array-like of ids, boolean mask or slice, default=None
+            Items of `target` that may be found; None for all.
+        exclude : array-like of ids, boolean mask or slice, default=None
+            Items of `target` that no query may find.
+        judged : bool, default=True
+            Whether items may be found that a single pair of the links judges.
+        method : {"exact", "approximate", "auto"}, default="exact"
+            "approximate" finds nearly all through faiss, after an :meth:`index` is
+            built once; "auto" does so for large views if faiss is installed.
+
+        Returns
+        -------
+        ids : ndarray of shape (n_queries, n_found), or (n_found,) for one query
+            Best first; equal scores in the order of the items. All rows are as long
+            as that of the query with the fewest items left, `n_results` at most.
+        scores : ndarray of the same shape
+            Inner products; above 0 speaks for belonging together.
+        """
         check_is_fitted(self)
         check_count(n_results, name="n_results", remedy="The default is 10.")
         check_name(method, METHODS, name="method")
@@ -91,24 +144,41 @@ class VectorSearch(BaseEstimator, ABC):
             exact = self._exact_rows(source, target)
         index = None if exact else self.index(source, target, method=method)
         wanted = read_queries(queries)
-        own = self._own_positions(wanted, source)
+        own = wanted.positions(self.items_[source])
+        items = self.items_[target]
+        links = getattr(self, "links_", None)
         limits: dict[str, Any] = {
             "n_results": n_results,
-            "only": choose_open(only, exclude, self.items_[target]),
-            "barred": bar_pairs(self, own, source, target, judged=judged),
+            "only": choose_open(only, exclude, items),
+            "barred": barred_pairs(links, own, source, items, judged=judged),
         }
-        if index is None:
-            found, scores = self._rank_exactly(exact, wanted, own, source, limits)
+        if exact is not None:
+            near = self._similarities(wanted.rows, source) if own is None else None
+            found, scores = _rank_by_rows(exact, own, near, limits)
         else:
-            vectors = self._query_vectors(wanted, own, source, target)
+            assert index is not None
+            vectors = self._query_vectors(wanted.rows, own, source, target)
             backend = getattr(self, "backend", "auto")
             found, scores = index.search(vectors, **limits, backend=backend)
-        ids = self.items_[target].ids[found]
+        ids = items.ids[found]
         return (ids[0], scores[0]) if wanted.single else (ids, scores)
 
     @on_own_threads
     def index(self, source: str, target: str, *, method: str = "auto") -> ItemIndex:
-        """Make the items of a view ready to be found, before the first search."""
+        """Make the items of a view ready to be found, before the first search.
+
+        Parameters
+        ----------
+        source, target : str
+            View that searches and view that is searched.
+        method : {"exact", "approximate", "auto"}, default="auto"
+            As for :meth:`search`, which uses the same index.
+
+        Returns
+        -------
+        index : ItemIndex
+            Its `method_` says how it searches, its `recall_` how much it finds.
+        """
         check_is_fitted(self)
         items = self._vectors_found(source, target)
         if choose_method(method, items) == "exact":
@@ -118,7 +188,10 @@ class VectorSearch(BaseEstimator, ABC):
             index = kept.get((source, target))
             # Another fit has other vectors, which are another array.
             if index is None or index.items is not items:
-                queries = self._sample_queries(source, target)
+                n_items = self.items_[source].n_items
+                rng = np.random.default_rng(SEED)
+                sample = rng.choice(n_items, min(N_SAMPLED, n_items), replace=False)
+                queries = self._vectors_of_fitted(np.sort(sample), source, target)
                 index = ItemIndex(items, method="approximate", queries=queries)
                 kept[source, target] = index
         return index
@@ -133,10 +206,28 @@ class VectorSearch(BaseEstimator, ABC):
         cols: Any = None,
         max_bytes: float = 2e9,
     ) -> Array:
-        """Return a block of the scores between two views."""
+        """Return a block of the scores between two views.
+
+        Parameters
+        ----------
+        source, target : str
+            View of the rows and view of the columns.
+        rows : array-like of ids, boolean mask, slice or table, default=None
+            None takes all. Integers are positions where ids are strings. A table
+            holds the features of new items.
+        cols : array-like of ids, boolean mask or slice, default=None
+            The same for fitted items of the columns.
+        max_bytes : float, default=2e9
+            Refuse a block that would be larger.
+
+        Returns
+        -------
+        block : ndarray of shape (n_rows, n_cols)
+        """
         check_is_fitted(self)
-        exact = self._exact_rows(source, target)
-        like = exact or self._vectors_found_at(_FIRST, source, target)
+        like: Any = self._exact_rows(source, target)
+        if like is None:
+            like = self._vectors_found_at(np.zeros(1, np.intp), source, target)
         j = choose_positions(cols, self.items_[target], name="cols")
         if is_table(rows):
             _check_block(rows.shape[0], len(j), like.dtype, max_bytes)
@@ -147,7 +238,19 @@ class VectorSearch(BaseEstimator, ABC):
 
     @on_own_threads
     def embeddings(self, source: str, target: str) -> tuple[Array, Array]:
-        """Return the vectors of all items of two views."""
+        """Return the vectors of all items of two views.
+
+        Parameters
+        ----------
+        source, target : str
+            View that searches and view that is searched.
+
+        Returns
+        -------
+        searching : ndarray of shape (n_source, r)
+        found : ndarray of shape (n_target, r)
+            Scores are inner products, ``searching @ found.T``, not cosines.
+        """
         check_is_fitted(self)
         found = self._vectors_found(source, target)
         everyone = np.arange(self.items_[source].n_items)
@@ -155,11 +258,24 @@ class VectorSearch(BaseEstimator, ABC):
 
     @on_own_threads
     def embed(self, queries: Any, *, source: str, target: str) -> Array:
-        """Return the vectors with which queries search, as for a store of vectors."""
+        """Return the vectors with which queries search, as for a store of vectors.
+
+        Parameters
+        ----------
+        queries : id, array-like of ids, feature row, or table of feature rows
+            As for :meth:`search`.
+        source, target : str
+            View of the queries and view that is searched.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_queries, r), or (r,) for one query
+            Inner products with the vectors found of :meth:`embeddings` are scores.
+        """
         check_is_fitted(self)
         wanted = read_queries(queries)
-        own = self._own_positions(wanted, source)
-        vectors = self._query_vectors(wanted, own, source, target)
+        own = wanted.positions(self.items_[source])
+        vectors = self._query_vectors(wanted.rows, own, source, target)
         return vectors[0] if wanted.single else vectors
 
     def _block(self, i: Array, j: Array, source: str, target: str) -> Array:
@@ -178,65 +294,40 @@ class VectorSearch(BaseEstimator, ABC):
         vectors = self._vectors_of_new(rows, source, target)
         return vectors @ self._vectors_found_at(j, source, target).T
 
-    def _rank_exactly(
-        self,
-        exact: Any,
-        wanted: Queries,
-        own: Array | None,
-        source: str,
-        limits: dict[str, Any],
-    ) -> tuple[Array, Array]:
-        """Return the best items by rows of scores that are computed now."""
-        if own is None:
-            near = self._similarities(wanted.rows, source)
-            shape = near.shape[0], exact.shape[1]
-        else:
-            shape = len(own), exact.shape[1]
-
-        def score(some: slice) -> Array:
-            if own is None:
-                return exact.unseen_rows(near[some])
-            return exact.rows(own[some])
-
-        def ask(some: slice) -> Any:
-            if own is None:
-                return exact.ask_unseen(near[some])
-            return exact.ask(own[some])
-
-        if 0 < shape[0] <= getattr(exact, "few_queries", 0):
-            return rank_bounded(ask, shape, exact.dtype, **limits)
-        step = exact.rows_at_a_time
-        # One query has short products: threads would wait for each other longer.
-        with hold_blas(1) if shape[0] == 1 else nullcontext():
-            return rank_rows(score, shape, exact.dtype, step=step, **limits)
-
-    def _own_positions(self, wanted: Queries, source: str) -> Array | None:
-        """Return the positions of queries that are fitted items; None for new ones."""
-        if wanted.ids is None:
-            return None
-        return self.items_[source].positions(wanted.ids, what="`queries`")
-
     def _query_vectors(
-        self, wanted: Queries, own: Array | None, source: str, target: str
+        self, rows: Any, own: Array | None, source: str, target: str
     ) -> Array:
-        """Return the vectors with which queries search."""
+        """Return the vectors with which fitted items, or else new ones, search."""
         if own is None:
-            return self._vectors_of_new(wanted.rows, source, target)
+            return self._vectors_of_new(rows, source, target)
         return self._vectors_of_fitted(own, source, target)
 
-    def _sample_queries(self, source: str, target: str) -> Array:
-        """Return the vectors with which some fitted items search."""
-        n_items = self.items_[source].n_items
-        rng = np.random.default_rng(SEED)
-        sample = rng.choice(n_items, min(N_SAMPLED, n_items), replace=False)
-        return self._vectors_of_fitted(np.sort(sample), source, target)
-
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        # What can be built again is not stored, nor carried to other processes.
-        for made in ("_indexes", "_chains"):
-            state.pop(made, None)
-        return state
+        # What can be made again is not stored, nor carried to other processes.
+        made = ("_indexes", "_chains", "_made_vectors", "_made_within")
+        state = super().__getstate__()
+        return {name: own for name, own in state.items() if name not in made}
+
+
+def _rank_by_rows(
+    exact: Any, own: Array | None, near: Any, limits: dict[str, Any]
+) -> tuple[Array, Array]:
+    """Return the best items by rows of scores that are computed now."""
+    n_queries = near.shape[0] if own is None else len(own)
+    shape = n_queries, exact.shape[1]
+
+    def score(some: slice) -> Array:
+        return exact.unseen_rows(near[some]) if own is None else exact.rows(own[some])
+
+    def ask(some: slice) -> Any:
+        return exact.ask_unseen(near[some]) if own is None else exact.ask(own[some])
+
+    if 0 < n_queries <= getattr(exact, "few_queries", 0):
+        return rank_bounded(ask, shape, exact.dtype, **limits)
+    step = exact.rows_at_a_time
+    # One query has short products: threads would wait for each other longer.
+    with hold_blas(1) if n_queries == 1 else nullcontext():
+        return rank_rows(score, shape, exact.dtype, step=step, **limits)
 
 
 def _check_block(n_rows: int, n_cols: int, dtype: Any, max_bytes: float) -> None:

@@ -9,18 +9,19 @@ from sklearn.base import clone
 from linkspread.compiled.threads import small_algebra
 from linkspread.graphs import normalize
 from linkspread.models import LinkSpreading
-from linkspread.models.graph_choice import (
-    build_graph,
-    choose_graphs,
-    similarities,
-)
-from linkspread.models.graph_kinds import CONSTRAINED, GraphContext
-from linkspread.models.parameters import (
+from linkspread.models.queries import is_table
+from linkspread.models.spreading import (
     check_adjustment,
     check_alphas,
     check_parameters,
 )
-from linkspread.models.queries import is_table
+from linkspread.models.view_graphs import (
+    CONSTRAINED,
+    GraphContext,
+    build_graph,
+    choose_graphs,
+    similarities,
+)
 from linkspread.propagation import Spread, spread_links
 from linkspread.propagation.rows import SpreadRows
 from linkspread.propagation.settings import (
@@ -150,7 +151,7 @@ class SpreadingRunner:
             n_jobs=model.n_jobs,
             verbose=False,
         )
-        fitted = build_graph(X=trial.views[view], context=context, **choice)
+        fitted = build_graph(trial.views[view], context, **choice)
         return fitted, normalize(fitted.affinity_)
 
     def _adjustment(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from linkspread.links import Links
-from linkspread.models.graph_choice import PER_VIEW, build_graphs, choose_graphs
-from linkspread.models.parameters import check_adjustment
+from linkspread.models.spreading import check_adjustment
+from linkspread.models.view_graphs import PER_VIEW, build_graphs, choose_graphs
 
 # What a graph is built by; all else is done with it.
 GRAPH_PARAMETERS = (*PER_VIEW, "n_jobs")

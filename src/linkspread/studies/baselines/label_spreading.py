@@ -7,7 +7,7 @@ import numpy as np
 from linkspread.graphs import normalize
 from linkspread.ground.checks import check_name
 from linkspread.links import Links
-from linkspread.models.parameters import check_alphas
+from linkspread.models.spreading import check_alphas
 from linkspread.propagation.parameters import check_tol
 from linkspread.propagation.smoothing import smooth_over_graph
 from linkspread.studies.baselines.classes import class_memberships

@@ -8,8 +8,8 @@ from linkspread.graphs import normalize
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import LinkMatrix, Links
-from linkspread.models.graph_choice import similarities
-from linkspread.models.parameters import check_alphas
+from linkspread.models.spreading import check_alphas
+from linkspread.models.view_graphs import similarities
 from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.lowrank import sketch
