@@ -86,10 +86,10 @@ def test_sentences_have_length_one_and_the_encoder_s_direction(tmp_path):
 
 
 def test_missing_encoder_is_one_sentence_with_the_remedy(tmp_path, monkeypatch):
-    from linkspread.features import sentences
+    from linkspread.features import encoders
 
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    sentences._vectors.cache_clear()
+    encoders._vectors.cache_clear()
     with pytest.raises(MissingDependencyError, match=r"linkspread\[sentences\]"):
         load_catalogues("abt-buy", write_folder(tmp_path), features="sentences")
 

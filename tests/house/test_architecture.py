@@ -161,7 +161,7 @@ def test_imports_follow_the_order_of_the_rooms():
         ("linkspread.metrics", "from linkspread.search import rank"),
         ("linkspread.datasets.glyphs", "from linkspread.links import Links"),
         ("linkspread.datasets.glyphs", "from linkspread.studies.report import table"),
-        ("linkspread.features.tags", "from linkspread.datasets import make_views"),
+        ("linkspread.features.texts", "from linkspread.datasets import make_views"),
         ("linkspread.models.fit", "from linkspread.studies.report import table"),
         ("linkspread.graphs.knn", "from linkspread.toolbox import anything"),
         ("linkspread.graphs.knn", "import numba"),

@@ -1,49 +1,51 @@
-"""The transformers by their short names, and those to begin with.
-
->>> from linkspread.features import TRANSFORMERS, default_transformer
->>> TRANSFORMERS["topics"].__name__, default_transformer("text")
-('TopicFeatures', TextFeatures())
-"""
+"""The transformers by their short names."""
 
 from typing import Any
 
-from linkspread.features.networks import NetworkFeatures
-from linkspread.features.pictures import PictureFeatures
-from linkspread.features.sentences import SentenceFeatures
-from linkspread.features.states import StoredTransformer
-from linkspread.features.tags import TagFeatures
-from linkspread.features.topics import TopicFeatures
+from linkspread.features.encoders import NetworkFeatures, SentenceFeatures
+from linkspread.features.histograms import PictureFeatures
+from linkspread.features.texts import TagFeatures, TextFeatures, TopicFeatures
+from linkspread.features.transformers import StoredTransformer
 from linkspread.features.visual_words import VisualWords
-from linkspread.features.words import TextFeatures
 from linkspread.ground.checks import check_name
 
+# Of each kind the first is the one to begin with: it needs no trained encoder.
 TRANSFORMERS: dict[str, type[StoredTransformer]] = {
     "histograms": PictureFeatures,
-    "network": NetworkFeatures,
-    "sentences": SentenceFeatures,
     "sift": VisualWords,
-    "tags": TagFeatures,
-    "topics": TopicFeatures,
+    "network": NetworkFeatures,
     "words": TextFeatures,
-}
-# With the same seed for everybody: features made twice must not differ.
-_DEFAULTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "picture": ("histograms", {"random_state": 0}),
-    "text": ("words", {}),
+    "topics": TopicFeatures,
+    "tags": TagFeatures,
+    "sentences": SentenceFeatures,
 }
 
 
-def default_transformer(kind: str) -> Any:
-    """Return the transformer to begin with, which needs no trained encoder.
+def default_transformer(kind: str, name: str | None = None) -> Any:
+    """Return a transformer of texts or of pictures, not fitted.
 
     Parameters
     ----------
     kind : {"text", "picture"}
+    name : str, default=None
+        Its short name. None takes the one to begin with, which needs no trained
+        encoder.
 
     Returns
     -------
-    transformer : TextFeatures or PictureFeatures
-        Not fitted.
+    transformer : object
+        With the seed 0: features made twice must not differ.
+
+    Examples
+    --------
+    >>> from linkspread.features import default_transformer
+    >>> default_transformer("text"), default_transformer("text", "tags")
+    (TextFeatures(), TagFeatures())
     """
-    name, params = _DEFAULTS[check_name(kind, _DEFAULTS, name="kind")]
-    return TRANSFORMERS[name](**params)
+    kinds = {own.kind for own in TRANSFORMERS.values()}
+    check_name(kind, kinds, name="kind")
+    names = [name for name, own in TRANSFORMERS.items() if own.kind == kind]
+    chosen = TRANSFORMERS[check_name(name or names[0], names, name=kind)]()
+    if "random_state" in chosen.get_params():
+        chosen.set_params(random_state=0)
+    return chosen

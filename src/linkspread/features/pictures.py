@@ -1,234 +1,411 @@
-"""Pictures as histograms: colours, local patterns and visual words.
-
-Classical features that need no trained network and no download:
+"""Pictures from files, PIL images and arrays, all in RGB.
 
 >>> import numpy as np
->>> from linkspread.features import PictureFeatures
->>> pictures = np.random.default_rng(0).integers(256, size=(3, 32, 48, 3), dtype="u1")
->>> X = PictureFeatures(n_words=20, random_state=0).fit_transform(pictures)
->>> X.shape, X.sum(axis=1).round(4).tolist()
-((3, 2520), [16.0, 16.0, 16.0])
+>>> from linkspread.features import read_picture
+>>> image, notes = read_picture(np.zeros((40, 60, 4), dtype=np.uint8))
+>>> image.size, image.getpixel((0, 0)), notes
+((60, 40), (255, 255, 255), ('laid on white',))
+
+Files are read by what they hold and never by their names. What cannot be read is told
+apart by kind, so that a program can count the kinds of a large collection, and people
+see at once what to do about each.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, ClassVar, Self
+import errno
+import io
+import os
+import re
+import stat
+import struct
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import PurePath
+from typing import Any, BinaryIO
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from linkspread.features.codebooks import (
-    check_at_least,
-    draw_descriptors,
-    learn_codebook,
-    nearest_words,
-)
-from linkspread.features.descriptors import N_VALUES, local_descriptors
-from linkspread.features.histograms import (
-    N_COLOURS,
-    N_PATTERNS,
-    N_STRIPS,
-    colour_codes,
-    count_codes,
-    opponent,
-    pattern_codes,
-)
-from linkspread.features.images import check_pictures, open_picture, rescale
-from linkspread.features.states import StoredTransformer, table
-from linkspread.features.threads import for_each, single_threaded
+from linkspread.ground.errors import LinkspreadError, UnreadablePicture, require
 
-# Sizes at which patterns and words are looked for, as parts of the picture's own.
-_PATTERN_SCALES = (1.0, 0.5)
-_WORD_SCALES = (1.0, 0.7, 0.5)
-# Patterns are told apart by scale and opponent channel.
-_N_CODES = len(_PATTERN_SCALES) * 3 * N_PATTERNS
-_MIN_SIZE = 64
-# Length of local descriptors once projected.
-_N_COMPONENTS = 64
+# Threads hold a picture each, and one of this size takes 300 MB.
+MAX_PIXELS = 100_000_000
+# The shorter side must hold one local descriptor also at half the size.
+MIN_SIDE = 32
+# Pillow reads more than these, some of them by starting other programs.
+_FORMATS = "AVIF BMP GIF JPEG JPEG2000 MPO PNG PPM TIFF WEBP".split()
+# Formats that Pillow calls otherwise by the ending of a name or in a file.
+_FAMILIES = {"DIB": "BMP", "MPO": "JPEG"}
+# First bytes of formats, to tell a damaged picture from what is none.
+_STARTS = {
+    rb"\xff\xd8\xff": "JPEG",
+    rb"\x89PNG": "PNG",
+    rb"GIF8[79]a": "GIF",
+    rb"RIFF.{4}WEBP": "WEBP",
+    rb"BM.{4}\0{4}": "BMP",
+    rb"II\*\0|MM\0\*": "TIFF",
+    rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51": "JPEG2000",
+    rb".{4}ftypavi[fs]": "AVIF",
+    rb".{4}ftyp(hei|hev|mif|msf)": "HEIC",
+    rb"\0\0\0\x0cJXL |\xff\x0a": "JPEG XL",
+    rb"%!PS|\xc5\xd0\xd3\xc6": "EPS",
+    rb"%PDF": "PDF",
+    rb"8BPS": "PSD",
+    rb"gimp xcf": "XCF",
+    rb"icns": "ICNS",
+    rb"\0\0\x01\0": "ICO",
+    rb"DDS ": "DDS",
+    rb"II\+\0|MM\0\+": "BigTIFF",
+    rb"\s*(<\?xml.*?)?(<!--.*?-->\s*)?<svg": "SVG",
+}
+_REPLACE = "Replace it or leave it out."
+# What was received and what to do about it, by kind.
+_SENTENCES = {
+    "missing": ("a path without a file", "Check the path."),
+    "broken link": ("a symbolic link to nowhere", "Mend the link or leave it out."),
+    "no permission": ("a file that may not be read", "Change its permissions."),
+    "directory": ("a directory", "Give the files in it."),
+    "not a file": ("a pipe, a socket or a device", "Save the picture to a file."),
+    "empty": ("an empty one", _REPLACE),
+    "not a picture": ("something else", _REPLACE),
+    "unsupported format": ("another format", "Convert it to PNG or JPEG."),
+    "corrupt header": ("a damaged beginning", _REPLACE),
+    "truncated": ("one that is cut off", _REPLACE),
+    "damaged": ("a damaged one", _REPLACE),
+    "too large": ("a larger one", "Make it smaller or leave it out."),
+}
+_ORIENTATION = 0x0112
+# Names of Pillow's turns by the value of EXIF's orientation.
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
 
 
-class PictureFeatures(StoredTransformer):
-    """Describe pictures by their colours, local patterns and visual words.
+def check_pictures(pictures: Any) -> None:
+    """Refuse anything but several pictures in a row."""
+    is_one = isinstance(pictures, str | os.PathLike) or not hasattr(pictures, "__len__")
+    if is_one or len(pictures) == 0 or not hasattr(pictures, "__getitem__"):
+        got = type(pictures).__name__ if is_one else "none"
+        raise LinkspreadError(
+            f"`pictures` must be a list of at least one picture, got {got}. Give "
+            "files, PIL images or arrays of uint8."
+        )
 
-    A row holds histograms, each with the sum 1, side by side: of colours (HSV), of
-    uniform local binary patterns (in three opponent colours at two scales) and of
-    visual words (k-means of SIFT-like descriptors), each of them once for the whole
-    picture and once for its three horizontal strips. Compare them as histograms: by
-    the Euclidean distance of their square roots (Hellinger), or by chi2.
+
+def open_picture(picture: Any, position: int, size: int) -> Any:
+    """Return a picture in RGB whose longer side has the given length."""
+    image, _ = read_picture(picture, name=f"picture {position}")
+    factor = size / max(image.size)
+    if factor == 1 and min(image.size) >= MIN_SIDE:
+        return image
+    return image.resize([max(round(side * factor), MIN_SIDE) for side in image.size])
+
+
+def read_picture(
+    picture: Any, *, name: str = "the picture"
+) -> tuple[Any, tuple[str, ...]]:
+    """Return a picture in RGB, upright, and notes on what had to be done to it.
+
+    A file is read by what it holds, whatever its name. What is transparent is laid on
+    white, EXIF's orientation is applied, and of several frames the first is taken.
+    Data beside the pixels may be damaged.
 
     Parameters
     ----------
-    n_words : int, default=500
-        Number of visual words. The codebook is learnt by `fit`, so fit to training
-        pictures only.
-    size : int, default=192
-        Length in pixels that the longer side of each picture is brought to.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the codebook.
-    n_jobs : int, default=None
-        Threads; None and -1 mean every core.
-    verbose : bool, default=False
-        Show progress.
+    picture : path-like, PIL image or ndarray of uint8
+        Arrays have the shape (height, width), or (height, width, 3 or 4).
+    name : str, default="the picture"
+        What errors call a picture that is no file; files have their path.
 
-    Attributes
-    ----------
-    codebook_ : ndarray of float32 of shape (n_words, n_components)
-        The visual words.
-    projection_ : ndarray of float32 of shape (384, n_components)
-        Directions of the local descriptors in which the words are told apart.
-    blocks_ : dict from str to slice
-        Columns of "colour", "pattern" and "word", and of each "by strip". Rows have
-        the sum 6 in the blocks of patterns, which are six histograms, else 1.
-    metric_ : str
-        "hellinger", the distance that suits these features.
+    Returns
+    -------
+    image : PIL image
+        In RGB, of the picture's own size.
+    notes : tuple of str
+        Such as "laid on white", "turned as EXIF says", "first of 3 frames" or
+        "mis-named: a PNG called .jpg".
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkspread.features import PictureFeatures
-    >>> grey = np.full((2, 64, 64), 128, dtype=np.uint8)
-    >>> PictureFeatures(n_words=8, random_state=0).fit(grey).transform(grey).shape
-    (2, 2472)
+    Raises
+    ------
+    UnreadablePicture
+        Whose `kind` says in a word or two why the picture cannot be read.
+    """
+    pil = _pillow()
+    if isinstance(picture, str | os.PathLike):
+        name = str(picture)
+        with _decoding(name), open_picture_file(picture, name) as opened:
+            image, notes = _decode(opened, name)
+            notes += [*_frames(opened), *_misnamed(picture, opened.format)]
+            return image, tuple(notes)
+    if isinstance(picture, np.ndarray):
+        is_plane = picture.ndim == 2
+        is_plane |= picture.ndim == 3 and picture.shape[2] in (3, 4)
+        if picture.dtype != np.uint8 or not is_plane or picture.size == 0:
+            raise LinkspreadError(
+                f"{name} must be an array of uint8 of shape (height, width) or "
+                f"(height, width, 3 or 4), got {picture.dtype} of shape "
+                f"{picture.shape}. Scale values to 0-255 and put colours last."
+            )
+        picture = pil.fromarray(picture)
+    elif not isinstance(picture, pil.Image):
+        raise LinkspreadError(
+            f"{name} must be a file, a PIL image or an array of uint8, got "
+            f"{type(picture).__name__}. Convert it first."
+        )
+    _check_size(picture, name)
+    with _decoding(name):
+        image, notes = _decode(picture, name)
+    return image, tuple(notes)
+
+
+@contextmanager
+def open_picture_file(path: Any, name: str) -> Iterator[Any]:
+    """Open a picture file whose header makes sense; its pixels are not read yet."""
+    with open_regular(path, lambda kind: _refuse(name, kind)) as file:
+        image = _open_image(file, name)
+        _check_size(image, name)
+        yield image
+
+
+@contextmanager
+def open_regular(
+    path: Any, refuse: Callable[[str], LinkspreadError]
+) -> Iterator[BinaryIO]:
+    """Open a plain file that is not empty; ``refuse`` makes the error of a kind."""
+    try:
+        status = os.stat(path)
+        # Opening a pipe would wait for somebody to write to it.
+        if not stat.S_ISREG(status.st_mode):
+            raise refuse("directory" if stat.S_ISDIR(status.st_mode) else "not a file")
+        if not status.st_size:
+            raise refuse("empty")
+        file = open(path, "rb")
+    except LinkspreadError:
+        raise
+    # A null character in a path is a ValueError.
+    except (OSError, ValueError) as error:
+        is_loop = isinstance(error, OSError) and error.errno == errno.ELOOP
+        is_gone = isinstance(error, FileNotFoundError)
+        if isinstance(error, PermissionError):
+            kind = "no permission"
+        else:
+            is_link = is_loop or (is_gone and os.path.islink(path))
+            kind = "broken link" if is_link else "missing"
+        raise refuse(kind) from error
+    with file:
+        yield file
+
+
+def _refuse(name: str, kind: str, got: str | None = None) -> UnreadablePicture:
+    """Return the error about a picture, with a sentence that fits its kind."""
+    rule = "be a complete picture"
+    if kind == "too large":
+        rule = f"have at most {MAX_PIXELS:,} pixels"
+    usual, remedy = _SENTENCES[kind]
+    return UnreadablePicture(f"{name} must {rule}, got {got or usual}. {remedy}", kind)
+
+
+def _check_size(image: Any, name: str) -> None:
+    """Refuse a picture that has no pixel or more than allowed, by its header."""
+    width, height = image.size
+    if not width * height:
+        raise _refuse(name, "empty", f"one of {width} x {height}")
+    if width * height > MAX_PIXELS:
+        raise _refuse(name, "too large", f"{width:,} x {height:,}")
+
+
+def _pillow() -> Any:
+    """Return the module that reads pictures."""
+    return require("PIL.Image", extra="images", purpose="Reading pictures")
+
+
+@cache
+def _formats() -> list[str]:
+    """Return the formats that the installed Pillow was built with."""
+    pil = _pillow()
+    pil.init()
+    return [name for name in _FORMATS if name in pil.OPEN]
+
+
+def _open_image(file: BinaryIO, name: str) -> Any:
+    """Return what Pillow makes of a file by its first bytes, or say what it is."""
+    pil = _pillow()
+    try:
+        return pil.open(file, formats=_formats())
+    except (pil.DecompressionBombError, pil.DecompressionBombWarning) as error:
+        n_pixels = re.search(r"\d+", str(error))
+        got = n_pixels and f"{int(n_pixels[0]):,} of them"
+        raise _refuse(name, "too large", got) from error
+    except Exception as error:
+        # One wrong check sum is enough for that, also of a date or a comment.
+        with suppress(Exception):
+            return pil.open(_bare_png(file), formats=["PNG"])
+        if _is_cut_off(error):
+            raise _refuse(name, "truncated") from error
+        raise _unknown_start(file, name) from error
+
+
+def _bare_png(file: BinaryIO) -> io.BytesIO:
+    """Return a PNG without the chunks that a picture can do without."""
+    file.seek(0)
+    kept = [file.read(8)]
+    while kept[0] == b"\x89PNG\r\n\x1a\n" and len(start := file.read(8)) == 8:
+        length, kind = struct.unpack(">I4s", start)
+        chunk = start + file.read(length + 4)
+        # Their first letter is small; transparency alone changes what is seen.
+        if not kind[0] & 32 or kind == b"tRNS":
+            kept.append(chunk)
+    return io.BytesIO(b"".join(kept))
+
+
+def _unknown_start(file: BinaryIO, name: str) -> UnreadablePicture:
+    """Return the error about a file whose first bytes Pillow could not use."""
+    file.seek(0)
+    start = file.read(1024)
+    kinds = (n for s, n in _STARTS.items() if re.match(s, start, re.DOTALL))
+    found = next(kinds, None)
+    if found is None:
+        got = f"a file that starts with {start[:12]!r}"
+        return _refuse(name, "not a picture", got)
+    if found not in _formats():
+        return _refuse(name, "unsupported format", found)
+    return _refuse(name, "corrupt header", f"the damaged beginning of a {found}")
+
+
+@contextmanager
+def _decoding(name: str) -> Iterator[None]:
+    """Turn what decoders raise on damaged pictures into one sentence."""
+    try:
+        with _without_warnings:
+            yield
+    except UnreadablePicture:
+        raise
+    except MemoryError as error:
+        raise _refuse(name, "too large", "more than fits into memory") from error
+    except Exception as error:
+        # Damaged files raise whatever the decoder of their format comes upon.
+        kind = "truncated" if _is_cut_off(error) else "damaged"
+        raise _refuse(name, kind) from error
+
+
+def _is_cut_off(error: Exception) -> bool:
+    """Tell a picture that is cut off from one that is damaged in another way."""
+    return isinstance(error, EOFError) or "truncated" in str(error).lower()
+
+
+class _WithoutWarnings:
+    """Keep Pillow from warning, in however many threads at a time.
+
+    Filters of warnings belong to the process: were each thread to set and restore them,
+    the last could restore what another had set.
     """
 
-    _metric = "hellinger"
-    _stored: ClassVar[dict[str, Any]] = {
-        "codebook_": table(np.float32, 2),
-        "projection_": table(np.float32, 2),
-    }
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
 
-    def __init__(
-        self,
-        n_words: int = 500,
-        *,
-        size: int = 192,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_words = n_words
-        self.size = size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._depth:
+                self._caught = warnings.catch_warnings()
+                self._caught.__enter__()
+                warnings.filterwarnings("ignore", module=r"PIL(\.|$)")
+            self._depth += 1
 
-    def fit(self, pictures: Sequence[Any], y: Any = None) -> Self:
-        """Learn the visual words of the pictures.
-
-        Parameters
-        ----------
-        pictures : sequence of path-like, PIL image or ndarray of uint8
-            Arrays have the shape (height, width), or (height, width, 3 or 4).
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        self : PictureFeatures
-        """
-        check_at_least("n_words", self.n_words, 1)
-        check_at_least("size", self.size, _MIN_SIZE)
-        check_pictures(pictures)
-        random_state = check_random_state(self.random_state)
-
-        def describe(i: int) -> np.ndarray:
-            levels = _word_levels(open_picture(pictures[i], i, self.size))
-            return np.concatenate([level.reshape(-1, N_VALUES) for level in levels])
-
-        each = self._each("descriptors of pictures")
-        drawn = draw_descriptors(
-            len(pictures), describe, random_state=random_state, each=each
-        )
-        single_threaded(lambda: self._learn_words(np.concatenate(drawn), random_state))
-        self._complete()
-        return self
-
-    def transform(self, pictures: Sequence[Any]) -> np.ndarray:
-        """Return the histograms of pictures.
-
-        Parameters
-        ----------
-        pictures : sequence of path-like, PIL image or ndarray of uint8
-            Arrays have the shape (height, width), or (height, width, 3 or 4).
-
-        Returns
-        -------
-        X : ndarray of float32 of shape (n_pictures, n_features)
-            Histograms side by side, see `blocks_`.
-        """
-        check_is_fitted(self)
-        check_pictures(pictures)
-        n_features = max(block.stop for block in self.blocks_.values())
-        X = np.empty((len(pictures), n_features), dtype=np.float32)
-
-        def describe(i: int) -> None:
-            image = open_picture(pictures[i], i, self.size)
-            shares = _colour_shares(image), _pattern_shares(image)
-            tables = *shares, self._word_shares(image)
-            parts = [part for t in tables for part in (t.sum(axis=0), t.ravel())]
-            X[i] = np.concatenate(parts)
-
-        self._each("features of pictures")(describe, len(pictures))
-        return X
-
-    def _each(self, label: str) -> Callable[[Callable[[int], None], int], None]:
-        """Return a function that does the work of each picture."""
-        return partial(for_each, label=label, n_jobs=self.n_jobs, verbose=self.verbose)
-
-    def _learn_words(self, samples: np.ndarray, random_state: Any) -> None:
-        """Set the projection and the codebook."""
-        # Distances in the strongest directions are nearly those of the whole and
-        # take a sixth of the time. They do not depend on a centre, so none is used.
-        directions = np.linalg.eigh(samples.T @ samples)[1]
-        projection = np.ascontiguousarray(directions[:, : -_N_COMPONENTS - 1 : -1])
-        self.codebook_ = learn_codebook(
-            samples @ projection, self.n_words, random_state
-        )
-        self.projection_ = projection
-
-    def _complete(self) -> None:
-        """Set the columns of the blocks, and the metric."""
-        super()._complete()
-        self._check_shape("projection_", N_VALUES, _N_COMPONENTS)
-        self._check_shape("codebook_", None, _N_COMPONENTS)
-        self.blocks_, start = {}, 0
-        sizes = {"colour": N_COLOURS, "pattern": _N_CODES, "word": len(self.codebook_)}
-        for name, size in sizes.items():
-            middle, stop = start + size, start + (1 + N_STRIPS) * size
-            self.blocks_[name] = slice(start, middle)
-            self.blocks_[f"{name} by strip"] = slice(middle, stop)
-            start = stop
-
-    def _word_shares(self, image: Any) -> np.ndarray:
-        """Return how often each word is the nearest one, by strip."""
-        n_words = len(self.codebook_)
-        counts = np.zeros((N_STRIPS, n_words), dtype=np.intp)
-        for level in _word_levels(image):
-            projected = level.reshape(-1, N_VALUES) @ self.projection_
-            nearest = nearest_words(projected, self.codebook_)
-            counts += count_codes(nearest.reshape(level.shape[:2]), n_words)
-        return counts / counts.sum()
+    def __exit__(self, *error: Any) -> None:
+        with self._lock:
+            self._depth -= 1
+            if not self._depth:
+                self._caught.__exit__(None, None, None)
 
 
-def _colour_shares(image: Any) -> np.ndarray:
-    """Return how often each colour occurs, by strip."""
-    counts = count_codes(colour_codes(np.asarray(image.convert("HSV"))), N_COLOURS)
-    return counts / counts.sum()
+_without_warnings = _WithoutWarnings()
 
 
-def _pattern_shares(image: Any) -> np.ndarray:
-    """Return how often each pattern occurs in each channel and scale, by strip."""
-    found = []
-    for scale in _PATTERN_SCALES:
-        channels = opponent(np.asarray(rescale(image, scale)))
-        found += [count_codes(pattern_codes(c), N_PATTERNS) for c in channels]
-    # Patterns differ less than colours do. Were all six a single histogram, they
-    # would hardly count beside the others.
-    return np.hstack([counts / counts.sum() for counts in found])
+def _decode(picture: Any, name: str) -> tuple[Any, list[str]]:
+    """Return an opened picture as it should be looked at, and notes."""
+    picture.load()
+    try:
+        image, notes = _to_rgb(picture)
+    except ValueError as error:
+        got = f"colours as {picture.mode}"
+        raise _refuse(name, "unsupported format", got) from error
+    try:
+        turn = _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
+    except Exception:
+        # These data come from cameras and editors, in every state; pixels matter more.
+        return image, [*notes, "EXIF cannot be read"]
+    if turn is None:
+        return image, notes
+    turned = image.transpose(_pillow().Transpose[turn])
+    return turned, [*notes, "turned as EXIF says"]
 
 
-def _word_levels(image: Any) -> list[np.ndarray]:
-    """Return the local descriptors at each scale, laid out as in the picture."""
-    scaled = [np.asarray(rescale(image, scale)) for scale in _WORD_SCALES]
-    return [local_descriptors(opponent(pixels)) for pixels in scaled]
+def _frames(picture: Any) -> list[str]:
+    """Return a note where a picture has several frames."""
+    try:
+        n_frames = getattr(picture, "n_frames", 1)
+    except Exception:
+        # Later frames may be damaged, which is no matter to the first.
+        n_frames = 1
+    # Cameras put a small copy into the same file, which is no second picture.
+    is_single = n_frames == 1 or picture.format == "MPO"
+    return [] if is_single else [f"first of {n_frames:,} frames"]
+
+
+def _misnamed(path: Any, format_name: str) -> list[str]:
+    """Return a note where the ending of a name promises another format."""
+    ending = PurePath(os.fsdecode(path)).suffix.lower()
+    promised = _pillow().registered_extensions().get(ending)
+    family = _FAMILIES.get(format_name, format_name)
+    if promised is None or _FAMILIES.get(promised, promised) == family:
+        return []
+    return [f"mis-named: a {family} called {ending}"]
+
+
+def _to_rgb(image: Any) -> tuple[Any, list[str]]:
+    """Return a picture in RGB, and notes on how it came about.
+
+    Grey of 16 bits keeps its upper eight, as colours do; of 32 bits, integers or
+    floats, it is stretched from its darkest to its lightest pixel.
+    """
+    pil, mode = _pillow(), image.mode
+    # Older versions of Pillow open 16-bit files of these formats in 32 bits.
+    is_sixteen = mode == "I" and getattr(image, "format", None) in ("PNG", "PPM")
+    if mode.startswith("I;16") or is_sixteen:
+        return _from_grey(np.asarray(image).astype(np.intp) >> 8), ["16-bit grey"]
+    if mode in ("I", "F"):
+        return _from_grey(_stretch(np.asarray(image))), ["32-bit grey"]
+    if "A" in image.getbands() or "a" in mode or "transparency" in image.info:
+        image = image.convert("RGBA")
+        if image.getchannel("A").getextrema()[0] == 255:
+            return image.convert("RGB"), []
+        paper = pil.new("RGBA", image.size, "white")
+        return pil.alpha_composite(paper, image).convert("RGB"), ["laid on white"]
+    return image.convert("RGB"), ["CMYK"] if mode == "CMYK" else []
+
+
+def _from_grey(values: np.ndarray) -> Any:
+    """Return greys of 0 to 255 as a picture."""
+    greys = np.clip(values, 0, 255).astype(np.uint8)
+    return _pillow().fromarray(greys).convert("RGB")
+
+
+def _stretch(values: np.ndarray) -> np.ndarray:
+    """Return values stretched to 0 to 255; what is not finite is 0."""
+    is_finite = np.isfinite(values)
+    if not is_finite.any():
+        return np.zeros(values.shape)
+    values = np.where(is_finite, values, 0).astype(np.float64)
+    low, high = values[is_finite].min(), values[is_finite].max()
+    if low == high:
+        return values
+    # Each by itself: the difference of two huge floats may overflow.
+    return np.where(is_finite, (values / 2 - low / 2) / (high / 2 - low / 2) * 255, 0)

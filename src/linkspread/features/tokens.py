@@ -1,8 +1,6 @@
 """Texts of any script as tokens, without a dictionary or a language model.
 
 >>> from linkspread.features import tokenize
->>> tokenize("Don't panic: ２ Straßen, हिन्दी!")
-["don't", 'panic', '2', 'strassen', 'हिन्दी']
 >>> tokenize("北京 2008")
 ['北', '北京', '京', '2008']
 
@@ -11,10 +9,12 @@ give words. Scripts that do not give short runs of characters, which overlap: tw
 about the same thing share many of them, wherever their words begin and end.
 """
 
+# Written by hand because tokenizers that know scripts without spaces bring dictionaries
+# or trained models, whose tokens change with their versions: a stored vocabulary would
+# no longer fit. This one depends on Python's Unicode tables and on nothing else.
 import re
 import unicodedata
 from functools import cache
-from itertools import chain
 
 from linkspread.ground.errors import LinkspreadError
 
@@ -82,7 +82,8 @@ def tokenize(text: str) -> list[str]:
         return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     for match in _run_pattern().finditer(fold(text)):
-        found += _SPLITS[match.lastgroup](match[0])  # type: ignore[index]
+        split = _SPLITS.get(match.lastgroup or "")
+        found += split(match[0]) if split else [match[0]]
     return found
 
 
@@ -103,12 +104,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", folded)
 
 
-def _one_token(run: str) -> list[str]:
-    """Return a word or an emoji as it is."""
-    return [run]
-
-
-def _east_asian(run: str) -> list[str]:
+def _split_east(run: str) -> list[str]:
     """Return each Han character and each pair of neighbours, in their order."""
     units = _units(run)
     if len(units) == 1:
@@ -123,18 +119,14 @@ def _east_asian(run: str) -> list[str]:
     return found
 
 
-def _southeast_asian(run: str) -> list[str]:
+def _split_southeast(run: str) -> list[str]:
     """Return each run of two and of three characters, in their order."""
-    units = _units(run)
-    if len(units) == 1:
-        return units
-    n = len(units)
-    return [
-        "".join(units[i : i + size])
-        for i in range(n - 1)
-        for size in (2, 3)
-        if i + size <= n
-    ]
+    units, found = _units(run), []
+    for start in range(len(units) - 1):
+        found.append("".join(units[start : start + 2]))
+        if start + 3 <= len(units):
+            found.append("".join(units[start : start + 3]))
+    return found or units
 
 
 def _units(run: str) -> list[str]:
@@ -148,12 +140,8 @@ def _units(run: str) -> list[str]:
     return units
 
 
-_SPLITS = {
-    "emoji": _one_token,
-    "east": _east_asian,
-    "southeast": _southeast_asian,
-    "word": _one_token,
-}
+# A word or an emoji is a token as it is.
+_SPLITS = {"east": _split_east, "southeast": _split_southeast}
 
 
 @cache
@@ -180,9 +168,9 @@ def _is_mark(character: str) -> bool:
 @cache
 def _marks() -> str:
     """Return the ranges of all combining marks; `re` knows no category of Unicode."""
-    codes = _codes_of("M")
-    starts = [c for c in codes if not _category(c - 1).startswith("M")]
-    stops = [c for c in codes if not _category(c + 1).startswith("M")]
+    codes = set(_codes_of("M"))
+    starts = sorted(code for code in codes if code - 1 not in codes)
+    stops = sorted(code for code in codes if code + 1 not in codes)
     pairs = zip(starts, stops, strict=True)
     return "".join(f"{chr(start)}-{chr(stop)}" for start, stop in pairs)
 
@@ -200,12 +188,7 @@ def _replacements() -> dict[int, str | None]:
     return found
 
 
-def _codes_of(kind: str) -> list[int]:
+def _codes_of(category: str) -> list[int]:
     """Return the code points of a category, or of all that begin with a letter."""
-    codes = chain.from_iterable(_PLANES)
-    return [code for code in codes if _category(code).startswith(kind)]
-
-
-def _category(code: int) -> str:
-    """Return the general category of a code point, such as "Mn" for a mark."""
-    return unicodedata.category(chr(code))
+    codes = [code for plane in _PLANES for code in plane]
+    return [c for c in codes if unicodedata.category(chr(c)).startswith(category)]

@@ -1,6 +1,6 @@
-"""Pictures as bags of visual words: SIFT at keypoints, counted word by word.
+"""Visual words: a codebook of local descriptors, and pictures as counts of its words.
 
-These are the picture features of [Lu2015]; they need the package opencv:
+These are the picture features of [Lu2015], with SIFT of the package opencv:
 
 >>> import numpy as np
 >>> from linkspread.features import VisualWords
@@ -10,31 +10,113 @@ These are the picture features of [Lu2015]; they need the package opencv:
 ((3, 10), [1.0, 1.0, 1.0])
 """
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from linkspread.features.codebooks import (
-    check_at_least,
-    draw_descriptors,
-    learn_codebook,
-    nearest_words,
-)
-from linkspread.features.images import check_pictures, open_picture
-from linkspread.features.states import COUNT, StoredTransformer, table
-from linkspread.features.threads import for_each, single_threaded
-from linkspread.ground.errors import require
+from linkspread.features.pictures import check_pictures, open_picture
+from linkspread.features.transformers import COUNT, StoredTransformer, table
+from linkspread.ground.checks import check_count
+from linkspread.ground.cores import count_threads, hold_blas
+from linkspread.ground.errors import LinkspreadError, require
+from linkspread.ground.progress import track
 
-_N_VALUES = 128
+# Pictures and local descriptors that a codebook is learnt from: enough, however large
+# the collection.
+_N_SAMPLED = 1000
+_N_SAMPLES = 100_000
 _MIN_SIZE = 64
+# Length of the descriptors of SIFT.
+_N_VALUES = 128
+# What `_within` sets may belong to the process: two calls that set and restored it in
+# turns could leave it for good.
+_ONE_AT_A_TIME = threading.Lock()
 
 
-class VisualWords(StoredTransformer):
+class CodebookTransformer(StoredTransformer):
+    """Learn visual words from a sample of pictures, and describe pictures by them."""
+
+    kind = "picture"
+    _metric = "hellinger"
+    n_words: int
+    size: int
+    random_state: Any
+    n_jobs: int | None
+    verbose: bool
+    _n_features: int
+
+    def fit(self, pictures: Sequence[Any], y: Any = None) -> Self:
+        """Learn the visual words of pictures: files, PIL images or arrays of uint8."""
+        remedy = "Leave it out for the default."
+        check_count(self.n_words, name="n_words", remedy=remedy)
+        check_count(self.size, name="size", remedy=remedy, at_least=_MIN_SIZE)
+        check_pictures(pictures)
+        random_state = check_random_state(self.random_state)
+        seed = random_state.randint(np.iinfo(np.int32).max)
+        chosen = random_state.permutation(len(pictures))[:_N_SAMPLED]
+        drawn: list[Any] = [None] * len(chosen)
+
+        def draw(i: int) -> None:
+            image = open_picture(pictures[chosen[i]], chosen[i], self.size)
+            found = self._local_descriptors(image)
+            # A seed of each picture's own: threads finish in any order.
+            places = np.random.default_rng([seed, i]).permutation(len(found))
+            drawn[i] = found[places[: _N_SAMPLES // len(chosen)]]
+
+        self._for_each(draw, len(chosen), label="descriptors of pictures")
+        # Threads wait by spinning: work in small steps is faster in a single one.
+        with hold_blas(1), threadpool_limits(1, user_api="openmp"):
+            self._learn(drawn, random_state)
+        self._complete()
+        return self
+
+    def transform(self, pictures: Sequence[Any]) -> np.ndarray:
+        """Return the features of pictures, float32, one row for each."""
+        check_is_fitted(self)
+        check_pictures(pictures)
+        X = np.empty((len(pictures), self._n_features), dtype=np.float32)
+
+        def describe(i: int) -> None:
+            X[i] = self._describe(open_picture(pictures[i], i, self.size))
+
+        self._for_each(describe, len(pictures), label="features of pictures")
+        return X
+
+    def _for_each(self, work: Callable[[int], None], n: int, *, label: str) -> None:
+        """Do the work of each picture in threads that each hold one picture."""
+        n_threads = count_threads(self.n_jobs)
+        with _ONE_AT_A_TIME, hold_blas(1), self._within():
+            with ThreadPoolExecutor(n_threads) as pool:
+                done = pool.map(work, range(n))
+                for _ in track(done, total=n, label=label, verbose=self.verbose):
+                    pass
+
+    def _within(self) -> AbstractContextManager[Any]:
+        """Return what to set while threads work."""
+        return nullcontext()
+
+    def _local_descriptors(self, image: Any) -> np.ndarray:
+        """Return the local descriptors of a picture, a row for each."""
+        raise NotImplementedError
+
+    def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
+        """Set the codebook, and what else is learnt from some descriptors."""
+        raise NotImplementedError
+
+    def _describe(self, image: Any) -> np.ndarray:
+        """Return the features of a picture."""
+        raise NotImplementedError
+
+
+class VisualWords(CodebookTransformer):
     """Describe pictures by the shares of visual words among their keypoints.
 
     SIFT [Lowe2004] describes each keypoint that OpenCV finds in a picture's lightness;
@@ -74,7 +156,6 @@ class VisualWords(StoredTransformer):
     (1, [[0.0, 0.0, 0.0, 0.0, 0.0]])
     """
 
-    _metric = "hellinger"
     _stored: ClassVar[dict[str, Any]] = {
         "codebook_": table(np.float32, 2),
         "n_empty_": COUNT,
@@ -95,98 +176,61 @@ class VisualWords(StoredTransformer):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, pictures: Sequence[Any], y: Any = None) -> Self:
-        """Learn the visual words of the pictures.
+    def _local_descriptors(self, image: Any) -> np.ndarray:
+        """Return the descriptors of a picture's keypoints, shape (n_keypoints, 128)."""
+        # An object for each picture: it keeps what it computes, and threads share none.
+        grey = np.asarray(image.convert("L"))
+        found = _opencv().SIFT_create().detectAndCompute(grey, None)[1]
+        return np.empty((0, _N_VALUES), np.float32) if found is None else found
 
-        Parameters
-        ----------
-        pictures : sequence of path-like, PIL image or ndarray of uint8
-            Arrays have the shape (height, width), or (height, width, 3 or 4).
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        self : VisualWords
-        """
-        check_at_least("n_words", self.n_words, 1)
-        check_at_least("size", self.size, _MIN_SIZE)
-        check_pictures(pictures)
-        random_state = check_random_state(self.random_state)
-        drawn = draw_descriptors(
-            len(pictures),
-            lambda i: _sift(open_picture(pictures[i], i, self.size)),
-            random_state=random_state,
-            each=self._each("keypoints of pictures"),
-        )
+    def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
+        """Set the codebook, and the number of pictures without a keypoint."""
         samples = np.concatenate(drawn)
-        self.codebook_ = single_threaded(
-            lambda: learn_codebook(samples, self.n_words, random_state)
-        )
+        self.codebook_ = learn_codebook(samples, self.n_words, random_state)
         self.n_empty_ = sum(not len(found) for found in drawn)
-        self._complete()
-        return self
-
-    def transform(self, pictures: Sequence[Any]) -> np.ndarray:
-        """Return the shares of visual words in pictures.
-
-        Parameters
-        ----------
-        pictures : sequence of path-like, PIL image or ndarray of uint8
-            Arrays have the shape (height, width), or (height, width, 3 or 4).
-
-        Returns
-        -------
-        X : ndarray of float32 of shape (n_pictures, n_words)
-            Rows have the sum 1, or 0 where a picture has no keypoint.
-        """
-        check_is_fitted(self)
-        check_pictures(pictures)
-        n_words = len(self.codebook_)
-        X = np.zeros((len(pictures), n_words), dtype=np.float32)
-
-        def describe(i: int) -> None:
-            found = _sift(open_picture(pictures[i], i, self.size))
-            words = nearest_words(found, self.codebook_)
-            X[i] = np.bincount(words, minlength=n_words) / max(len(words), 1)
-
-        self._each("visual words of pictures")(describe, len(pictures))
-        return X
-
-    def _each(self, label: str) -> Callable[[Callable[[int], None], int], None]:
-        """Return a function that does the work of each picture."""
-        return partial(
-            for_each,
-            label=label,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            within=_without_own_threads(),
-        )
 
     def _complete(self) -> None:
-        """Set the metric, after a look at the codebook."""
+        """Set the metric, once the shape of the codebook is checked."""
         super()._complete()
         self._check_shape("codebook_", None, _N_VALUES)
+        self._n_features = len(self.codebook_)
+
+    def _describe(self, image: Any) -> np.ndarray:
+        """Return the shares of the words."""
+        words = nearest_words(self._local_descriptors(image), self.codebook_)
+        return np.bincount(words, minlength=self._n_features) / max(len(words), 1)
+
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        """Keep OpenCV from starting threads within each of ours."""
+        opencv = _opencv()
+        before = opencv.getNumThreads()
+        opencv.setNumThreads(1)
+        try:
+            yield
+        finally:
+            opencv.setNumThreads(before)
 
 
-def _sift(image: Any) -> np.ndarray:
-    """Return the descriptors of a picture's keypoints, shape (n_keypoints, 128)."""
-    # An object for each picture: it keeps what it computes, and threads share none.
-    grey = np.asarray(image.convert("L"))
-    found = _opencv().SIFT_create().detectAndCompute(grey, None)[1]
-    return np.empty((0, _N_VALUES), np.float32) if found is None else found
+def learn_codebook(
+    samples: np.ndarray, n_words: int, random_state: np.random.RandomState
+) -> np.ndarray:
+    """Return the centres of clusters of descriptors, shape (n_words, n_values)."""
+    if len(samples) < n_words:
+        raise LinkspreadError(
+            f"`n_words` must be at most the {len(samples):,} local descriptors of the "
+            f"pictures, got {n_words:,}. Choose fewer words, or fit to more pictures."
+        )
+    kmeans = MiniBatchKMeans(
+        n_words, batch_size=4096, n_init=1, random_state=random_state
+    )
+    return np.ascontiguousarray(kmeans.fit(samples).cluster_centers_)
 
 
-@contextmanager
-def _without_own_threads() -> Iterator[None]:
-    """Keep OpenCV from starting threads within each of ours."""
-    opencv = _opencv()
-    before = opencv.getNumThreads()
-    opencv.setNumThreads(1)
-    try:
-        yield
-    finally:
-        opencv.setNumThreads(before)
+def nearest_words(descriptors: np.ndarray, codebook: np.ndarray) -> np.ndarray:
+    """Return the position of the word nearest to each descriptor."""
+    norms = (codebook**2).sum(axis=1)
+    return (norms - 2 * descriptors @ codebook.T).argmin(axis=1)
 
 
 def _opencv() -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from linkspread.features import read_picture
-from linkspread.features.picture_files import open_file
+from linkspread.features.pictures import open_picture_file
 from linkspread.ground.errors import LinkspreadError
 from linkspread.web.contents import to_png
 
@@ -58,7 +58,7 @@ class Uploads:
         with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new") as file:
             file.write(data)
             file.flush()
-            with open_file(file.name, "the picture") as opened:
+            with open_picture_file(file.name, "the picture") as opened:
                 width, height = opened.size
             if width * height > self.max_pixels:
                 raise LinkspreadError(

@@ -30,13 +30,14 @@ def table(dtype: Any, ndim: int) -> tuple[np.dtype, int]:
 class StoredTransformer(TransformerMixin, BaseEstimator):
     """A transformer whose fit can be taken out as plain data and put in again.
 
-    A class built on it names in `_stored` what `transform` needs and in `_metric` the
-    distance that suits its features; what follows from these is made in `_complete`.
+    A class built on it names in `_stored` what `transform` needs; what follows from
+    that is made in `_complete`.
     """
 
+    kind: ClassVar[str]  # what it describes: "picture" or "text"
+    _metric: ClassVar[str]  # the distance that suits its features
     # What each of the fitted attributes must be: a constant of this module or `table`.
     _stored: ClassVar[dict[str, Any]]
-    _metric: ClassVar[str]
 
     def get_state(self) -> dict[str, Any]:
         """Return what was learnt, as arrays, numbers, strings and lists of strings."""
@@ -54,7 +55,11 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
                 f"`params` must be those of {cls.__name__}, got {unknown[0]!r:.60}. "
                 f"{_REMEDY}"
             )
-        _check_names(cls.__name__, state, cls._stored)
+        if set(state) != set(cls._stored):
+            raise ModelError(
+                f"`state` of {cls.__name__} must hold {', '.join(cls._stored)}, got "
+                f"{', '.join(map(str, state)) or 'nothing'}. {_REMEDY}"
+            )
         transformer = cls(**params)
         for name, rule in cls._stored.items():
             setattr(transformer, name, _checked(name, state[name], rule))
@@ -62,7 +67,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
         return transformer
 
     def _complete(self) -> None:
-        """Set what follows from the stored attributes, after a look at their shapes."""
+        """Set what follows from the stored attributes, once their shapes are right."""
         self.metric_ = self._metric
 
     def _check_shape(self, name: str, *shape: int | None) -> None:
@@ -76,48 +81,26 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
             )
 
 
-def _check_names(owner: str, state: Mapping[str, Any], stored: Mapping) -> None:
-    """Refuse a state with other names than those of a class."""
-    if set(state) != set(stored):
-        raise ModelError(
-            f"`state` of {owner} must hold {', '.join(stored)}, got "
-            f"{', '.join(map(str, state)) or 'nothing'}. {_REMEDY}"
-        )
-
-
 def _checked(name: str, value: Any, rule: Any) -> Any:
     """Return a stored value that obeys its rule, as the transformer holds it."""
+    got = type(value).__name__
     if isinstance(rule, tuple):
-        return _checked_table(name, value, *rule)
+        dtype, ndim = rule
+        if isinstance(value, np.ndarray):
+            is_whole = value.dtype == dtype and value.ndim == ndim and value.size > 0
+            if is_whole and np.isfinite(value).all():
+                # A copy, whose rows lie as those of the fitted one.
+                return np.array(value, order="C")
+            got = f"{value.dtype} of the shape {value.shape}"
+        rule = f"an array of finite {dtype} with {ndim} dimensions"
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if rule == COUNT and is_integer and value >= 0:
         return int(value)
     if rule == TEXT and isinstance(value, str):
         return value
-    if rule == NAMES and _are_names(value):
-        return np.array(value, dtype=object)
+    if rule == NAMES and isinstance(value, list):
+        if all(isinstance(v, str) for v in value) and len(set(value)) == len(value):
+            return np.array(value, dtype=object)
     raise ModelError(
-        f"`{name}` of a stored transformer must be {rule}, got "
-        f"{type(value).__name__}. {_REMEDY}"
+        f"`{name}` of a stored transformer must be {rule}, got {got}. {_REMEDY}"
     )
-
-
-def _are_names(value: Any) -> bool:
-    """Tell whether a value is a list of different strings."""
-    is_list = isinstance(value, list) and all(isinstance(v, str) for v in value)
-    return is_list and len(set(value)) == len(value)
-
-
-def _checked_table(name: str, value: Any, dtype: np.dtype, ndim: int) -> np.ndarray:
-    """Return a copy of a stored array, whose rows lie as those of the fitted one."""
-    is_array = isinstance(value, np.ndarray) and value.dtype == dtype
-    is_whole = is_array and value.ndim == ndim and value.size > 0
-    if not is_whole or not np.isfinite(value).all():
-        got = type(value).__name__
-        if isinstance(value, np.ndarray):
-            got = f"{value.dtype} of the shape {value.shape}"
-        raise ModelError(
-            f"`{name}` of a stored transformer must be an array of finite {dtype} with "
-            f"{ndim} dimensions, got {got}. {_REMEDY}"
-        )
-    return np.array(value, order="C")

