@@ -252,6 +252,7 @@ if __name__ == "__main__":
     parser.add_argument("--no-stages", action="store_true")
     parser.add_argument("--commit", help="where neither git nor the package can tell")
     options = parser.parse_args()
-    found = main(options.n, options.backend, not options.no_stages)
+    # Single judgements keep the process to two cores: the machine has more.
     environment = harness.environment(options.commit)
+    found = main(options.n, options.backend, not options.no_stages)
     print(json.dumps({"environment": environment, "result": found}))

@@ -16,7 +16,8 @@ from scipy.special import softmax
 
 from linkspread.compiled import largest_means, small_loops
 from linkspread.ground.cores import hold_blas
-from linkspread.learning.rows import Rows, Setting, Sides, dense
+from linkspread.learning.maps import dense
+from linkspread.learning.rows import Rows, Setting, Sides
 from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
 from linkspread.links.evidence import Evidence
 
@@ -405,10 +406,7 @@ def _best_scale(scores: Sequence[_Scores]) -> float:
 
 
 def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
-    """Return the weight of each term, in units of its own best scale.
-
-    Drawn to an aim with the strength of one held-out judgement.
-    """
+    """Return term weights in units of their scales, drawn to an aim by one pair."""
     if len(terms) == 1:
         return aim
     scales = np.array([_best_scale(own) for own in terms])

@@ -102,7 +102,7 @@ class KnownItems:
         return cls(len(own.U), own.mean, ridge, 1 / (own.s**2 + ridge), own.V)
 
     def taught(self, A: Array, Y: Array, mean: Array | float = 0.0) -> "KnownItems":
-        """Return what regresses Y, whose mean is told, on the features of the items."""
+        """Return what regresses Y, of the given mean, on the features of the items."""
         return replace(self, products=self.centred(A).T @ Y, mean_taught=mean)
 
     def centred(self, values: Array) -> Array:
@@ -306,10 +306,7 @@ def _surprise(values: Array, Y: Array) -> float:
 
 
 def _likeliest_weights(held_out: Array, Y: Array, shares: Array) -> Array:
-    """Return weights of fits that make the labels likeliest, drawn to their shares.
-
-    With the strength of one label for each fit.
-    """
+    """Return the likeliest weights of fits, each drawn to its share by one label."""
     mean = np.tensordot(shares, held_out, 1)
 
     def loss_of_scale(t: Array) -> float:

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from linkspread.learning.choice import COLUMNS, Choice, hub_strengths
-from linkspread.learning.maps import tiles
-from linkspread.learning.rows import Rows, Sides, dense
+from linkspread.learning.maps import dense, tiles
+from linkspread.learning.rows import Rows, Sides
 from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
 from linkspread.links.evidence import Change, Evidence
 

@@ -69,6 +69,11 @@ def unit_rows(X: Any) -> Any:
     return X / np.where(lengths > 0, lengths, 1)
 
 
+def dense(X: Any) -> Array:
+    """Return rows as a dense array."""
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
+
+
 class _Block(Protocol):
     """Features of one kernel: of the fitted items and of new rows."""
 
@@ -314,7 +319,7 @@ class _Linear:
 
     def __call__(self, given: Any, prepared: Any) -> Array:
         if self.components is None:
-            return _dense(prepared)
+            return dense(prepared).astype(np.float64)
         return np.asarray(prepared @ self.components)
 
     def on_device(self, device: Any, table: Any, metric: str) -> Any:
@@ -336,7 +341,7 @@ class _Gaussian:
 
     @classmethod
     def of(cls, X: Any, metric: str, landmarks: Array) -> "_Gaussian":
-        L = _dense(_prepare(X[landmarks], metric)).astype(np.float32)
+        L = dense(_prepare(X[landmarks], metric)).astype(np.float32)
         D = _squared_distances(L.astype(np.float64), L.astype(np.float64))
         width = float(D.mean()) or 1.0
         return cls(L, width, _factor(np.exp(-D / width)), np.zeros(len(L)))
@@ -418,8 +423,3 @@ def _whiten(K: Array, factor: Array) -> Array:
     """Return features whose inner products are the kernel through its landmarks."""
     solved = solve_triangular(factor.astype(K.dtype), K.T, lower=True)
     return np.ascontiguousarray(solved.T)
-
-
-def _dense(X: Any) -> Array:
-    """Return rows as a dense array of float64."""
-    return X.toarray() if sp.issparse(X) else np.asarray(X, dtype=np.float64)

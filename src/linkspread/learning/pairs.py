@@ -161,9 +161,11 @@ class PairRegression:
         sums = np.zeros((2, n_rows))
         syrk = ssyrk if dtype == np.float32 else dsyrk
         weights = np.stack([np.maximum(signed, 0), np.abs(signed)])
+        is_weighted = bool((weights[1] != 1).any())
         for tile, K in self.rows.kernels(values, i, j):
             sums += weights[:, tile] @ K
-            K *= np.sqrt(weights[1, tile, None]).astype(dtype)
+            if is_weighted:
+                K *= np.sqrt(weights[1, tile, None]).astype(dtype)
             syrk(1.0, K.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
         # Whitened on both sides: F W F', its lower triangle, and F W z.
         sygst = ssygst if dtype == np.float32 else dsygst
@@ -331,10 +333,7 @@ class LivePairs:
 
 
 def _landmarks(signed: Array, most: int) -> Array:
-    """Return landmarks among pairs: three quarters must-links where there are.
-
-    These are rarer and tell more: on glyphs better than as many of both kinds.
-    """
+    """Return landmarks: three quarters must-links, which are rarer and tell more."""
     rng = np.random.default_rng(0)
     kinds = [rng.permutation(np.flatnonzero(own)) for own in (signed > 0, signed < 0)]
     n_must = min(len(kinds[0]), max(3 * most // 4, most - len(kinds[1])))

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from linkspread.learning.maps import ViewMap
 
@@ -38,10 +37,8 @@ class Rows:
         return self.values.shape
 
     def __getitem__(self, some: Any) -> "Rows":
-        def taken(own: Any) -> Any:
-            return None if own is None else own[some]
-
-        return Rows(taken(self.values), taken(self.prior), taken(self.classes))
+        parts = self.values, self.prior, self.classes
+        return Rows(*(None if own is None else own[some] for own in parts))
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,3 @@ class Piece:
     constant: Any = 0.0  # of each query
     columns: slice = field(default_factory=lambda: slice(None))  # of the features
     scaled: bool = False  # whether multiplied by the scale of the target
-
-
-def dense(X: Any) -> Array:
-    """Return rows as a dense array."""
-    return X.toarray() if sp.issparse(X) else np.asarray(X)

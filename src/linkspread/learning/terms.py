@@ -35,7 +35,7 @@ from linkspread.learning.cores import (
     decompose,
     fit_labels,
 )
-from linkspread.learning.maps import BLOCKS, SHARES, unit_rows
+from linkspread.learning.maps import BLOCKS, SHARES, dense, unit_rows
 from linkspread.learning.pairs import (
     MOST,
     MOST_COMPARED,
@@ -45,7 +45,7 @@ from linkspread.learning.pairs import (
     Product,
     scores_at,
 )
-from linkspread.learning.rows import Piece, Rows, Setting, Sides, dense
+from linkspread.learning.rows import Piece, Rows, Setting, Sides
 from linkspread.links.evidence import Change, Evidence
 
 Array = np.ndarray
