@@ -37,8 +37,9 @@ class Rows:
         return self.values.shape
 
     def __getitem__(self, some: Any) -> "Rows":
-        parts = self.values, self.prior, self.classes
-        return Rows(*(None if own is None else own[some] for own in parts))
+        others = self.prior, self.classes
+        taken = (None if own is None else own[some] for own in others)
+        return Rows(self.values[some], *taken)
 
 
 @dataclass(frozen=True)
