@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from linkspread.cluster.row_blocks import RowBlocks
 
 import linkspread as ls
 from cluster_cases import local_cluster
 from linkspread import cluster
 from linkspread.cluster import cells
 from linkspread.cluster.neighbors import search_blocks
-from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.cluster.session import Session
 from linkspread.graphs import nearest_neighbors
 from linkspread.ground.errors import GraphError

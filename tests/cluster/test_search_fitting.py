@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from linkspread.cluster.search_fitting import BlockWork
 from numpy.testing import assert_allclose
 from scipy import sparse
 
@@ -9,7 +10,6 @@ import linkspread as ls
 from cluster_cases import largest_difference, local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
-from linkspread.cluster.search_fitting import BlockWork
 from linkspread.cluster.session import Session
 from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-
-from linkspread.cluster import open_view
 from linkspread.cluster.row_blocks import cut_rows
 from linkspread.cluster.tables import open_views
+
+from linkspread.cluster import open_view
 from linkspread.ground.errors import LinkspreadError, ViewError
 
 

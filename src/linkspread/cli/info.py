@@ -12,7 +12,7 @@ from linkspread.cli.asking import AsJson, Store, console, plain, write_json
 from linkspread.cli.input_tables import read_features
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.cli.model_output import is_model
-from linkspread.cluster.shard_folder import HEAD, SHARDS
+from linkspread.cluster.sharded_model import HEAD, SHARDS
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from linkspread.ground.progress import format_bytes
 from linkspread.links.counts import LabelCount, count_links

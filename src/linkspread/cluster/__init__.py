@@ -1,12 +1,15 @@
 """The same fit beyond one machine, by the workers of a Dask cluster."""
 
-from linkspread.cluster.connecting import connect
 from linkspread.cluster.fitting import ClusterReport, fit
 from linkspread.cluster.planning import ClusterPlan, plan
-from linkspread.cluster.session import Usage
-from linkspread.cluster.shard_fitting import fit_shards
-from linkspread.cluster.shard_folder import check_output, is_sharded, open_shards
-from linkspread.cluster.sharded_model import ShardedModel
+from linkspread.cluster.session import Usage, connect
+from linkspread.cluster.sharded_model import (
+    ShardedModel,
+    check_output,
+    fit_shards,
+    is_sharded,
+    open_shards,
+)
 from linkspread.cluster.views import ChunkedView, open_view
 
 __all__ = [

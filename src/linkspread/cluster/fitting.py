@@ -1,4 +1,9 @@
-"""The fit of a model by the workers of a Dask cluster."""
+"""The fit of either model by the workers of a Dask cluster.
+
+Of `LinkSpreading` they build the graphs and spread the links. Of `CrossViewSearch` they
+compute the maps; what is chosen, and the cores, are computed by the client as on one
+machine.
+"""
 
 import os
 import time
@@ -6,27 +11,61 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linkspread.cluster.graph_builder import GraphBuilder, open_fit
-from linkspread.cluster.model_parts import fit_spread, model_graph
-from linkspread.cluster.planning import ClusterPlan
-from linkspread.cluster.products import BlockGraph
-from linkspread.cluster.search_fitting import fit_search
-from linkspread.cluster.session import Session, Usage
-from linkspread.compiled.threads import few_cores
+import numpy as np
+from scipy import sparse
+
+from linkspread.cluster.block_graphs import BlockGraph
+from linkspread.cluster.planning import ClusterPlan, plan_of
+from linkspread.cluster.session import (
+    MULTIPLE,
+    RowBlocks,
+    Session,
+    Usage,
+    alone,
+    cut_rows,
+)
+from linkspread.cluster.spreading import spread_blocks
+from linkspread.cluster.view_graphs import (
+    CODED,
+    ViewGraph,
+    build_knn,
+    build_view_graph,
+    find_neighborhoods,
+)
+from linkspread.cluster.views import ChunkedView, OpenViews, check_files, open_views
+from linkspread.compiled.backends import use_backend
+from linkspread.compiled.threads import few_cores, own_threads
+from linkspread.graphs import NeighborGraph
 from linkspread.ground.checks import naming
 from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import announce
+from linkspread.learning import ViewMap
+from linkspread.learning.maps import (
+    TILE,
+    products_of_columns,
+    raw_features,
+    standardize,
+    unit_rows,
+)
 from linkspread.links import Items
 from linkspread.models import CrossViewSearch, LinkSpreading
-from linkspread.models.link_choice import linked_pairs
+from linkspread.models.link_choice import choose_links, linked_pairs
 from linkspread.models.spreading import (
     FitReport,
     GraphReport,
     Spreading,
     SpreadReport,
+    check_adjustment,
     check_alphas,
     check_parameters,
 )
+from linkspread.models.view_graphs import GRAPHS, GraphContext, choose_graphs
+from linkspread.propagation import Spread
+from linkspread.propagation.exact import spread_responses, warn_of_error
+from linkspread.propagation.heat import heat_coefficients, inverse_root
+
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -87,64 +126,246 @@ def fit(
     -------
     model : CrossViewSearch or LinkSpreading
         The same, fitted: an ordinary model that needs no cluster any more. Its
-        `cluster_report_` tells what was moved and held, beside what was expected.
+        `cluster_report_` has what was moved and held, beside what was expected.
     """
-    given: dict[str, Any] = {"ids": ids, "folder": folder, "method": method}
-    if isinstance(model, CrossViewSearch):
-        session = Session(client)
-        fit_search(model, session, views, links, **given)
-        model.cluster_report_ = ClusterReport(None, session.usage())
-        return model
-    check_parameters(model)
-    session = Session(client, verbose=model.verbose)
-    opening = open_fit(model, session, views, links, **given)
-    with few_cores(count_threads(model.n_jobs)), opening as opened:
-        _ClusterFit(opened.builder, opened.told).run(opened.items)
-    model.cluster_report_ = ClusterReport(opened.expected, session.usage())
-    announce(str(model.cluster_report_.usage), verbose=model.verbose)
+    is_spreading = not isinstance(model, CrossViewSearch)
+    if is_spreading:
+        check_parameters(model)
+    session = Session(client, verbose=is_spreading and model.verbose)
+    with open_views(views, ids, folder) as opened:
+        check_files(session, opened.chunked)
+        expected = None
+        if is_spreading:
+            with few_cores(count_threads(model.n_jobs)):
+                work = SpreadingFit(model, session, opened, links, method)
+                work.run()
+            expected = work.expected
+        else:
+            _learn(model, session, opened, links, method)
+    model.cluster_report_ = ClusterReport(expected, session.usage())
+    announce(str(model.cluster_report_.usage), verbose=session.verbose)
     return model
 
 
-class _ClusterFit:
-    """One fit, step by step."""
+class SpreadingFit:
+    """The fit of a `LinkSpreading`, checked before anything is built."""
 
-    def __init__(self, builder: GraphBuilder, told: dict[str, str]) -> None:
-        self.builder, self.model = builder, builder.model
-        self.opened, self.links = builder.opened, builder.links
-        self.alphas = check_alphas(self.model.alpha, self.opened.chunked)
-        self.report = FitReport(columns=told)
+    def __init__(
+        self,
+        model: LinkSpreading,
+        session: Session,
+        opened: OpenViews,
+        links: Any,
+        method: str,
+    ) -> None:
+        self.model, self.session, self.opened = model, session, opened
+        self.method, views = method, opened.chunked
+        self.items = {v: Items(own, view=v) for v, own in opened.ids.items()}
+        self.links = choose_links(links, views).resolve(self.items)
+        self.expected = plan_of(model, views, self.links, session.n_workers)
+        self.choices = choose_graphs(model, views, self.links)
+        _check_graphs(self.choices)
+        self.alphas = check_alphas(model.alpha, views)
+        self.adjustments = check_adjustment(model.adjustment, self.alphas, model.beta)
+        self.pairs = linked_pairs(self.links, views)
+        self.columns = opened.report_columns(verbose=model.verbose)
+        announce(str(self.expected), verbose=model.verbose)
 
-    def run(self, items: Mapping[str, Items]) -> None:
-        """Fit, and keep everything only when all of it is there."""
-        graphs, normalized, blocks = self._graphs()
-        spreading = Spreading.of(
-            self.model, self.links, graphs, self.alphas, normalized=normalized
-        )
-        spreads = {}
-        for pair in linked_pairs(self.links, self.opened.chunked):
-            start = time.perf_counter()
-            spreads[pair] = scores = fit_spread(spreading, blocks, pair)
-            seconds = time.perf_counter() - start
-            self.report.spreads[pair] = SpreadReport.of(scores, seconds)
-        model = self.model
-        model.view_names_ = tuple(self.opened.chunked)
-        model.items_, model.links_, model.graphs_ = dict(items), self.links, graphs
-        model.spreads_, model.report_ = spreads, self.report
-        model._spreading = spreading
-        model._columns = self.opened.columns
-
-    def _graphs(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, BlockGraph]]:
-        """Build the graph of every view, and report on each."""
+    def run(self) -> None:
+        """Fit, and change the model only when all of it is there."""
+        model, report = self.model, FitReport(columns=self.columns)
         graphs, normalized, blocks = {}, {}, {}
         for view in self.opened.chunked:
             start = time.perf_counter()
             with naming(view):
-                built, links, context = self.builder.build(view)
-                blocks[view] = built.normalized()
-                graphs[view] = model_graph(
-                    built, links, self.opened.table(view), context
-                )
+                built, context = self.build(view)
+                blocks[view] = built.affinity.normalized()
+                graphs[view] = built.in_model(self.opened.table(view), context)
             normalized[view] = blocks[view].fetch()
             seconds = time.perf_counter() - start
-            self.report.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
-        return graphs, normalized, blocks
+            report.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
+        spreading = Spreading.of(
+            model, self.links, graphs, self.alphas, normalized=normalized
+        )
+        spreads = {}
+        for pair in self.pairs:
+            start = time.perf_counter()
+            spreads[pair] = scores = self._scores(spreading, blocks, pair)
+            seconds = time.perf_counter() - start
+            report.spreads[pair] = SpreadReport.of(scores, seconds)
+        model.view_names_ = tuple(self.opened.chunked)
+        model.items_, model.links_, model.graphs_ = self.items, self.links, graphs
+        model.spreads_, model.report_ = spreads, report
+        model._spreading = spreading
+        model._columns = self.opened.columns
+
+    def build(self, view: str) -> tuple[ViewGraph, GraphContext]:
+        """Build the graph of a view."""
+        model, own = self.model, self.opened.chunked[view]
+        context = GraphContext(
+            view=view,
+            links=self.links,
+            **self.adjustments[view],
+            balance=model.balance,
+            rank=model.rank,
+            tol=model.tol,
+            n_jobs=model.n_jobs,
+            verbose=model.verbose,
+        )
+        chosen = {**self.choices[view], "backend": model.backend, "method": self.method}
+        if chosen["graph"] in CODED and self.method == "auto":
+            chosen["method"] = "exact"
+        row_bytes = own.shape[1] * own.dtype.itemsize
+        blocks = cut_rows(own.shape[0], row_bytes, n_workers=self.session.n_workers)
+        near = find_neighborhoods(self.session, own, blocks, chosen)
+        return build_view_graph(near, context), context
+
+    def _scores(
+        self,
+        spreading: Spreading,
+        blocks: Mapping[str, BlockGraph],
+        pair: tuple[str, str],
+    ) -> Any:
+        """Spread the links of two views, as `Spreading` does by itself."""
+        if not spreading.keeps_vectors(*pair):
+            return spreading.rows(*pair)
+        _, Z, _ = spreading.arrows(*pair)
+        settings, rank = spreading.settings(*pair), spreading.rank
+        responses = spread_responses(settings["alpha"], settings["beta"])
+        x, y, tol = blocks[pair[0]], blocks[pair[1]], settings["tol"]
+        found = spread_blocks(x, Z, y, responses, tol=tol, rank=rank)
+        left, right = found.fetch(self.session)
+        if rank is None:
+            warn_of_error(found.error, tol, left)
+        core, unseen_left, unseen_right = found.cores
+        return Spread(left, right, core, unseen_left, unseen_right, found.error)
+
+
+def _check_graphs(choices: Mapping[str, Any]) -> None:
+    """Refuse graphs that workers cannot build from rows."""
+    for view, chosen in choices.items():
+        graph = chosen["graph"]
+        if not isinstance(graph, str) or graph not in GRAPHS:
+            got = repr(graph) if isinstance(graph, str) else type(graph).__name__
+            raise LinkspreadError(
+                f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a fit "
+                f"on a cluster, got {got}. Graphs that are given are fitted on one "
+                "machine."
+            )
+
+
+def _learn(
+    model: CrossViewSearch, session: Session, opened: OpenViews, links: Any, method: str
+) -> None:
+    """Fit the learner, with maps that the workers compute."""
+    opened.report_columns(verbose=session.verbose)
+    whole = opened.whole()
+    n_items = sum(X.shape[0] for X in whole.tables.values())
+
+    def work_for(view: str, metric: str) -> BlockWork:
+        table, own = whole.read[view].values, opened.chunked[view]
+        return BlockWork(session, own, table, metric, method, model.backend)
+
+    with use_backend(model.backend), own_threads(model.n_jobs, n_items):
+        model._learn(whole, links, work_for=work_for)
+
+
+@dataclass(frozen=True)
+class BlockWork:
+    """What the map of a view needs of all rows, computed by the workers."""
+
+    session: Session
+    view: ChunkedView
+    X: Array
+    metric: str
+    method: str
+    backend: str = "auto"
+
+    def gram(self) -> Array:
+        """Return the products of all prepared columns, summed over blocks of rows."""
+        width = self.view.shape[1]
+        blocks = self._cut(width, TILE)
+        shared = {"view": self.view, "metric": self.metric}
+        parts = self.session.map(blocks, _products, list(blocks), **shared)
+        self.session.finish(parts, f"products of the columns of {self.view.name}")
+        total = np.zeros((width, width))
+        for part in parts:  # one at a time in memory
+            total += self.session.fetch(part)
+        return total.astype(np.float32)
+
+    def heat(self, graph: NeighborGraph, landmarks: Array) -> Array:
+        """Build a graph in blocks, and return the features of its heat."""
+        names = ("n_neighbors", "metric", "bandwidth", "weights")
+        chosen = {name: getattr(graph, name) for name in names}
+        chosen |= {"method": self.method, "backend": self.backend}
+        blocks = self._cut(self.view.shape[1])
+        near = find_neighborhoods(self.session, self.view, blocks, chosen)
+        built = build_knn(near)
+        graph.resume(self.X, built.affinity.fetch(), near.widths)
+        graph.recall_ = near.recall
+        S = built.affinity.normalized(rescale=False).astype(np.float32)
+        n_landmarks = len(landmarks)
+        ones = np.ones(n_landmarks, np.float32), (landmarks, np.arange(n_landmarks))
+        units = sparse.csr_array(ones, shape=(S.n_items, n_landmarks))
+        sums = S.filtered_sums(units, heat_coefficients()[None])
+        root = self.session.hold(inverse_root(_rows_of(S, sums, landmarks)))
+        parts = S.map(_heat_features, sums, root=root)
+        self.session.finish(parts, f"heat of {self.view.name}")
+        return np.concatenate(self.session.fetch(parts))
+
+    def fill(self, view: ViewMap) -> None:
+        """Write the features of all items, and centre and scale them here."""
+        names = [name for name in view.blocks if name != "graph"]
+        for name in set(view.blocks) - set(names):
+            view.values[:, view.columns(name)] = view.blocks[name].values
+        width = sum(len(view.blocks[name].mean) for name in names)
+        blocks = self._cut(max(width, self.view.shape[1]), TILE)
+        kernels = self.session.hold([view.blocks[name] for name in names])
+        shared = {"view": self.view, "metric": self.metric, "kernels": kernels}
+        parts = self.session.map(blocks, _features, list(blocks), **shared)
+        self.session.finish(parts, f"features of {self.view.name}")
+        # The linear and the Gaussian columns are the first ones.
+        for (start, stop), part in zip(blocks, parts, strict=True):
+            view.values[start:stop, :width] = self.session.fetch(part)
+        standardize(view)
+
+    def _cut(self, width: int, multiple: int = MULTIPLE) -> RowBlocks:
+        """Return blocks of rows of so many numbers each."""
+        row_bytes = width * self.view.dtype.itemsize
+        cut = {"n_workers": self.session.n_workers, "multiple": multiple}
+        return cut_rows(self.view.shape[0], row_bytes, **cut)
+
+
+def _rows_of(S: BlockGraph, sums: list[Any], items: Array) -> Array:
+    """Return the rows of some items, in their order."""
+    own = [np.flatnonzero((a <= items) & (items < b)) for a, b in S.blocks]
+    asked = [items[i] - a for i, (a, _) in zip(own, S.blocks, strict=True)]
+    rows = np.empty((len(items), len(items)), np.float32)
+    rows[np.concatenate(own)] = np.concatenate(S.results(_some_rows, sums, asked))
+    return rows
+
+
+@alone
+def _products(own: tuple[int, int], *, view: ChunkedView, metric: str) -> Array:
+    """Return the products of all columns over a block of rows."""
+    return products_of_columns(view.rows(*own), metric)
+
+
+@alone
+def _features(
+    own: tuple[int, int], *, view: ChunkedView, metric: str, kernels: list[Any]
+) -> Array:
+    """Return the features of a block of rows, side by side."""
+    rows = view.rows(*own)
+    return np.hstack([raw_features(kernel, rows, metric) for kernel in kernels])
+
+
+def _some_rows(sums: Array, rows: Array) -> Array:
+    """Return some rows of a block."""
+    return sums[rows, 0]
+
+
+@alone
+def _heat_features(sums: Array, *, root: Array) -> Array:
+    """Return the features of heat of a block of rows."""
+    return unit_rows(sums[:, 0] @ root)

@@ -1,51 +1,90 @@
-"""Nearest neighbours, a block of rows against every block of items."""
+"""Nearest neighbours, a block of rows against every block of items.
+
+Large views are searched approximately: faiss sorts the items of each block into cells
+once, and how many cells and candidates are enough is tried out on a sample of them. The
+cells of all blocks, a few bytes for each item, then travel to every worker, which looks
+up its rows in them and ranks the candidates by exact distances.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linkspread.cluster.cells import (
-    BlockCells,
-    build_cells,
-    choose_search,
-    look_up,
-    sample_rows,
-)
-from linkspread.cluster.row_blocks import RowBlocks, cut_rows
-from linkspread.cluster.session import Session, alone
+from linkspread.cluster.session import RowBlocks, Session, alone, cut_rows
 from linkspread.cluster.views import ChunkedView
 from linkspread.compiled.backends import use_backend
+from linkspread.graphs.approximate import (
+    LEAST_ITEMS,
+    N_SAMPLED,
+    SLOW_SECONDS,
+    Cells,
+    check_method,
+    load_faiss,
+    metric_obstacle,
+)
+from linkspread.graphs.cost import knn_cost
+from linkspread.graphs.distances import exact_sums, resolve_metric
 from linkspread.graphs.neighbors import NeighborIndex, sort_candidates
+from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import GraphError, MissingDependencyError
 
 Array = np.ndarray
 # Ids and distances of the neighbours of some rows.
 Found = tuple[Array, Array]
+QUERIES_AT_A_TIME = 2048
+
+
+@dataclass(frozen=True)
+class BlockCells:
+    """The cells of one block of items, as they travel."""
+
+    content: Array
+    n_probed: int
+    n_candidates: int
 
 
 def search_blocks(
     session: Session, view: ChunkedView, blocks: RowBlocks, chosen: dict[str, Any]
 ) -> tuple[list[Any], float | None]:
-    """Search the neighbours of all items, each block of rows by one worker."""
+    """Search the neighbours of all items, and measure the recall of cells."""
     metric, n_neighbors = chosen["metric"], chosen["n_neighbors"]
+    search = _Search(view, blocks, n_neighbors, metric, chosen["backend"])
     method = choose_search(
         chosen["method"], view, n_neighbors, metric, session.n_workers
     )
     cells = None
     if method == "approximate":
-        shared = {"n_neighbors": n_neighbors, "metric": metric}
-        cells = build_cells(session, view, blocks, **shared)
-    search = _Search(view, blocks, n_neighbors, metric, chosen["backend"])
-    found = [session.submit(_search_block, search, own, cells) for own in blocks]
+        cells = session.map(blocks, _sort_block, list(blocks), search=search)
+        session.finish(cells, f"cells of {view.name}")
+    found = session.map(blocks, _search_block, list(blocks), search=search, cells=cells)
     session.finish(found, f"neighbours of {view.name}")
     if cells is None:
         return found, None
-    hits = [
-        session.submit(_count_found, search, own, near)
-        for own, near in zip(blocks, found, strict=True)
-    ]
-    n_found, n_asked = np.sum(session.fetch(hits), axis=0)
+    hits = session.results(blocks, _count_found, list(blocks), found, search=search)
+    n_found, n_asked = np.sum(hits, axis=0)
     return found, float(n_found / n_asked)
+
+
+def choose_search(
+    method: str, view: ChunkedView, n_neighbors: int, metric: Any, n_workers: int
+) -> str:
+    """Return "exact" or "approximate"."""
+    check_method(method)
+    obstacle = metric_obstacle(resolve_metric(metric))
+    if method == "approximate":
+        if obstacle:
+            raise GraphError(obstacle)
+        load_faiss()
+        return method
+    seconds = knn_cost(*view.shape, n_neighbors)[0] * count_threads(None) / n_workers
+    if method == "exact" or obstacle or seconds <= SLOW_SECONDS:
+        return "exact"
+    try:
+        load_faiss()
+    except MissingDependencyError:
+        return "exact"
+    return "approximate"
 
 
 def nearest_in_chunks(
@@ -77,52 +116,85 @@ class _Search:
             index = NeighborIndex(self.view.rows(start, stop), metric=self.metric)
             is_inside = (start <= positions) & (positions < stop)
             excluded = np.where(is_inside, positions - start, -1)
-            own = None if cells is None else cells[j]
-            near, far = self._in_block(index, queries, excluded, own)
+            embedded = index.prepare(queries)[0]
+            if cells is not None and len(cells[j].content):
+                near, far = self._look_up(cells[j], index, embedded, excluded)
+            else:
+                n_neighbors = min(self.n_neighbors, index.items.shape[0])
+                with use_backend(self.backend):
+                    near, far = index.search_prepared(
+                        embedded, excluded, n_neighbors=n_neighbors
+                    )
             near = np.where(near < 0, near, near.astype(np.int64) + start)
             ids, distances = sort_candidates(
                 np.hstack([ids, near]), np.hstack([distances, far]), self.n_neighbors
             )
         return ids, distances
 
-    def _in_block(
-        self,
-        index: NeighborIndex,
-        queries: Array,
-        excluded: Array,
-        cells: BlockCells | None,
+    def _look_up(
+        self, cells: BlockCells, index: NeighborIndex, queries: Array, excluded: Array
     ) -> Found:
-        """Return the nearest items of one block."""
-        embedded = index.prepare(queries)[0]
-        if cells is not None and len(cells.content):
-            return look_up(cells, index, embedded, excluded, self.n_neighbors)
-        n_neighbors = min(self.n_neighbors, index.items.shape[0])
-        with use_backend(self.backend):
-            return index.search_prepared(embedded, excluded, n_neighbors=n_neighbors)
+        """Return most of the nearest items of a block, ranked by exact distances."""
+        lists = load_faiss().deserialize_index(cells.content)
+        lists.nprobe = cells.n_probed
+        tiles = next(index.products())
+        found_ids, found_distances = [], []
+        for start in range(0, len(queries), QUERIES_AT_A_TIME):
+            part = queries[start : start + QUERIES_AT_A_TIME]
+            own = excluded[start : start + QUERIES_AT_A_TIME]
+            rows = Cells.even(-tiles.queries(part, np.empty(0)).rows)
+            found = lists.search(rows, cells.n_candidates)[1]
+            found[found == own[:, None]] = -1
+            sums = exact_sums(index.metric, part, index.embedded, found)
+            ids, sums = sort_candidates(found, sums, self.n_neighbors)
+            found_ids.append(np.where(np.isfinite(sums), ids, -1))
+            found_distances.append(np.sqrt(sums))
+        return np.concatenate(found_ids), np.concatenate(found_distances)
+
+
+@alone
+def _sort_block(own: tuple[int, int], *, search: _Search) -> BlockCells:
+    """Return the cells of a block, tuned on a sample of its own items."""
+    n_items, n_neighbors = own[1] - own[0], search.n_neighbors
+    if n_items < max(LEAST_ITEMS, 2 * n_neighbors):
+        return BlockCells(np.zeros(0, np.uint8), 0, 0)
+    index = NeighborIndex(search.view.rows(*own), metric=search.metric)
+    queries, excluded = index.prepare(None)
+    cells = Cells(index, n_neighbors, count_threads(None))
+    rng = np.random.default_rng(0)
+    sample = rng.choice(n_items, min(N_SAMPLED, n_items), replace=False)
+    exact = index.search_prepared(
+        queries[sample], excluded[sample], n_neighbors=n_neighbors
+    )[1]
+    cells.tune(queries, sample, exact)
+    content = cells.faiss.serialize_index(cells.cells)
+    return BlockCells(content, cells.n_probed, cells.n_candidates)
 
 
 @alone
 def _search_block(
-    search: _Search, own: tuple[int, int], cells: list[BlockCells] | None
+    own: tuple[int, int], *, search: _Search, cells: list[BlockCells] | None
 ) -> Found:
     """Return the neighbours of a block of rows among all items."""
     queries, positions = search.view.rows(*own), np.arange(*own)
     ids, distances = search.nearest(queries, positions, cells)
     missed = np.flatnonzero(~np.isfinite(distances[:, -1]))
     if len(missed):  # cells with too few items in them
-        ids[missed], distances[missed] = search.nearest(
-            queries[missed], positions[missed]
-        )
+        found = search.nearest(queries[missed], positions[missed])
+        ids[missed], distances[missed] = found
     small = search.blocks.n_items <= np.iinfo(np.int32).max
     return ids.astype(np.int32 if small else np.int64), distances
 
 
 @alone
 def _count_found(
-    search: _Search, own: tuple[int, int], found: Found
+    own: tuple[int, int], found: Found, *, search: _Search
 ) -> tuple[int, int]:
     """Return how many true neighbours of sampled rows were found, and of how many."""
-    positions = sample_rows(search.blocks, own)
+    n_items = search.blocks.n_items
+    rng = np.random.default_rng(1)
+    sample = np.sort(rng.choice(n_items, min(N_SAMPLED, n_items), replace=False))
+    positions = sample[(own[0] <= sample) & (sample < own[1])]
     if not len(positions):
         return 0, 0
     exact = search.nearest(search.view.take(positions), positions)[1]

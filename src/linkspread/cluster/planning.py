@@ -3,15 +3,17 @@
 The formulas stand in docs/cluster.md.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linkspread.cluster.cells import choose_search
-from linkspread.cluster.products import SLAB_BYTES
-from linkspread.cluster.row_blocks import cut_rows
+from linkspread.cluster.block_graphs import SLAB_BYTES
+from linkspread.cluster.neighbors import choose_search
+from linkspread.cluster.session import cut_rows
+from linkspread.cluster.view_graphs import CODED
 from linkspread.cluster.views import ChunkedView, open_view
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
@@ -24,7 +26,7 @@ from linkspread.models.spreading import check_alphas, check_parameters
 from linkspread.models.view_graphs import choose_graphs
 from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
-from linkspread.propagation.filter import SeparableFilter, separate
+from linkspread.propagation.filter import separate
 from linkspread.propagation.lowrank import widest_basis
 from linkspread.tables import is_frame
 from linkspread.tables.validation import as_mapping, check_views
@@ -105,7 +107,6 @@ def plan(
     True
     """
     check_spreading(model)
-    check_parameters(model)
     n_workers = check_count(n_workers, name="n_workers", remedy="One is enough.")
     tables = {view: _shaped(own, view) for view, own in as_mapping(views).items()}
     items = {}
@@ -123,6 +124,7 @@ def check_spreading(model: Any) -> None:
             "`model` must be a LinkSpreading to be planned or written in shards, got "
             f"{type(model).__name__}. `cluster.fit` fits both models."
         )
+    check_parameters(model)
 
 
 def plan_of(
@@ -132,9 +134,11 @@ def plan_of(
     choices = choose_graphs(model, tables, links)
     alphas = check_alphas(model.alpha, tables)
     views = {v: _ViewCost(X, choices[v], n_workers) for v, X in tables.items()}
-    rounds, moved, peaks, vectors = 0, 0.0, [], 0.0
-    held = sum(own.held_bytes for own in views.values())
-    held += CELL_SEARCH_BYTES * any(own.has_cells for own in views.values())
+    costs = views.values()
+    held = sum(own.held_bytes for own in costs)
+    held += CELL_SEARCH_BYTES * any(own.has_cells for own in costs)
+    rounds, moved, vectors = 0, sum(own.moved_bytes for own in costs), 0
+    peaks = [held + own.building_bytes for own in costs]
     for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
         responses = spread_responses((alphas[a], alphas[b]), model.beta)
@@ -144,26 +148,24 @@ def plan_of(
             # At most: a model that keeps its graphs computes rows on demand instead.
             rank = widest_basis(Z.shape, views[a].itemsize)
         width, n_passes = working_width(Z, rank)
-        for own, f, n_rounds in zip(
-            (views[a], views[b]), _functions(separable), separable.degrees, strict=True
+        functions = len(separable.left), len(separable.right)
+        degrees = separable.degrees
+        for own, f, degree in zip(
+            (views[a], views[b]), functions, degrees, strict=True
         ):
-            n_slabs = own.slabs(width)
-            rounds += n_passes * n_rounds * n_slabs
-            moved += n_passes * n_rounds * own.round_bytes(width)
+            rounds += n_passes * degree * -(-width // own.slab(width))
+            moved += n_passes * degree * own.round_bytes(width)
             peaks.append(held + own.spreading_bytes(width, f))
             # Vectors for new items too, and the triangles of all blocks.
             vectors += own.n_items * own.itemsize * 3 * width
-            moved += len(own.blocks) * 8 * (f * width) ** 2
-    moved += sum(own.graph_moved_bytes for own in views.values()) + vectors
-    peaks += [held + own.building_bytes for own in views.values()]
-    client = sum(2 * own.graph_bytes for own in views.values()) + vectors
+            moved += own.n_blocks * 8 * (f * width) ** 2
     return ClusterPlan(
         n_workers=n_workers,
         n_rounds=rounds,
-        read_bytes=int(sum(own.read_bytes for own in views.values())),
-        moved_bytes=int(moved),
+        read_bytes=int(sum(own.read_bytes for own in costs)),
+        moved_bytes=int(moved + vectors),
         worker_bytes=int(max(peaks)),
-        client_bytes=int(client),
+        client_bytes=int(sum(2 * own.graph_bytes for own in costs) + vectors),
     )
 
 
@@ -171,68 +173,43 @@ class _ViewCost:
     """Bytes that one view takes in each step."""
 
     def __init__(self, X: Any, chosen: Mapping[str, Any], n_workers: int) -> None:
-        self.n_items, self.n_features = X.shape
+        self.n_items, n_features = X.shape
         self.itemsize, self.n_workers = X.dtype.itemsize, n_workers
-        self.n_neighbors = chosen["n_neighbors"]
-        row_bytes = self.n_features * self.itemsize
-        self.blocks = cut_rows(self.n_items, row_bytes, n_workers=n_workers)
-        self.table_bytes = self.n_items * row_bytes
+        n_items, n_neighbors = self.n_items, chosen["n_neighbors"]
+        row_bytes = n_features * self.itemsize
+        blocks = cut_rows(n_items, row_bytes, n_workers=n_workers)
+        self.n_blocks = len(blocks)
+        # Every block of rows is compared with the whole table.
+        self.read_bytes = (self.n_blocks + 1) * n_items * row_bytes
         # Codes are searched exactly, as a fit does if not told otherwise.
-        is_coded = chosen["graph"] in ("sr", "csr")
-        searched = X, self.n_neighbors, chosen["metric"], n_workers
+        searched = X, n_neighbors, chosen["metric"], n_workers
+        is_coded = chosen["graph"] in CODED
         self.has_cells = not is_coded and choose_search("auto", *searched) != "exact"
-
-    @property
-    def read_bytes(self) -> float:
-        """Every block of rows is compared with the whole table."""
-        return len(self.blocks) * self.table_bytes + self.table_bytes
-
-    @property
-    def edge_bytes(self) -> float:
-        """Of the edges from each item to its neighbours."""
-        return self.n_items * self.n_neighbors * (self.itemsize + INDEX_BYTES)
-
-    @property
-    def graph_bytes(self) -> float:
-        """Of the symmetric graph."""
-        return EDGES_PER_NEIGHBOR * self.edge_bytes
-
-    @property
-    def graph_moved_bytes(self) -> float:
-        """Edges to their other end, vectors to all, and the graph to the client."""
-        elsewhere = (self.n_workers - 1) / self.n_workers
-        pieces = self.edge_bytes + INDEX_BYTES * len(self.blocks) * self.n_items
-        vectors = 2 * 8 * self.n_items * self.n_workers
-        cells = (self.n_workers - 1) * self.cell_bytes
-        return elsewhere * pieces + vectors + cells + 2 * self.graph_bytes
-
-    @property
-    def cell_bytes(self) -> float:
-        """Of the cells of all blocks, which every worker gets."""
-        return self.has_cells * self.n_items * (self.n_features / 4 + 8)
-
-    @property
-    def held_bytes(self) -> float:
-        """What a worker holds to the end: edges, and the normalised graph."""
-        share = (self.edge_bytes + self.graph_bytes) / self.n_workers
-        return share + 2 * 8 * self.n_items + self.cell_bytes
-
-    @property
-    def building_bytes(self) -> float:
-        """What a worker holds while a graph is built, beyond the end's."""
-        n_rows = max(stop - start for start, stop in self.blocks)
-        searching = n_rows * self.n_features * (3 * self.itemsize + 4)
-        searching += 2 * FOUND_BYTES * n_rows * self.n_neighbors
-        found = FOUND_BYTES * self.n_items * self.n_neighbors / self.n_workers
-        block = n_rows / self.n_items
+        # The cells of all blocks, which every worker gets.
+        cells = self.has_cells * n_items * (n_features / 4 + 8)
+        # From each item to its neighbours, and the symmetric graph.
+        edges = n_items * n_neighbors * (self.itemsize + INDEX_BYTES)
+        self.graph_bytes = EDGES_PER_NEIGHBOR * edges
+        # Edges to their other end, vectors to all, and the graph to the client.
+        pieces = edges + INDEX_BYTES * self.n_blocks * n_items
+        self.moved_bytes = (n_workers - 1) * (pieces / n_workers + cells)
+        self.moved_bytes += 2 * 8 * n_items * n_workers + 2 * self.graph_bytes
+        # What a worker holds to the end: edges, and the normalised graph.
+        share = (edges + self.graph_bytes) / n_workers
+        self.held_bytes = share + 2 * 8 * n_items + cells
+        # What it holds while a graph is built, beyond that.
+        n_rows = max(stop - start for start, stop in blocks)
+        searching = n_rows * n_features * (3 * self.itemsize + 4)
+        searching += 2 * FOUND_BYTES * n_rows * n_neighbors
+        found = FOUND_BYTES * n_items * n_neighbors / n_workers
         # The mirrored pieces of all blocks, the graph, and a block being joined.
-        joining = (2 * self.edge_bytes + self.graph_bytes) / self.n_workers
-        joining += block * (self.edge_bytes + 2 * self.graph_bytes)
-        return found + max(searching, joining)
+        joining = (2 * edges + self.graph_bytes) / n_workers
+        joining += n_rows / n_items * (edges + 2 * self.graph_bytes)
+        self.building_bytes = found + max(searching, joining)
 
-    def slabs(self, width: int) -> int:
-        """Return how many slabs of columns a thin matrix is taken in."""
-        return -(-width // self._slab(width))
+    def slab(self, width: int) -> int:
+        """Return the columns of a slab of a thin matrix."""
+        return min(max(SLAB_BYTES // (self.n_items * self.itemsize), 1), width)
 
     def round_bytes(self, width: int) -> float:
         """Return what all workers together receive in a round of all slabs."""
@@ -240,33 +217,19 @@ class _ViewCost:
 
     def spreading_bytes(self, width: int, n_functions: int) -> float:
         """Return what a worker holds in a round."""
-        whole = self.n_items * self._slab(width) * self.itemsize
+        whole = self.n_items * self.slab(width) * self.itemsize
         own = self.n_items * width * self.itemsize / self.n_workers
         # Received and joined; the terms of a few rounds; the sums and one copy of them.
-        copied = 1 + 1 / max(len(self.blocks) / self.n_workers, 1)
+        copied = 1 + 1 / max(self.n_blocks / self.n_workers, 1)
         return 2 * whole + (N_TERMS + 2) * own + copied * n_functions * own
-
-    def _slab(self, width: int) -> int:
-        """Return the columns of a slab."""
-        return min(max(SLAB_BYTES // (self.n_items * self.itemsize), 1), width)
-
-
-def _functions(separable: SeparableFilter) -> tuple[int, int]:
-    """Return the numbers of sums of both views."""
-    return len(separable.left), len(separable.right)
 
 
 def _shaped(view: Any, name: str) -> Any:
     """Return something with the shape and the precision of a view."""
+    if isinstance(view, str | os.PathLike):
+        return open_view(view, name=name)
     if is_frame(view):
         return check_views({name: view}).read[name]
-    if isinstance(view, ChunkedView) or (
-        hasattr(view, "shape") and hasattr(view, "dtype")
-    ):
+    if isinstance(view, ChunkedView) or hasattr(view, "dtype"):
         return view
-    return open_view(view, name=name) if _is_path(view) else np.asarray(view, float)
-
-
-def _is_path(view: Any) -> bool:
-    """Tell a path from a table."""
-    return isinstance(view, str) or hasattr(view, "__fspath__")
+    return np.asarray(view, float)

@@ -1,4 +1,4 @@
-"""The workers of a fit: tasks sent to them, results fetched, what it cost counted.
+"""The workers of a Dask cluster: tasks sent to them, results fetched, costs counted.
 
 Everything that a task needs is either another task or small: no data is scattered, so
 that whatever a lost worker held can be computed again by the others.
@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
@@ -16,35 +17,106 @@ import numpy as np
 from scipy import sparse
 
 from linkspread import __version__
-from linkspread.cluster.row_blocks import RowBlocks
 from linkspread.compiled.threads import few_cores
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.ground.progress import format_bytes, track
 
+Array = np.ndarray
+VERSIONS = {"linkspread": __version__, "numpy": np.__version__}
+TIMEOUT = "10s"
+# Codes are solved so many at a time: blocks of multiples of it give the same numbers
+# as one machine does.
+MULTIPLE = 64
+# A worker that is done early takes another block.
+BLOCKS_PER_WORKER = 2
+# Of a block of a table: a search holds two of them and copies of both.
+BLOCK_BYTES = 1 << 27
 # Compiled loops use all threads of a process and must not be entered twice at once.
 _COMPUTING = threading.RLock()
-VERSIONS = {"linkspread": __version__, "numpy": np.__version__}
 
 
-def _measure_graphs() -> None:
-    """Tell Dask how large sparse blocks are, where it is loaded, as in workers.
+@contextmanager
+def connect(address: str) -> Iterator[Any]:
+    """Connect to a Dask scheduler, and leave it running in the end.
 
-    It would take them for a few bytes, and send and count them as such.
+    Parameters
+    ----------
+    address : str
+        Such as "tcp://10.0.0.1:8786".
+
+    Yields
+    ------
+    client : distributed.Client
     """
-    if "dask" not in sys.modules:
-        return
-    from dask.sizeof import sizeof
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=TIMEOUT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise LinkspreadError(
+            f"`scheduler` must be the address of a Dask scheduler that runs, got "
+            f"{address!r} ({error!s:.80}). Start one with `dask scheduler`, and "
+            "workers with `dask worker`."
+        ) from error
+    with client:
+        yield client
 
-    @sizeof.register(sparse.csr_array)
-    def size_of_graph(W: sparse.csr_array) -> int:
-        return W.data.nbytes + W.indices.nbytes + W.indptr.nbytes
+
+@dataclass(frozen=True)
+class Usage:
+    """What the workers sent and held.
+
+    Attributes
+    ----------
+    n_workers : int
+    moved_bytes : int
+        Sent by workers, to each other and to the client, without what a lost worker
+        had sent.
+    peak_bytes : int
+        Largest memory of a worker beyond what it had at the start.
+    """
+
+    n_workers: int
+    moved_bytes: int
+    peak_bytes: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_workers} workers: {format_bytes(self.moved_bytes)} moved, at "
+            f"most {format_bytes(self.peak_bytes)} of memory in one"
+        )
 
 
-_measure_graphs()
+@dataclass(frozen=True)
+class RowBlocks:
+    """Blocks of rows of a table, of which each worker holds a few."""
+
+    boundaries: tuple[int, ...]
+    homes: tuple[str, ...] = ()  # the worker of each block; empty where any will do
+
+    @property
+    def n_items(self) -> int:
+        """Number of all rows."""
+        return self.boundaries[-1]
+
+    def __len__(self) -> int:
+        return len(self.boundaries) - 1
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(zip(self.boundaries[:-1], self.boundaries[1:], strict=True))
+
+
+def cut_rows(
+    n_items: int, row_bytes: int, *, n_workers: int, multiple: int = MULTIPLE
+) -> RowBlocks:
+    """Cut a table into blocks, a few for each worker and none too large."""
+    n_blocks = BLOCKS_PER_WORKER * n_workers
+    step = min(-(-n_items // n_blocks), max(BLOCK_BYTES // row_bytes, 1))
+    step = -(-step // multiple) * multiple
+    return RowBlocks((*range(0, n_items, step), n_items))
 
 
 def alone(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a task have the threads of its worker for itself, and no more than these."""
+    """Give a task all threads of its worker, and no more than these."""
 
     @wraps(task)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -66,63 +138,54 @@ def worker_threads() -> int | None:
         return None
 
 
-@dataclass(frozen=True)
-class Usage:
-    """What the workers moved and held.
-
-    Attributes
-    ----------
-    n_workers : int
-    moved_bytes : int
-        Sent by workers, to each other and to the client; what a worker that was lost
-        had sent is not known.
-    peak_bytes : int
-        Largest memory that a worker took beyond what it had at the start.
-    """
-
-    n_workers: int
-    moved_bytes: int
-    peak_bytes: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_workers} workers: {format_bytes(self.moved_bytes)} moved, at "
-            f"most {format_bytes(self.peak_bytes)} of memory in one"
-        )
-
-
 class Session:
     """A client of a Dask cluster, with the few things that a fit does with it."""
 
     def __init__(self, client: Any, *, verbose: bool = False) -> None:
-        self.distributed = _check_client(client)
+        self.distributed = _distributed()
+        if not isinstance(client, self.distributed.Client) or client.asynchronous:
+            raise LinkspreadError(
+                "`client` must be a distributed.Client that is not asynchronous, got "
+                f"{type(client).__name__}. Make one with `Client(address)`."
+            )
         self.client, self.verbose = client, verbose
         self._kept: list[Any] = []
         self._start = self._ask(_begin)
-        _check_versions(self._start)
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers at the start."""
-        return len(self._start)
+        self.n_workers = len(self._start)
+        for worker, (*_, versions) in self._start.items():
+            _check_versions(worker, versions)
 
     def submit(
-        self, task: Callable[..., Any], *args: Any, home: str | None = None
+        self, task: Callable[..., Any], *args: Any, home: str = "", **named: Any
     ) -> Any:
         """Send a task whose arguments may be other tasks, and lists of them."""
-        place: dict[str, Any] = {}
-        if home is not None:
-            place = {"workers": [home], "allow_other_workers": True}
-        return self.client.submit(task, *args, pure=False, **place)
+        if home:
+            named |= {"workers": [home], "allow_other_workers": True}
+        return self.client.submit(task, *args, pure=False, **named)
 
-    def submit_each(
-        self, blocks: RowBlocks, task: Callable[..., Any], *columns: Sequence[Any]
+    def map(
+        self,
+        blocks: RowBlocks,
+        task: Callable[..., Any],
+        *columns: Sequence[Any],
+        **shared: Any,
     ) -> list[Any]:
-        """Send a task for each block to the worker of that block."""
-        rows = zip(*columns, strict=True)
+        """Send a task for each block to its worker; what all share goes by name."""
+        homes = blocks.homes or ("",) * len(blocks)
         return [
-            self.submit(task, *args, home=blocks.home(i)) for i, args in enumerate(rows)
+            self.submit(task, *args, home=home, **shared)
+            for home, *args in zip(homes, *columns, strict=True)
         ]
+
+    def results(
+        self,
+        blocks: RowBlocks,
+        task: Callable[..., Any],
+        *columns: Sequence[Any],
+        **shared: Any,
+    ) -> list[Any]:
+        """Return what a task gives for each block."""
+        return self.fetch(self.map(blocks, task, *columns, **shared))
 
     def settle(self, blocks: RowBlocks, futures: Sequence[Any]) -> RowBlocks:
         """Let blocks stay with the workers that hold their results."""
@@ -140,7 +203,7 @@ class Session:
         # A vector of all items is meant to be here, however long it is.
         name = "distributed.admin.large-graph-warning-threshold"
         with dask.config.set({name: "1TB"}):
-            future = self.submit(_same, value)
+            future = self.submit(same, value)
         self.keep(future)
         return future
 
@@ -153,16 +216,15 @@ class Session:
         self._kept.extend(futures)
 
     def finish(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done, and show how far they are."""
+        """Wait until tasks are done, show how far they are, and raise their errors."""
         done = self.distributed.as_completed(futures)
-        for future in track(
-            done, total=len(futures), label=label, verbose=self.verbose
-        ):
+        done = track(done, total=len(futures), label=label, verbose=self.verbose)
+        for future in done:
             if future.status == "error":
                 self.fetch(future)
 
     def wait(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done or have failed, which fetching them will tell."""
+        """Wait until tasks are done or have failed, which fetching them will raise."""
         self.distributed.wait(futures)
 
     def fetch(self, futures: Any) -> Any:
@@ -175,11 +237,6 @@ class Session:
                 f"several times ({error.args[0]!s:.60}). Give the workers more memory, "
                 "or use more of them."
             ) from error
-
-    def each(self, futures: Sequence[Any]) -> Iterator[Any]:
-        """Yield the results of tasks, holding one at a time."""
-        for future in futures:
-            yield self.fetch(future)
 
     def usage(self) -> Usage:
         """Return what was moved and held since the session began."""
@@ -209,36 +266,29 @@ class Session:
         return answers
 
 
-def _same(value: Any) -> Any:
-    """Return a value as it is."""
+def same(value: Any) -> Any:
+    """Return a value under a name of its own, which workers may fetch and forget."""
     return value
 
 
-def _check_client(client: Any) -> Any:
-    """Return the module of Dask if this is a client of its own."""
-    distributed = require("distributed", extra="dask", purpose="a fit on a cluster")
-    if not isinstance(client, distributed.Client) or client.asynchronous:
-        raise LinkspreadError(
-            "`client` must be a distributed.Client that is not asynchronous, got "
-            f"{type(client).__name__}. Make one with `Client(address)`."
-        )
-    return distributed
+def _distributed() -> Any:
+    """Return the module of Dask's clusters, or say how to install it."""
+    return require("distributed", extra="dask", purpose="a fit on a cluster")
 
 
-def _check_versions(answers: dict[str, Any]) -> None:
-    """Refuse workers with other versions, whose numbers may differ."""
-    for worker, (*_, versions) in answers.items():
-        for package, here in VERSIONS.items():
-            if versions[package] != here:
-                raise LinkspreadError(
-                    f"every worker must have {package} {here} as it is here, got "
-                    f"{package} {versions[package]} on {worker}. Install the same "
-                    "version there."
-                )
+def _check_versions(worker: str, versions: dict[str, str]) -> None:
+    """Refuse a worker with other versions, whose numbers may differ."""
+    for package, here in VERSIONS.items():
+        if versions[package] != here:
+            raise LinkspreadError(
+                f"every worker must have {package} {here} as it is here, got "
+                f"{package} {versions[package]} on {worker}. Install the same "
+                "version there."
+            )
 
 
 def _begin(dask_worker: Any) -> tuple[int, int, int, dict[str, str]]:
-    """Start to count the memory of a worker anew, and return its state."""
+    """Reset the largest memory of a worker, and return its state."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -248,20 +298,31 @@ def _begin(dask_worker: Any) -> tuple[int, int, int, dict[str, str]]:
 
 
 def _state(dask_worker: Any) -> tuple[int, int, int, dict[str, str]]:
-    """Return bytes sent, peak and present memory, and the versions of a worker."""
-    peak, held = _memory()
-    return dask_worker.transfer_outgoing_bytes_total, peak, held, VERSIONS
-
-
-def _memory() -> tuple[int, int]:
-    """Return the largest and the present memory of this process, in bytes."""
+    """Return bytes sent, largest and present memory, and the versions of a worker."""
     try:
         with open("/proc/self/status") as file:
             lines = dict(line.split(":", 1) for line in file)
-        return tuple(int(lines[n].split()[0]) * 1024 for n in ("VmHWM", "VmRSS"))  # type: ignore[return-value]
+        peak, held = (int(lines[n].split()[0]) * 1024 for n in ("VmHWM", "VmRSS"))
     except (OSError, KeyError, ValueError):
         import resource
 
         unit = 1 if os.uname().sysname == "Darwin" else 1024
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        return most, 0
+        peak, held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit, 0
+    return dask_worker.transfer_outgoing_bytes_total, peak, held, VERSIONS
+
+
+def _measure_graphs() -> None:
+    """Tell Dask how large sparse blocks are, where it is loaded, as in workers.
+
+    It would take them for a few bytes, and send and count them as such.
+    """
+    if "dask" not in sys.modules:
+        return
+    from dask.sizeof import sizeof
+
+    @sizeof.register(sparse.csr_array)
+    def size_of_graph(W: sparse.csr_array) -> int:
+        return W.data.nbytes + W.indices.nbytes + W.indptr.nbytes
+
+
+_measure_graphs()

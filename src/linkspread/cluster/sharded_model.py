@@ -1,30 +1,67 @@
-"""A model whose vectors stay on the disk, searched shard by shard."""
+"""A model whose vectors stay on the disk: fitted by workers, searched shard by shard.
+
+::
+
+    output/
+      head/       a folder as of a model: ids, links, cores, which files are the shards
+      vectors/    the shards, each named after its checksum
+
+Replacing the manifest in `head` is what makes new shards the model; older ones are
+deleted afterwards.
+"""
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.cluster.block_graphs import BlockGraph
+from linkspread.cluster.fitting import ClusterReport, SpreadingFit
 from linkspread.cluster.neighbors import nearest_in_chunks
-from linkspread.cluster.shard_index import ShardIndex
-from linkspread.cluster.vector_shards import VectorShards
-from linkspread.cluster.views import ChunkedView
+from linkspread.cluster.planning import check_spreading
+from linkspread.cluster.session import Session
+from linkspread.cluster.shards import ShardFile, ShardIndex, VectorShards, write_shard
+from linkspread.cluster.spreading import spread_blocks
+from linkspread.cluster.views import ChunkedView, check_files, open_view, open_views
 from linkspread.graphs import normalize_rows
-from linkspread.graphs.weights import weigh_new
-from linkspread.ground.checks import check_name
-from linkspread.ground.errors import LinkspreadError
+from linkspread.graphs.distances import METRICS
+from linkspread.graphs.weights import WEIGHTS, weigh_new
+from linkspread.ground.checks import check_name, naming
+from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
+from linkspread.ground.progress import announce
 from linkspread.links import Items, Links
+from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import check_linked
+from linkspread.models.stored_graphs import PAIR, STORED_GRAPHS
 from linkspread.models.vector_search import VectorSearch
+from linkspread.propagation.exact import spread_responses, warn_of_error
+from linkspread.storage import Registry, Stored, read_folder, write_folder
+from linkspread.storage.files import naming_file
+from linkspread.storage.kinds import (
+    COUNT,
+    NUMBER,
+    TEXT,
+    Kind,
+    array,
+    instance,
+    mapping,
+    sequence,
+)
+from linkspread.storage.manifest import MANIFEST
 from linkspread.tables.validation import check_table
 
 Array = np.ndarray
 # Graphs in which a new item has the neighbours that a fitted one would have.
 EXTENSIBLE = ("knn", "cwa")
+SHARDS = "linkspread shards"
+HEAD, VECTORS = "head", "vectors"
 
 
 @dataclass(frozen=True)
@@ -51,6 +88,11 @@ class ShardedPair:
     unseen_left: Array
     unseen_right: Array
     error: float
+
+    @property
+    def files(self) -> tuple[ShardFile, ...]:
+        """The files of both views."""
+        return (*self.left.files, *self.right.files)
 
     @property
     def T(self) -> "ShardedPair":
@@ -91,34 +133,6 @@ class ShardedModel(VectorSearch):
         self.folder = folder
         self.client = client
 
-    def hold(
-        self,
-        items: Mapping[str, Items],
-        links: Links,
-        pairs: Mapping[tuple[str, str], ShardedPair],
-        sharded: Mapping[str, ShardedView],
-        *,
-        tables: Mapping[str, ChunkedView],
-    ) -> Self:
-        """Take up what a folder holds.
-
-        Parameters
-        ----------
-        items : mapping from str to Items
-        links : Links
-        pairs : mapping from pairs of str to ShardedPair
-        sharded : mapping from str to ShardedView
-        tables : mapping from str to ChunkedView
-
-        Returns
-        -------
-        self : ShardedModel
-        """
-        self.view_names_ = tuple(items)
-        self.items_, self.links_, self.pairs_ = dict(items), links, dict(pairs)
-        self._sharded, self._tables = dict(sharded), dict(tables)
-        return self
-
     def fit(self, views: Any, links: Any) -> Self:
         """Refuse: shards are written by `fit_shards`.
 
@@ -131,9 +145,7 @@ class ShardedModel(VectorSearch):
             "that, or `LinkSpreading` on one machine."
         )
 
-    def index(
-        self, source: str, target: str, *, method: str = "auto"
-    ) -> Any:  # of the face of an ItemIndex
+    def index(self, source: str, target: str, *, method: str = "auto") -> Any:
         """Return what searches the shards of a view.
 
         Parameters
@@ -215,3 +227,311 @@ class ShardedModel(VectorSearch):
             n_items=table.shape[0],
         )
         return normalize_rows(affinities, own.degrees)
+
+
+def fit_shards(
+    model: LinkSpreading,
+    views: Any,
+    links: Any,
+    *,
+    client: Any,
+    output: str | os.PathLike[str],
+    ids: Mapping[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    method: str = "auto",
+) -> ShardedModel:
+    """Fit by the workers of a Dask cluster, and let them write the vectors.
+
+    As `fit`, for collections whose graphs and vectors no single machine holds: neither
+    comes to the client, which keeps ids and three numbers of each item. The result
+    searches, and is no full model: links cannot be added to it, nor results explained.
+
+    Parameters
+    ----------
+    model : LinkSpreading
+        Its parameters are read.
+    views : mapping from str to path, ChunkedView or table
+        As for `fit`, like all but `output`.
+    links : Links, or mapping from str to labels
+    client : distributed.Client
+    output : str or Path
+        A new or empty folder, or one of shards, on a disk that all workers share.
+        Shards there are replaced in one step, when all are written.
+    ids : mapping from str to array-like of shape (n_items,), default=None
+    folder : str or Path, default=None
+    method : {"exact", "approximate", "auto"}, default="auto"
+
+    Returns
+    -------
+    sharded : ShardedModel
+        Its workers search; `open_shards` opens it again. Its `cluster_report_` has
+        what was moved and held.
+    """
+    check_spreading(model)
+    target = check_output(output)
+    session = Session(client, verbose=model.verbose)
+    with open_views(views, ids, folder) as opened:
+        check_files(session, opened.chunked)
+        work = SpreadingFit(model, session, opened, links, method)
+        _check_metrics(work.choices)
+        (target / VECTORS).mkdir(parents=True, exist_ok=True)
+        sharded, graphs = {}, {}
+        for view in opened.chunked:
+            with naming(view):
+                sharded[view], graphs[view] = _build(work, view)
+        pairs = {pair: _spread(work, graphs, pair, target) for pair in work.pairs}
+        _write_head(target, work, pairs, sharded)
+    report = ClusterReport(work.expected, session.usage())
+    announce(str(report.usage), verbose=model.verbose)
+    result = open_shards(target, views=opened.lasting, client=client)
+    result.cluster_report_ = report
+    return result
+
+
+def open_shards(
+    path: str | os.PathLike[str],
+    *,
+    views: Mapping[str, Any] | None = None,
+    client: Any = None,
+    verify: bool = False,
+) -> ShardedModel:
+    """Open what `fit_shards` wrote, to search in it.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder.
+    views : mapping from str to path or ChunkedView, default=None
+        The tables of the fit, for searches with new items.
+    client : distributed.Client, default=None
+        Its workers, which must see the folder, search the shards at the same time;
+        None searches here, one shard after the other.
+    verify : bool, default=False
+        Compare the checksums of all shards, which reads every byte.
+
+    Returns
+    -------
+    sharded : ShardedModel
+    """
+    folder = Path(path).absolute()
+    content = read_folder(folder / HEAD, kind=SHARDS)
+    with naming_file(MANIFEST):
+        state = REGISTRY.decode(content, finish=_check_state)
+    for pair in state["pairs"].values():
+        for shards in (pair.left, pair.right):
+            shards.check(folder / VECTORS, verify=verify)
+    model = ShardedModel(folder / VECTORS, client=client)
+    model.view_names_, model.items_ = tuple(state["items"]), state["items"]
+    model.links_, model.pairs_ = state["links"], state["pairs"]
+    model._sharded = state["views"]
+    model._tables = {
+        view: _open_table(own, view, model) for view, own in (views or {}).items()
+    }
+    return model
+
+
+def is_sharded(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds shards.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    sharded : bool
+    """
+    return Path(path, HEAD, MANIFEST).is_file()
+
+
+def check_output(path: str | os.PathLike[str]) -> Path:
+    """Refuse to write shards where something else is.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    folder : Path
+        Absolute, as workers may run elsewhere.
+    """
+    folder = Path(path).absolute()
+    is_other = folder.exists() and not folder.is_dir()
+    names = set() if is_other or not folder.exists() else set(os.listdir(folder))
+    if is_other or not names <= {HEAD, VECTORS}:
+        raise ModelError(
+            f"`output` must be a new folder, an empty one or one of shards, and "
+            f"{str(folder)!r} holds something else. Give another path."
+        )
+    return folder
+
+
+def _check_metrics(choices: Mapping[str, Any]) -> None:
+    """Refuse functions, which cannot be stored, before anything is built."""
+    for view, chosen in choices.items():
+        if not isinstance(chosen["metric"], str):
+            raise LinkspreadError(
+                f"view {view!r}: `metric` must be one of {', '.join(METRICS)} for "
+                "shards, got a function, which cannot be stored. Use `cluster.fit`."
+            )
+
+
+def _build(work: SpreadingFit, view: str) -> tuple[ShardedView, BlockGraph]:
+    """Build the graph of a view, and return what places new items beside it."""
+    built, _ = work.build(view)
+    graph = built.affinity.normalized()
+    names = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
+    chosen = {name: built.near.chosen[name] for name in names}
+    placing = ShardedView(
+        **chosen,
+        n_features=built.near.view.n_features,
+        widths=built.near.widths,
+        degrees=built.affinity.row_sums(),
+    )
+    return placing, graph
+
+
+def _spread(
+    work: SpreadingFit,
+    graphs: Mapping[str, BlockGraph],
+    pair: tuple[str, str],
+    target: Path,
+) -> ShardedPair:
+    """Spread the links of two views, and let the workers write a file per block."""
+    model, (x, y) = work.model, (graphs[view] for view in pair)
+    Z = work.links.between(*pair, balance=model.balance)
+    alphas = work.alphas[pair[0]], work.alphas[pair[1]]
+    responses = spread_responses(alphas, model.beta)
+    found = spread_blocks(x, Z, y, responses, tol=model.tol, rank=model.rank)
+    core, unseen_left, unseen_right = found.cores
+    if model.rank is None:
+        # Shards are vectors and nothing else: exact rows cannot be had from them.
+        warn_of_error(found.error, model.tol, core)
+    left = _write_vectors(x, found.left, target, core.shape[0])
+    right = _write_vectors(y, found.right, target, core.shape[1])
+    return ShardedPair(left, right, core, unseen_left, unseen_right, found.error)
+
+
+def _write_vectors(
+    graph: BlockGraph, parts: list[Any], target: Path, width: int
+) -> VectorShards:
+    """Let the workers write the vectors of a view, a file for each block."""
+    write = partial(write_shard, folder=str(target / VECTORS))
+    if isinstance(parts[0], np.ndarray):  # wide links are spread by the client
+        files = [write(part) for part in parts]
+        return VectorShards(tuple(files), width, parts[0].dtype.name)
+    tasks = graph.map(write, parts)
+    graph.session.finish(tasks, f"vectors of {graph.name}")
+    files = graph.session.fetch(tasks)
+    return VectorShards(tuple(files), width, graph.dtype.name)
+
+
+def _write_head(
+    folder: Path,
+    work: SpreadingFit,
+    pairs: Mapping[tuple[str, str], ShardedPair],
+    views: Mapping[str, ShardedView],
+) -> None:
+    """Make shards that were written the model of a folder."""
+    state = {"items": work.items, "links": work.links, "pairs": pairs, "views": views}
+    about = {view: {"n_items": own.n_items} for view, own in work.items.items()}
+    content = REGISTRY.encode(state, about={"views": about})
+    write_folder(folder / HEAD, content, kind=SHARDS)
+    kept = {file.name for pair in pairs.values() for file in pair.files}
+    for entry in list(os.scandir(folder / VECTORS)):
+        if entry.name not in kept:
+            with suppress(OSError):
+                os.unlink(entry.path)
+
+
+def _fits_pair(pair: ShardedPair) -> bool:
+    """Tell whether cores join the vectors of both sides."""
+    shape = pair.left.width, pair.right.width
+    cores = pair.core, pair.unseen_left, pair.unseen_right
+    return all(core.shape == shape for core in cores)
+
+
+METRIC = Kind("a metric", lambda value: isinstance(value, str) and value in METRICS)
+WEIGHTING = Kind("weights", lambda value: isinstance(value, str) and value in WEIGHTS)
+SHARD_FILE = {"name": TEXT, "n_rows": COUNT, "n_bytes": COUNT, "sha256": TEXT}
+VECTOR_SHARDS = {
+    "files": sequence(instance(ShardFile)),
+    "width": COUNT,
+    "precision": TEXT,
+}
+SHARDED_PAIR = {
+    "left": instance(VectorShards),
+    "right": instance(VectorShards),
+    "core": array(2),
+    "unseen_left": array(2),
+    "unseen_right": array(2),
+    "error": NUMBER,
+}
+SHARDED_VIEW = {
+    "graph": TEXT,
+    "n_neighbors": COUNT,
+    "metric": METRIC,
+    "bandwidth": TEXT | NUMBER,
+    "weights": WEIGHTING,
+    "n_features": COUNT,
+    "widths": array(1) | NUMBER,
+    "degrees": array(1),
+}
+STATE = {
+    "items": mapping(instance(Items)),
+    "links": instance(Links),
+    "pairs": mapping(instance(ShardedPair), keys=PAIR),
+    "views": mapping(instance(ShardedView)),
+}
+REGISTRY = Registry(
+    (
+        *STORED_GRAPHS,
+        Stored(ShardFile, SHARD_FILE),
+        Stored(VectorShards, VECTOR_SHARDS, check=lambda shards: shards.is_plain),
+        Stored(ShardedPair, SHARDED_PAIR, check=_fits_pair),
+        Stored(ShardedView, SHARDED_VIEW),
+    )
+)
+
+
+def _check_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a head holds, if all its parts are there and of the same items."""
+    if set(state) != set(STATE) or not all(
+        kind.accepts(state[name]) for name, kind in STATE.items()
+    ):
+        raise ModelError(
+            f"shards must have {', '.join(STATE)}, got {', '.join(state)!s:.80}. Fit "
+            "again."
+        )
+    sizes = {view: items.n_items for view, items in state["items"].items()}
+    fits = set(state["views"]) == set(sizes)
+    for view, own in state["views"].items():
+        widths = getattr(own.widths, "size", sizes.get(view))
+        fits &= len(own.degrees) == widths == sizes.get(view)
+    for (left, right), pair in state["pairs"].items():
+        found = pair.left.n_items, pair.right.n_items
+        fits &= found == (sizes.get(left), sizes.get(right))
+    if not fits:
+        raise ModelError(
+            "shards must be of the views of their folder and of all their items, and "
+            "are not. Fit again."
+        )
+    return state
+
+
+def _open_table(own: Any, view: str, model: ShardedModel) -> ChunkedView:
+    """Open the table of a view, if it is still that of the fit."""
+    if view not in model.items_:
+        raise ViewError(
+            f"`views` must be those of the shards, {list(model.items_)}, got {view!r}. "
+            "Correct the name."
+        )
+    table = own if isinstance(own, ChunkedView) else open_view(own, name=view)
+    expected = model.items_[view].n_items, model._sharded[view].n_features
+    if table.shape != expected:
+        raise ViewError(
+            f"view {view!r} must be the table of the fit, of shape {expected}, got "
+            f"{table.shape}. Give its path."
+        )
+    return table

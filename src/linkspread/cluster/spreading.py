@@ -1,21 +1,16 @@
 """Links spread over two graphs in blocks; only thin matrices travel."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from linkspread.cluster.operator import BlockOperator
-from linkspread.cluster.products import BlockGraph
-from linkspread.cluster.session import alone
+from linkspread.cluster.block_graphs import SLAB_BYTES, BlockGraph
+from linkspread.cluster.session import Session, alone
 from linkspread.links import LinkMatrix, as_link_matrix
-from linkspread.propagation import Spread
-from linkspread.propagation.exact import (
-    has_thin_factors,
-    sketch_links,
-    spread_responses,
-    warn_of_error,
-)
+from linkspread.propagation.exact import has_thin_factors, sketch_links
 from linkspread.propagation.filter import Response, SeparableFilter, separate
 from linkspread.propagation.spread import shorten, triangle
 
@@ -24,32 +19,19 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class BlockVectors:
-    """Spread links, the vectors of the items still with the workers."""
+    """Spread links ``left @ cores[k] @ right.T``, the vectors in blocks of rows."""
 
-    left: list[Any]
+    left: list[Any]  # with the workers, or arrays
     right: list[Any]
-    cores: list[Array] = field(repr=False)
+    cores: list[Array]
     error: float
 
-
-def spread_over_blocks(
-    x: BlockGraph,
-    Z: Any,
-    y: BlockGraph,
-    *,
-    alpha: tuple[float, float],
-    beta: float,
-    tol: float,
-    rank: int | None,
-) -> Spread:
-    """Propagate links, as `propagation.spread_links` does."""
-    responses = spread_responses(alpha, beta)
-    found = spread_blocks(x, Z, y, responses, tol=tol, rank=rank)
-    left, right = (np.concatenate(_fetch(x, own)) for own in (found.left, found.right))
-    if rank is None:
-        warn_of_error(found.error, tol, left)
-    core, unseen_left, unseen_right = found.cores
-    return Spread(left, right, core, unseen_left, unseen_right, found.error)
+    def fetch(self, session: Session) -> tuple[Array, Array]:
+        """Return the vectors of both sides."""
+        is_here = isinstance(self.left[0], np.ndarray)
+        sides = self.left, self.right
+        left, right = sides if is_here else (session.fetch(own) for own in sides)
+        return np.concatenate(left), np.concatenate(right)
 
 
 def spread_blocks(
@@ -69,7 +51,7 @@ def spread_blocks(
     # Half of the error may come from the filter, half from dropped directions.
     separable = separate(responses, tol=tol / 2)
     if has_thin_factors(links, separable, rank):
-        return _from_thin(x, links, y, separable, tol, rank)
+        return _spread_thin(x, links, y, separable, tol, rank)
 
     def operate(dtype: Any, separable: SeparableFilter) -> BlockOperator:
         return BlockOperator(x.astype(dtype), links, y.astype(dtype), separable)
@@ -81,7 +63,7 @@ def spread_blocks(
     return BlockVectors(*parts, cores, error + separable.error)
 
 
-def _from_thin(
+def _spread_thin(
     x: BlockGraph,
     links: LinkMatrix,
     y: BlockGraph,
@@ -93,41 +75,118 @@ def _from_thin(
     U, G, V = links.thin()
     left = x.filtered_sums(U, separable.left)
     right = y.filtered_sums(V, separable.right)
+    R_left, R_right = (
+        triangle(np.vstack(graph.results(_block_triangle, sums)))
+        for graph, sums in ((x, left), (y, right))
+    )
     cores = [np.kron(core, G) for core in separable.cores]
-    triangles = _triangle(x, left), _triangle(y, right)
-    maps = shorten(triangles[0], cores, triangles[1], tol=tol, rank=rank)
-    to_left, to_right, small, error = maps
-    small = [core.astype(x.dtype) for core in small]
-    vectors = _turn(x, left, to_left), _turn(y, right, to_right)
-    return BlockVectors(*vectors, small, error + separable.error)
-
-
-def _triangle(graph: BlockGraph, sums: list[Any]) -> Array:
-    """Return R of the QR factorisation of a tall matrix in blocks of rows."""
-    session = graph.session
-    parts = session.fetch(session.submit_each(graph.blocks, _block_triangle, sums))
-    return triangle(np.vstack(parts))
-
-
-def _turn(graph: BlockGraph, sums: list[Any], turn: Array) -> list[Any]:
-    """Return the short vectors of each block."""
-    turns = [turn.astype(graph.dtype)] * len(sums)
-    return graph.session.submit_each(graph.blocks, _block_vectors, sums, turns)
+    to_left, to_right, small, error = shorten(
+        R_left, cores, R_right, tol=tol, rank=rank
+    )
+    return BlockVectors(
+        x.map(_block_vectors, left, to_short=to_left.astype(x.dtype)),
+        y.map(_block_vectors, right, to_short=to_right.astype(y.dtype)),
+        [core.astype(x.dtype) for core in small],
+        error + separable.error,
+    )
 
 
 @alone
 def _block_triangle(sums: Array) -> Array:
-    """Return R of one block."""
+    """Return R of the QR factorisation of one block."""
     return triangle(sums.reshape(len(sums), -1))
 
 
 @alone
-def _block_vectors(sums: Array, turn: Array) -> Array:
+def _block_vectors(sums: Array, *, to_short: Array) -> Array:
     """Return the short vectors of one block."""
-    return sums.reshape(len(sums), -1) @ turn
+    return sums.reshape(len(sums), -1) @ to_short
 
 
-def _fetch(graph: BlockGraph, parts: list[Any]) -> list[Array]:
-    """Return the parts, from the workers where they are there."""
-    is_here = isinstance(parts[0], np.ndarray)
-    return parts if is_here else graph.session.fetch(parts)
+class BlockOperator:
+    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
+
+    What `propagation.chebyshev.FilterOperator` does. Between the two graphs, only the
+    rows of items with links travel.
+    """
+
+    def __init__(
+        self, x: BlockGraph, Z: LinkMatrix, y: BlockGraph, separable: SeparableFilter
+    ) -> None:
+        self.x, self.Z, self.y, self.separable = x, Z, y, separable
+        self.shape, self.dtype = Z.shape, x.dtype
+
+    @property
+    def T(self) -> "BlockOperator":
+        """The operator of the transposed matrices."""
+        f = self.separable
+        cores = tuple(core.T for core in f.cores)
+        turned = SeparableFilter(f.right, f.left, cores, f.error)
+        return BlockOperator(self.y, self.Z.T, self.x, turned)
+
+    def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
+        """Return ``F_k @ block`` for the first responses, or for all."""
+        linked = self._linked(self.y.filtered_sums(block, self.separable.right))
+        cores = self.separable.cores[:n_responses]
+        n_bytes = self.x.n_items * block.shape[1] * self.dtype.itemsize
+        step = max(SLAB_BYTES // n_bytes, 1)
+        products = []
+        for i in range(0, len(cores), step):
+            # The products of a few responses, side by side in one recurrence.
+            own = cores[i : i + step]
+            sources = self.x.map(_mix, linked, cores=own)
+            total = self.x.filtered_sum(sources, self.separable.left)
+            whole = np.concatenate(self.x.session.fetch(total))
+            products += np.hsplit(whole, len(own))
+        return products
+
+    def _linked(self, smoothed: list[Any]) -> list[Any]:
+        """Return ``Z @ smoothed`` in blocks of the rows of x."""
+        used = np.flatnonzero(np.diff(self.Z.pairs.tocsc().indptr))
+        own = [used[(a <= used) & (used < b)] - a for a, b in self.y.blocks]
+        met = self.y.results(_meet, smoothed, self.y.cut(self.Z.right), own)
+        sums, rows = zip(*met, strict=True)
+        by_class = self.Z.core @ np.sum(sums, axis=0)
+        values = np.concatenate(rows)
+        pairs = self.Z.pairs.tocsr()[:, used]
+        flat = values.reshape(len(used), -1)
+        reached = [_reached(pairs[a:b], flat) for a, b in self.x.blocks]
+        shape, left = values.shape[1:], self.x.cut(self.Z.left)
+        shared = {"by_class": by_class, "shape": shape, "dtype": self.dtype}
+        return self.x.map(_link, left, reached, **shared)
+
+
+def _reached(pairs: sparse.csr_array, values: Array) -> tuple[Array, Array]:
+    """Return the rows that pairs reach, and what reaches them."""
+    rows = np.flatnonzero(np.diff(pairs.indptr))
+    return rows, pairs[rows] @ values
+
+
+@alone
+def _meet(smoothed: Array, right: Any, used: Array) -> tuple[Array, Array]:
+    """Return the sums over the classes of a block, and the rows of linked items."""
+    flat = smoothed.reshape(len(smoothed), -1)
+    return np.asarray(right.T @ flat), smoothed[used]
+
+
+@alone
+def _link(
+    left: Any,
+    reached: tuple[Array, Array],
+    *,
+    by_class: Array,
+    shape: tuple[int, int],
+    dtype: Any,
+) -> Array:
+    """Return a block of rows of ``Z @ smoothed``."""
+    rows, values = reached
+    linked = np.asarray(left @ by_class)
+    linked[rows] += values
+    return linked.reshape(len(linked), *shape).astype(dtype)
+
+
+@alone
+def _mix(linked: Array, *, cores: Sequence[Array]) -> Array:
+    """Return what each polynomial of the first graph is applied to."""
+    mixed = np.concatenate([np.matmul(core, linked) for core in cores], axis=2)
+    return np.ascontiguousarray(mixed, dtype=linked.dtype)

@@ -1,24 +1,34 @@
-"""The graph of one view, built by the workers and left with them."""
+"""The graph of one view, of any kind, built by the workers and left with them."""
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import getitem
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from linkspread.cluster.graph_blocks import (
-    assemble,
+from linkspread.cluster.block_graphs import (
+    BlockGraph,
     larger_of_both,
-    normalize_blocks,
-    symmetrize_blocks,
+    mean_with_mirror,
 )
 from linkspread.cluster.neighbors import Found, search_blocks
-from linkspread.cluster.products import BlockGraph
-from linkspread.cluster.row_blocks import RowBlocks
-from linkspread.cluster.session import Session, alone
+from linkspread.cluster.session import RowBlocks, Session, alone
+from linkspread.cluster.spreading import spread_blocks
 from linkspread.cluster.views import ChunkedView
+from linkspread.compiled.backends import use_backend
+from linkspread.compiled.lad import Report
+from linkspread.graphs import L1Graph, NeighborGraph
+from linkspread.graphs.adjust import (
+    adjust_edges,
+    largest_product,
+    links_within,
+    longest_vectors,
+    values_on_edges,
+)
 from linkspread.graphs.distances import resolve_metric
+from linkspread.graphs.l1 import L1Report
 from linkspread.graphs.weights import (
     LOCAL_NEIGHBOR,
     WEIGHTS,
@@ -27,8 +37,14 @@ from linkspread.graphs.weights import (
     local_bandwidths,
     neighbor_matrix,
 )
+from linkspread.links import LinkMatrix, as_link_matrix
+from linkspread.models.view_graphs import AdjustedGraph, GraphContext
+from linkspread.propagation import Factored
+from linkspread.propagation.filter import fitted_response
 
 Array = np.ndarray
+# Graphs of sparse codes.
+CODED = ("sr", "csr")
 # Rows from which the mean distance is taken, as by `graphs.mean_distance`.
 N_SAMPLED = 1000
 
@@ -40,36 +56,53 @@ class Neighborhoods:
     session: Session
     view: ChunkedView
     blocks: RowBlocks
-    found: list[Any]
-    widths: Any
+    found: list[Any]  # ids and distances of each block
+    widths: Any  # of all neighbourhoods, or one for all
     chosen: dict[str, Any]
     recall: float | None
 
+    @cached_property
+    def held_widths(self) -> Any:
+        """The widths as a task."""
+        return self.session.hold(self.widths)
 
-@dataclass
-class BuiltGraph:
-    """A graph in blocks of rows."""
+    def graph(self, edges: list[Any], join: Any) -> BlockGraph:
+        """Return the symmetric graph of edges from items to their neighbours."""
+        self.session.keep(*edges)
+        directed = BlockGraph(
+            self.session, self.view.name, self.blocks, edges, self.view.dtype
+        )
+        return directed.symmetrized(join)
+
+
+@dataclass(frozen=True)
+class ViewGraph:
+    """The graph of a view, and what it was made of."""
 
     near: Neighborhoods
-    affinity: list[Any]
-    told: list[Any] = field(default_factory=list)
-    base: "BuiltGraph | None" = None
+    affinity: BlockGraph
+    base: BlockGraph | None = None  # before its weights were adjusted
+    reports: tuple[Any, ...] = ()  # of the sparse codes of each block
+    links: LinkMatrix | None = None  # within the view, of constrained codes
 
-    def normalized(self, *, rescale: bool = True) -> BlockGraph:
-        """Return the graph, normalised; weights up to 1 need not be rescaled."""
+    def in_model(self, X: Any, context: GraphContext) -> Any:
+        """Return the graph as a model keeps it."""
         near = self.near
-        parts = normalize_blocks(
-            near.session, self.affinity, near.blocks, rescale=rescale
-        )
-        near.session.finish(parts, f"normalising the graph of {near.view.name}")
-        return BlockGraph(
-            near.session, near.view.name, near.blocks, parts, near.view.dtype
-        )
-
-    def fetch(self) -> sparse.csr_array:
-        """Return the graph whole."""
-        near = self.near
-        return assemble(near.session, self.affinity, near.blocks.n_items)
+        chosen = {n: near.chosen[n] for n in ("n_neighbors", "metric", "bandwidth")}
+        common = {**chosen, "n_jobs": context.n_jobs, "verbose": context.verbose}
+        weights, affinity = near.chosen["weights"], self.affinity.fetch()
+        if self.reports:
+            parts = near.session.fetch(list(self.reports))
+            report = _join_reports(parts, near.blocks.n_items)
+            graph = L1Graph(kernel=weights, **common)
+            return graph.resume(
+                X, affinity, near.widths, links=self.links, report=report
+            )
+        base = affinity if self.base is None else self.base.fetch()
+        neighbors = NeighborGraph(weights=weights, **common)
+        neighbors.resume(X, base, near.widths)
+        neighbors.recall_ = near.recall
+        return neighbors if self.base is None else AdjustedGraph(neighbors, affinity)
 
 
 def find_neighborhoods(
@@ -79,25 +112,81 @@ def find_neighborhoods(
     found, recall = search_blocks(session, view, blocks, chosen)
     blocks = session.settle(blocks, found)
     if chosen["bandwidth"] == "local":
-        own = session.fetch(session.submit_each(blocks, _own_widths, found))
+        own = session.results(blocks, _own_widths, found)
         widths: Any = local_bandwidths(np.concatenate(own)[:, None])
     else:
         widths = _fixed_width(view, chosen)
     return Neighborhoods(session, view, blocks, found, widths, chosen, recall)
 
 
-def build_knn(near: Neighborhoods) -> BuiltGraph:
+def build_view_graph(near: Neighborhoods, context: GraphContext) -> ViewGraph:
+    """Build the graph of a view by its name."""
+    name, view = near.chosen["graph"], context.view
+    if name in CODED:
+        Z = None
+        if name == "csr":
+            within = {"balance": "literal", "n_items": near.blocks.n_items}
+            Z = as_link_matrix(links_within(context.links, view=view, **within))
+        return build_codes(near, Z)
+    built = build_knn(near)
+    return adjust_blocks(built, context) if name == "cwa" else built
+
+
+def build_knn(near: Neighborhoods) -> ViewGraph:
     """Build the graph of nearest neighbours."""
-    session, view, chosen = near.session, near.view, near.chosen
-    shared = chosen["metric"], chosen["weights"], view.dtype, near.blocks.n_items
-    widths = [session.hold(near.widths)] * len(near.found)
-    columns = near.found, widths, list(near.blocks)
-    weigh = partial(_weigh_block, shared)
-    edges = session.submit_each(near.blocks, weigh, *columns)
-    session.keep(*edges)
-    affinity = symmetrize_blocks(session, edges, near.blocks, join=larger_of_both)
-    session.finish(affinity, f"edges of {view.name}")
-    return BuiltGraph(near, affinity)
+    edges = near.session.map(
+        near.blocks,
+        _weigh_block,
+        near.found,
+        list(near.blocks),
+        view=near.view,
+        chosen=near.chosen,
+        widths=near.held_widths,
+    )
+    affinity = near.graph(edges, larger_of_both)
+    near.session.finish(affinity.parts, f"edges of {near.view.name}")
+    return ViewGraph(near, affinity)
+
+
+def build_codes(near: Neighborhoods, Z: LinkMatrix | None) -> ViewGraph:
+    """Code every item by its neighbours, as `graphs.l1_graph` does."""
+    session, view = near.session, near.view
+    coded = session.map(
+        near.blocks,
+        _code_block,
+        near.found,
+        list(near.blocks),
+        view=view,
+        chosen=near.chosen,
+        widths=near.held_widths,
+        links=None if Z is None else session.hold(Z),
+    )
+    session.finish(coded, f"sparse codes of {view.name}")
+    edges, reports = (
+        session.map(near.blocks, getitem, coded, [i] * len(coded)) for i in (0, 1)
+    )
+    session.keep(*reports)
+    affinity = near.graph(edges, mean_with_mirror)
+    session.finish(affinity.parts, f"edges of {view.name}")
+    return ViewGraph(near, affinity, reports=tuple(reports), links=Z)
+
+
+def adjust_blocks(built: ViewGraph, context: GraphContext) -> ViewGraph:
+    """Adjust the weights to links within the view, as `graphs.adjust_weights` does."""
+    near, W = built.near, built.affinity.scaled()
+    Z = context.links.within(context.view, balance=context.balance)
+    S, alphas = W.normalized(), (context.alpha, context.alpha)
+    responses = (fitted_response(alphas, context.beta),)
+    found = spread_blocks(S, Z, S, responses, tol=context.tol, rank=context.rank)
+    left = W.map(np.matmul, found.left, [found.cores[0]] * len(found.left))
+    right = W.map(np.asarray, found.right)
+    best = max(W.results(_best_of_block, W.parts, left, range(len(left)), right=right))
+    longest = [np.concatenate(W.results(_longest, own)) for own in (left, right)]
+    largest = largest_product(*longest, best) or 1.0
+    edges = W.map(_adjust_block, W.parts, left, right=right, largest=largest)
+    adjusted = near.graph(edges, mean_with_mirror)
+    near.session.finish(adjusted.parts, f"adjusting the graph of {near.view.name}")
+    return replace(built, affinity=adjusted, base=built.affinity)
 
 
 def _own_widths(found: Found) -> Array:
@@ -120,14 +209,105 @@ def _fixed_width(view: ChunkedView, chosen: dict[str, Any]) -> float:
 
 @alone
 def _weigh_block(
-    shared: tuple[Any, str, Any, int], found: Found, widths: Any, own: tuple[int, int]
+    found: Found,
+    own: tuple[int, int],
+    *,
+    view: ChunkedView,
+    chosen: dict[str, Any],
+    widths: Any,
 ) -> sparse.csr_array:
     """Return the edges of a block of rows to their neighbours."""
-    metric, weights, dtype, n_items = shared
     ids, distances = found
     left, right = widths, widths
     if np.ndim(widths):
         left, right = widths[slice(*own), None], widths[ids]
     exponent = exponents(distances, left, right)
-    values = WEIGHTS[weights](distances, exponent, resolve_metric(metric))
-    return neighbor_matrix(ids, values, dtype, n_items)
+    weigh = WEIGHTS[chosen["weights"]]
+    values = weigh(distances, exponent, resolve_metric(chosen["metric"]))
+    return neighbor_matrix(ids, values, view.dtype, view.shape[0])
+
+
+@alone
+def _code_block(
+    found: Found,
+    own: tuple[int, int],
+    *,
+    view: ChunkedView,
+    chosen: dict[str, Any],
+    widths: Any,
+    links: LinkMatrix | None,
+) -> tuple[sparse.csr_array, L1Report]:
+    """Return the codes of a block of rows; reads only the rows of their neighbours."""
+    ids, distances = found
+    used, places = np.unique(ids, return_inverse=True)
+    is_local = np.ndim(widths) > 0
+    graph = L1Graph(
+        n_neighbors=chosen["n_neighbors"],
+        metric=chosen["metric"],
+        bandwidth=chosen["bandwidth"],
+        kernel=chosen["weights"],
+    ).resume(
+        view.take(used),
+        None,
+        widths[used] if is_local else widths,
+        links=None if links is None else _among(links, used),
+        report=None,
+    )
+    with use_backend(chosen["backend"]):
+        codes, solved = graph.encode(
+            places.reshape(ids.shape),
+            distances,
+            widths[slice(*own)] if is_local else widths,
+        )
+    # Positions are sorted, so their order within a row stays.
+    arrays = codes.data, used[codes.indices], codes.indptr
+    edges = sparse.csr_array(arrays, shape=(len(ids), view.shape[0]))
+    n_empty = int(np.sum(np.diff(codes.indptr) == 0))
+    n_duplicated = int(np.sum(distances[:, 0] == 0))
+    return edges, L1Report(solved, n_duplicated, n_empty, codes.nnz / len(ids))
+
+
+def _among(Z: LinkMatrix, used: Array) -> LinkMatrix:
+    """Return the links among some items."""
+    pairs = sparse.csr_array(Z.pairs[used][:, used])
+    return LinkMatrix(Z.left[used], Z.core, Z.right[used], pairs)
+
+
+def _join_reports(parts: list[L1Report], n_items: int) -> L1Report:
+    """Return what all blocks report together."""
+    solvers = [own.solver for own in parts]
+    sums = {
+        name: sum(getattr(own, name) for own in solvers)
+        for name in ("n_rows", "n_retried", "n_fallback", "n_pivots", "seconds")
+    }
+    gap = max(own.largest_gap for own in solvers)
+    lengths = sum(round(own.mean_length * own.solver.n_rows) for own in parts)
+    return L1Report(
+        Report(**sums, largest_gap=gap),
+        n_duplicated=sum(own.n_duplicated for own in parts),
+        n_empty=sum(own.n_empty for own in parts),
+        mean_length=lengths / n_items,
+    )
+
+
+def _longest(vectors: Array) -> Array:
+    """Return the longest vectors of a block."""
+    return longest_vectors(vectors)[0]
+
+
+@alone
+def _best_of_block(
+    W: sparse.csr_array, left: Array, i: int, *, right: list[Array]
+) -> float:
+    """Return the largest spread link at an edge or on the diagonal of a block."""
+    F = Factored(left, np.concatenate(right))
+    diagonal = np.einsum("ir,ir->i", left, right[i])
+    return float(max(values_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))
+
+
+@alone
+def _adjust_block(
+    W: sparse.csr_array, left: Array, *, right: list[Array], largest: float
+) -> sparse.csr_array:
+    """Return the adjusted weights of a block."""
+    return adjust_edges(W, Factored(left, np.concatenate(right)), largest)

@@ -13,20 +13,32 @@
 """
 
 import os
-from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from linkspread.cluster.view_files import KINDS, ZARR, read_chunk, survey_file
+from linkspread.cluster.session import Session
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError, ViewError
-from linkspread.tables.validation import check_table
+from linkspread.ground.progress import format_bytes
+from linkspread.tables import Table, Views
+from linkspread.tables.files import CHUNKED, find_chunks, read_chunk, read_id_column
+from linkspread.tables.validation import (
+    as_mapping,
+    check_table,
+    check_varied,
+    check_views,
+)
 
 Array = np.ndarray
+FOLDERS = (".zarr",)
+FILES = tuple(kind for kind in CHUNKED if kind not in FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ class ChunkedView:
         """
         parts = [
             self._part(k, slice(max(start - first, 0), min(stop, last) - first))
-            for k, first, last in self._chunks()
+            for k, (first, last) in enumerate(self._ends())
             if first < stop and start < last
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -106,44 +118,23 @@ class ChunkedView:
         """
         taken = np.empty((len(positions), self.n_features), self.dtype)
         edges = np.searchsorted(positions, self.boundaries)
-        for k, first, _ in self._chunks():
+        for k, (first, _) in enumerate(self._ends()):
             own = slice(edges[k], edges[k + 1])
             if own.stop > own.start:
                 taken[own] = self._part(k, positions[own] - first)
         return taken
 
-    def chunk_of(self, row: int) -> int:
-        """Return the number of the chunk that holds a row.
-
-        Parameters
-        ----------
-        row : int
-
-        Returns
-        -------
-        k : int
-        """
-        return bisect_right(self.boundaries, row) - 1
-
-    def _chunks(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the number, the first row and the end of every chunk."""
-        bounds = zip(self.boundaries[:-1], self.boundaries[1:], strict=True)
-        yield from ((k, first, last) for k, (first, last) in enumerate(bounds))
+    def _ends(self) -> Iterator[tuple[int, int]]:
+        """Yield the first row and the end of every chunk."""
+        return zip(self.boundaries[:-1], self.boundaries[1:], strict=True)
 
     def _part(self, k: int, rows: Any) -> Array:
         """Return some rows of a chunk, checked."""
         path, n_rows = self.files[k], self.boundaries[k + 1] - self.boundaries[k]
         name = f"{self.name}, chunk {k}"
-        try:
+        must = f"chunk {k} of view {self.name!r} must be a file that can be read"
+        with _refusing(f"{must}, got {path}", "Let every worker see the same folder."):
             part = read_chunk(path, self.origins[k], n_rows, name=name)
-        except (OSError, EOFError, ValueError) as error:
-            if isinstance(error, LinkspreadError):
-                raise
-            raise ViewError(
-                f"chunk {k} of view {self.name!r} must be a file that this process can "
-                f"read, got {path} ({error}). Put it back, and let every worker see "
-                "the same folder."
-            ) from error
         if part.shape != (n_rows, self.n_features):
             raise ViewError(
                 f"chunk {k} of view {self.name!r} must have the shape that it had when "
@@ -182,47 +173,183 @@ def open_view(
         check_count(chunk_rows, name="chunk_rows", remedy="None takes 64 MB.")
     path = Path(path).absolute()
     name = path.stem if name is None else name
-    chunks, widths, dtypes = [], [], []
+    must = f"view {name!r} must be made of whole {' or '.join(FILES)} files"
+    chunks: list[tuple[str, int, int]] = []
+    widths, dtypes = set(), set()
     for file in _files(path, name):
-        try:
-            own, n_features, dtype = survey_file(file, chunk_rows)
-        except (OSError, EOFError, ValueError) as error:
-            if isinstance(error, LinkspreadError):
-                raise
-            raise ViewError(
-                f"view {name!r} must be made of whole {' or '.join(KINDS)} files, got "
-                f"{file} ({error}). Write that file again."
-            ) from error
+        with _refusing(f"{must}, got {file}", "Write that file again."):
+            own, n_features, dtype = find_chunks(file, chunk_rows)
         chunks += [(str(file), origin, n_rows) for origin, n_rows in own]
-        widths.append(n_features)
-        dtypes.append(dtype)
-    _check_widths(widths, name)
+        widths.add(n_features)
+        dtypes.add(dtype)
+    if len(widths) > 1:
+        raise ViewError(
+            f"all files of view {name!r} must have the same columns, got "
+            f"{sorted(widths)} columns. Write them with the same features."
+        )
     files, origins, sizes = zip(*chunks, strict=True)
     boundaries = (0, *np.cumsum(sizes).tolist())
-    dtype = np.dtype(np.float32 if set(dtypes) == {np.float32} else np.float64)
-    return ChunkedView(name, files, boundaries, origins, widths[0], dtype)
+    single = np.dtype(np.float32 if dtypes == {np.float32} else np.float64)
+    return ChunkedView(name, files, boundaries, origins, widths.pop(), single)
 
 
 def _files(path: Path, name: str) -> list[Path]:
     """Return the files that a view is made of, all of one kind."""
-    files = [path] if path.is_file() or path.suffix == ZARR else []
+    files = [path] if path.is_file() or path.suffix in FOLDERS else []
     if path.is_dir() and not files:
-        files = sorted(own for own in path.iterdir() if own.suffix in KINDS)
+        files = sorted(own for own in path.iterdir() if own.suffix in FILES)
     kinds = {file.suffix for file in files}
-    if len(kinds) == 1 and kinds <= {*KINDS, ZARR}:
+    if len(kinds) == 1 and kinds <= set(CHUNKED):
         return files
     got = "none" if not files else f"files that end in {', '.join(sorted(kinds))}"
     raise ViewError(
-        f"view {name!r} must be a {' or '.join(KINDS)} file, a folder of files of one "
-        f"of these kinds, or a {ZARR} folder, got {got} at {path}. Write blocks of "
-        "rows there with `numpy.save`."
+        f"view {name!r} must be a {' or '.join(FILES)} file, a folder of files of one "
+        f"of these kinds, or a {' or '.join(FOLDERS)} folder, got {got} at {path}. "
+        "Write blocks of rows there with `numpy.save`."
     )
 
 
-def _check_widths(widths: list[int], name: str) -> None:
-    """Refuse files with different numbers of columns."""
-    if len(set(widths)) > 1:
+@contextmanager
+def _refusing(rule: str, remedy: str) -> Iterator[None]:
+    """Raise what a reader of files finds wrong as one sentence."""
+    try:
+        yield
+    except LinkspreadError:
+        raise
+    except (OSError, EOFError, ValueError) as error:
+        raise ViewError(f"{rule} ({error}). {remedy}") from error
+
+
+@dataclass(frozen=True)
+class OpenViews:
+    """The views of a fit as files that every worker can read."""
+
+    chunked: dict[str, ChunkedView]
+    ids: dict[str, Any]  # of the items of each view, or their number
+    read: Views  # what was given in memory
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...] | None]:
+        """The names of the columns that are used; None where they have none."""
+        return {view: self.read.columns.get(view) for view in self.chunked}
+
+    @property
+    def lasting(self) -> dict[str, ChunkedView]:
+        """The views that are on the disk after the fit, too."""
+        return {v: own for v, own in self.chunked.items() if v not in self.read.read}
+
+    def report_columns(self, *, verbose: bool) -> dict[str, str]:
+        """Log which columns are used, and warn of those that may be no features."""
+        on_disk = {view: str(Table(own)) for view, own in self.chunked.items()}
+        return on_disk | self.read.report_columns(verbose=verbose)
+
+    def table(self, view: str) -> Array:
+        """Return the whole table of a view, mapped from the disk where it can be."""
+        own = self.chunked[view]
+        if view in self.read.read:
+            return self.read.read[view].values
+        if len(set(own.files)) == 1 and own.files[0].endswith(".npy"):
+            mapped = np.load(own.files[0], mmap_mode="r")
+            if mapped.dtype == own.dtype:
+                return mapped
+        whole = np.empty(own.shape, own.dtype)
+        for k, start in enumerate(own.boundaries[:-1]):
+            whole[start : own.boundaries[k + 1]] = own.read(k)
+        return whole
+
+    def whole(self) -> Views:
+        """Return all views as one machine reads them."""
+        read = {}
+        for view, ids in self.ids.items():
+            ids = None if isinstance(ids, int) else ids
+            on_disk = None if view in self.read.read else self.table(view)
+            read[view] = self.read.read.get(view) or Table(on_disk, ids=ids)
+        return Views(read)
+
+
+@contextmanager
+def open_views(
+    views: Any, ids: Mapping[str, Any] | None, folder: Any
+) -> Iterator[OpenViews]:
+    """Open the views of a fit; tables in memory are written to a folder first."""
+    views, ids = as_mapping(views), dict(ids or {})
+    if not views or not all(isinstance(view, str) for view in views):
         raise ViewError(
-            f"all files of view {name!r} must have the same columns, got "
-            f"{sorted(set(widths))} columns. Write them with the same features."
+            f"`views` must map names to paths or tables, got the names {list(views)}. "
+            'Write {"text": "text.npy", "image": "image.npy"}.'
         )
+    unknown = [view for view in ids if view not in views]
+    if unknown:
+        raise ViewError(
+            f"`ids` must be for views at hand, {list(views)}, got {unknown}. Correct "
+            "the names."
+        )
+    on_disk = str | Path | ChunkedView
+    tables = {v: own for v, own in views.items() if not isinstance(own, on_disk)}
+    given = {v: own for v, own in ids.items() if v in tables}
+    read = check_views(tables, given) if tables else Views({})
+    for view, X in read.tables.items():
+        check_varied(X, view=view)
+    chunked, items = {}, dict(read.ids)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="linkspread-") as written:
+        for i, (view, own) in enumerate(views.items()):
+            if view in tables:
+                path = Path(written, f"view-{i}.npy")
+                chunked[view] = _write(read.tables[view], view, path)
+            else:
+                is_open = isinstance(own, ChunkedView)
+                opened = own if is_open else open_view(own, name=view)
+                chunked[view] = replace(opened, name=view)
+                items[view] = _items(chunked[view], ids.get(view))
+        yield OpenViews(chunked, {view: items[view] for view in views}, read)
+
+
+def _write(X: Any, view: str, path: Path) -> ChunkedView:
+    """Write a table to a file and open that."""
+    if sparse.issparse(X):
+        raise ViewError(
+            f"view {view!r} must be dense for a fit on a cluster, got a sparse matrix. "
+            "Shorten it to dense features first, or fit on one machine."
+        )
+    try:
+        np.save(path, X)
+    except OSError as error:
+        raise LinkspreadError(
+            f"`folder` must have room for view {view!r}, {format_bytes(X.nbytes)}, and "
+            f"writing to {path.parent.parent} failed ({error}). Free some space there, "
+            "or give another folder."
+        ) from error
+    return open_view(path, name=view)
+
+
+def _items(view: ChunkedView, ids: Any) -> Any:
+    """Return the ids of a view's items, or their number."""
+    if ids is None:
+        ids = read_id_column(list(dict.fromkeys(view.files)))
+    if ids is None:
+        return view.shape[0]
+    ids = np.asarray(ids)
+    if ids.shape != view.shape[:1]:
+        raise ViewError(
+            f"ids of view {view.name!r} must be as many as its rows, "
+            f"{view.shape[0]:,}, got shape {ids.shape}. Give one id per row."
+        )
+    return ids
+
+
+def check_files(session: Session, views: Mapping[str, ChunkedView]) -> None:
+    """Refuse workers that do not see the files of a view."""
+    for name, view in views.items():
+        answers = session.client.run(_missing, sorted(set(view.files)))
+        for worker, file in answers.items():
+            if file is not None:
+                raise ViewError(
+                    f"the files of view {name!r} must be there on every worker, and "
+                    f"{worker} has no {file}. Give paths on a disk that all share, or "
+                    "a `folder` on it for tables in memory."
+                )
+
+
+def _missing(files: list[str]) -> str | None:
+    """Return the first file that is not there."""
+    return next((file for file in files if not Path(file).exists()), None)
