@@ -12,7 +12,8 @@ import linkspread as ls
 from cluster_cases import largest_difference, local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
-from linkspread.cluster import fitting, products, session
+from linkspread.cluster import block_graphs, session
+from linkspread.cluster.fitting import SpreadingFit
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, LinkspreadError, ViewError
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
@@ -99,7 +100,7 @@ def test_a_rank_is_kept_as_on_one_machine(client, case):
 
 def test_columns_in_slabs_and_single_precision_change_nothing(client, monkeypatch):
     views, links = problem(np.float32)
-    monkeypatch.setattr(products, "SLAB_BYTES", 2 * 4 * len(views["text"]))
+    monkeypatch.setattr(block_graphs, "SLAB_BYTES", 2 * 4 * len(views["text"]))
     parameters = {"bandwidth": "0.5 mean", "metric": "cosine", "alpha": 0.02}
     one, other = both(client, views, links, **parameters)
     assert other.spreads_["text", "image"].left.dtype == np.float32
@@ -156,15 +157,13 @@ def test_a_folder_without_room_is_told(client, case, monkeypatch):
     def fail(path, X):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("linkspread.cluster.tables.np.save", fail)
+    monkeypatch.setattr("linkspread.cluster.views.np.save", fail)
     with pytest.raises(LinkspreadError, match="`folder` must have room for view"):
         cluster.fit(ls.LinkSpreading(), *case, client=client)
 
 
 @pytest.mark.parametrize("package", ["linkspread", "numpy"])
 def test_workers_with_another_version_are_refused(client, case, monkeypatch, package):
-    from linkspread.cluster import session
-
     versions = {**session.VERSIONS, package: "9.9"}
     monkeypatch.setattr(session, "VERSIONS", versions)
     with pytest.raises(LinkspreadError, match=f"must have {package} 9.9 as it is here"):
@@ -263,7 +262,7 @@ def test_the_command_fits_by_the_workers_of_a_scheduler(client, tmp_path, monkey
 
 
 def test_a_scheduler_that_does_not_answer_is_told(monkeypatch):
-    monkeypatch.setattr("linkspread.cluster.connecting.TIMEOUT", "0.2s")
+    monkeypatch.setattr("linkspread.cluster.session.TIMEOUT", "0.2s")
     with pytest.raises(LinkspreadError, match="`scheduler` must be the address of"):
         with cluster.connect("tcp://127.0.0.1:1"):
             pass
@@ -287,10 +286,10 @@ def largest_blas():
 def test_jobs_are_the_threads_of_this_machine(case, client, monkeypatch):
     seen = []
 
-    def run(fit, items):
+    def run(work):
         seen.extend([count_threads(None), largest_blas()])
 
-    monkeypatch.setattr(fitting._ClusterFit, "run", run)
+    monkeypatch.setattr(SpreadingFit, "run", run)
     model = ls.LinkSpreading(n_neighbors=5, n_jobs=1)
     cluster.fit(model, *case, client=client)
     assert seen == [1, 1]

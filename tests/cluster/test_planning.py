@@ -49,7 +49,7 @@ def test_cells_are_counted_where_they_are_used(monkeypatch):
     views, links = problem()
     plans = []
     for slow in (1e9, 0.0):
-        monkeypatch.setattr("linkspread.cluster.cells.SLOW_SECONDS", slow)
+        monkeypatch.setattr("linkspread.cluster.neighbors.SLOW_SECONDS", slow)
         plans.append(cluster.plan(ls.LinkSpreading(), views, links, n_workers=3))
     exact, cells = plans
     sent = 2 * sum(len(X) * (X.shape[1] / 4 + 8) for X in views.values())

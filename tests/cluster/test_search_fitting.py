@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from linkspread.cluster.search_fitting import BlockWork
 from numpy.testing import assert_allclose
 from scipy import sparse
 
@@ -10,6 +9,7 @@ import linkspread as ls
 from cluster_cases import largest_difference, local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
+from linkspread.cluster.fitting import BlockWork
 from linkspread.cluster.session import Session
 from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 
@@ -189,13 +189,13 @@ def test_a_fit_that_fails_leaves_an_earlier_one_whole(client, monkeypatch):
     links = ls.Links.from_labels(labels)
     model = ls.CrossViewSearch().fit(views, links)
     before = model.scores(*PAIR)
-    monkeypatch.setattr("linkspread.cluster.search_fitting._features", fail)
+    monkeypatch.setattr("linkspread.cluster.fitting._features", fail)
     with pytest.raises(ViewError, match="spoilt"):
         cluster.fit(model, views, links, client=client)
     assert (model.scores(*PAIR) == before).all()
 
 
-def fail(*args):
+def fail(*args, **named):
     raise ViewError("spoilt")
 
 

@@ -6,8 +6,6 @@ import shutil
 
 import numpy as np
 import pytest
-from linkspread.cluster.shard_index import ShardIndex
-from linkspread.cluster.vector_shards import VectorShards, write_shard
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
@@ -15,6 +13,7 @@ import linkspread as ls
 from cluster_cases import local_cluster, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
+from linkspread.cluster.shards import ShardIndex, VectorShards, write_shard
 from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
 from linkspread.search import ItemIndex
 from linkspread.storage.documents import checksum

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-from linkspread.cluster.row_blocks import cut_rows
-from linkspread.cluster.tables import open_views
 
 from linkspread.cluster import open_view
+from linkspread.cluster.session import cut_rows
+from linkspread.cluster.views import open_views
 from linkspread.ground.errors import LinkspreadError, ViewError
 
 
@@ -128,7 +128,7 @@ def test_arrays_of_zarr_are_read_by_whole_chunks_of_theirs(
     table, tmp_path, monkeypatch
 ):
     write("zarr", table, tmp_path)
-    monkeypatch.setattr("linkspread.cluster.view_files.CHUNK_BYTES", 110)  # nine rows
+    monkeypatch.setattr("linkspread.tables.files.CHUNK_BYTES", 110)  # nine rows
     view = open_view(tmp_path / "text.zarr")
     assert view.boundaries == (0, 8, 16, 23)
     assert np.array_equal(view.rows(5, 20), table[5:20])
@@ -159,5 +159,5 @@ def test_ids_of_parquet_files_are_no_features(table, tmp_path):
         np.testing.assert_array_equal(opened.table("text"), table)
         assert opened.ids["text"].tolist() == list(range(100, 123))
         assert opened.ids["other"] == 23
-        told = opened.tell(verbose=False)
+        told = opened.report_columns(verbose=False)
     assert told == {"text": "3 features", "other": "3 features"}

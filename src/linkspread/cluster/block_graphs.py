@@ -41,11 +41,13 @@ class BlockGraph:
         """Number of items."""
         return self.blocks.n_items
 
-    def map(self, task: Callable[..., Any], *columns: Any, **shared: Any) -> list[Any]:
+    def map(
+        self, task: Callable[..., Any], /, *columns: Any, **shared: Any
+    ) -> list[Any]:
         """Send a task for each block."""
         return self.session.map(self.blocks, task, *columns, **shared)
 
-    def results(self, task: Callable[..., Any], *columns: Any, **shared: Any) -> Any:
+    def results(self, task: Callable[..., Any], /, *columns: Any, **shared: Any) -> Any:
         """Return what a task gives for each block."""
         return self.session.results(self.blocks, task, *columns, **shared)
 

@@ -156,7 +156,7 @@ class Session:
             _check_versions(worker, versions)
 
     def submit(
-        self, task: Callable[..., Any], *args: Any, home: str = "", **named: Any
+        self, task: Callable[..., Any], /, *args: Any, home: str = "", **named: Any
     ) -> Any:
         """Send a task whose arguments may be other tasks, and lists of them."""
         if home:
@@ -167,6 +167,7 @@ class Session:
         self,
         blocks: RowBlocks,
         task: Callable[..., Any],
+        /,
         *columns: Sequence[Any],
         **shared: Any,
     ) -> list[Any]:
@@ -181,6 +182,7 @@ class Session:
         self,
         blocks: RowBlocks,
         task: Callable[..., Any],
+        /,
         *columns: Sequence[Any],
         **shared: Any,
     ) -> list[Any]:

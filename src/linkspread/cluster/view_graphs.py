@@ -125,8 +125,9 @@ def build_view_graph(near: Neighborhoods, context: GraphContext) -> ViewGraph:
     if name in CODED:
         Z = None
         if name == "csr":
-            within = {"balance": "literal", "n_items": near.blocks.n_items}
-            Z = as_link_matrix(links_within(context.links, view=view, **within))
+            n_items, links = near.blocks.n_items, context.links
+            Z = links_within(links, view=view, balance="literal", n_items=n_items)
+            Z = as_link_matrix(Z)
         return build_codes(near, Z)
     built = build_knn(near)
     return adjust_blocks(built, context) if name == "cwa" else built
@@ -181,8 +182,8 @@ def adjust_blocks(built: ViewGraph, context: GraphContext) -> ViewGraph:
     left = W.map(np.matmul, found.left, [found.cores[0]] * len(found.left))
     right = W.map(np.asarray, found.right)
     best = max(W.results(_best_of_block, W.parts, left, range(len(left)), right=right))
-    longest = [np.concatenate(W.results(_longest, own)) for own in (left, right)]
-    largest = largest_product(*longest, best) or 1.0
+    ends = [np.concatenate(W.results(_longest, own)) for own in (left, right)]
+    largest = largest_product(ends[0], ends[1], best) or 1.0
     edges = W.map(_adjust_block, W.parts, left, right=right, largest=largest)
     adjusted = near.graph(edges, mean_with_mirror)
     near.session.finish(adjusted.parts, f"adjusting the graph of {near.view.name}")

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from linkspread.cluster.row_blocks import RowBlocks
 
 import linkspread as ls
 from cluster_cases import local_cluster
 from linkspread import cluster
-from linkspread.cluster import cells
-from linkspread.cluster.neighbors import search_blocks
-from linkspread.cluster.session import Session
+from linkspread.cluster.neighbors import choose_search, search_blocks
+from linkspread.cluster.session import RowBlocks, Session
 from linkspread.graphs import nearest_neighbors
 from linkspread.ground.errors import GraphError
 
@@ -58,7 +56,7 @@ def test_a_model_keeps_the_recall(client, view):
 def test_large_views_are_looked_up_where_that_can_be(view):
     def choose(method, metric="euclidean", n_workers=1, n_items=10**6):
         large = cluster.ChunkedView("X", ("x.npy",), (0, n_items), (0,), 64, np.float32)
-        return cells.choose_search(method, large, 20, metric, n_workers)
+        return choose_search(method, large, 20, metric, n_workers)
 
     assert choose("auto") == "approximate"
     assert choose("auto", n_workers=10**4) == "exact"
