@@ -43,7 +43,7 @@ def test_scores_are_measured_among_hidden_items_in_both_directions(rng, labels, 
 
 
 def test_the_whole_table_of_scores_is_never_asked_for(labels, hidden, monkeypatch):
-    monkeypatch.setattr("linkspread.metrics.ranking.ENTRIES_PER_BLOCK", 100)
+    monkeypatch.setattr("linkspread.metrics.ENTRIES_PER_BLOCK", 100)
     sizes = []
 
     def scores(source, target, *, rows, cols):
