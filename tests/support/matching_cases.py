@@ -1,9 +1,7 @@
 """What tests of baselines share."""
 
 import numpy as np
-import pytest
 
-from linkspread.datasets import make_views
 from linkspread.studies.baselines import (
     BilinearRidge,
     CanonicalSimilarity,
@@ -45,11 +43,6 @@ BY_LABELS = {
     "smoother": KernelSmoother(),
     "zoo": ZooMatching(model=Leading()),
 }
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_views(SIZES, n_classes=3, noise=0.5, dtype=np.float64)
 
 
 def some_labels(data, share=0.6):

@@ -25,9 +25,9 @@ from linkspread.ground.progress import announce
 from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
 from linkspread.studies.baselines import CosineMatching, RidgeMap, RidgeToIdentity
-from linkspread.studies.baselines.hubs import corrected_scores
 from linkspread.studies.baselines.matching import PairMatching
 from linkspread.studies.baselines.memory import Memory
+from linkspread.studies.baselines.side import corrected_scores
 from linkspread.studies.budgets import Budget, run_cells
 from linkspread.studies.measures import choose, chosen_parameters
 from linkspread.studies.methods import LEARNER, Method, partner_methods

@@ -1,4 +1,4 @@
-"""Rivals: other ways to search between views, from the same views and links.
+"""Baselines: other ways to search between views, from the same views and links.
 
 Each is fitted and searched like `LinkSpreading`, so that a comparison differs in the
 method and in nothing else:
@@ -12,18 +12,27 @@ method and in nothing else:
 """
 
 from linkspread.studies.baselines.asif import AnchorSimilarity
-from linkspread.studies.baselines.bilinear_ridge import BilinearRidge
-from linkspread.studies.baselines.correlation_matching import CorrelationMatching
-from linkspread.studies.baselines.correlation_semantics import CorrelationSemantics
-from linkspread.studies.baselines.csa import CanonicalSimilarity
+from linkspread.studies.baselines.bilinear import BilinearRidge
+from linkspread.studies.baselines.correlation import (
+    CanonicalSimilarity,
+    CorrelationMatching,
+    ZooMatching,
+)
 from linkspread.studies.baselines.kernel_smoother import KernelSmoother
-from linkspread.studies.baselines.label_spreading import LabelSpreadingMatching
-from linkspread.studies.baselines.ridge_map import RidgeMap
-from linkspread.studies.baselines.row_then_column import RowThenColumn
-from linkspread.studies.baselines.semantic_matching import SemanticMatching
-from linkspread.studies.baselines.shared_space import CosineMatching, RidgeToIdentity
+from linkspread.studies.baselines.ridge_maps import (
+    CosineMatching,
+    RidgeMap,
+    RidgeToIdentity,
+)
+from linkspread.studies.baselines.semantic_matching import (
+    CorrelationSemantics,
+    SemanticMatching,
+)
 from linkspread.studies.baselines.spectral_matching import SpectralMatching
-from linkspread.studies.baselines.zoo_matching import ZooMatching
+from linkspread.studies.baselines.spreading import (
+    LabelSpreadingMatching,
+    RowThenColumn,
+)
 
 __all__ = [
     "AnchorSimilarity",

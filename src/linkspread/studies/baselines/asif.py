@@ -1,5 +1,6 @@
 """Anchors: items of two views compared by which matched items each is like."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,20 @@ from linkspread.studies.baselines.side import Side, unit_rows
 Array = np.ndarray
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AnchorSimilarity(PairMatching):
     """Match by similarity to matched items: ASIF of [Norelli2023].
 
     An item is described by its cosines with the matched items of its own view, the
-    anchors: the largest are kept, raised to a power and scaled to length 1. Anchor i
+    anchors: the largest are kept, raised to a power and scaled to unit norm. Anchor i
     of one view is the partner of anchor i of the other, so that descriptions of both
     views compare. Nothing is learnt.
     """
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int | None = None,
-        power: float = 1.0,
-        centered: bool = True,
-        hubs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.power = power
-        self.centered = centered
-        self.hubs = hubs
+    n_neighbors: int | None = None
+    power: float = 1.0
+    centered: bool = True
+    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
@@ -46,6 +40,7 @@ class AnchorSimilarity(PairMatching):
         if self.n_neighbors is not None:
             remedy = "None takes all anchors."
             n_kept = check_count(self.n_neighbors, name="n_neighbors", remedy=remedy)
+        n_kept = min(n_kept, len(rows))
         return tuple(  # type: ignore[return-value]
             self._describe(tables[view], view, own, n_kept, power)
             for view, own in ((a, rows), (b, cols))
@@ -59,7 +54,7 @@ class AnchorSimilarity(PairMatching):
         cosines = self._once(
             ("anchors", *key), lambda: _Cosines(X[anchors], centered=self.centered)
         )
-        embed = _Description(cosines, min(n_kept, len(anchors)), power)
+        embed = _Description(cosines, n_kept, power)
         if self._memory is None:
             return Side.of(X, embed)
         return _SharedSide(X, embed, self._memory.rows(key, X.shape[0]))
@@ -74,7 +69,6 @@ class _Cosines:
         self.anchors = unit_rows(anchors - self.mean)
 
     def __call__(self, rows: Any) -> Array:
-        """Return cosines of shape (n_rows, n_anchors)."""
         centred = as_dense_rows(rows) - self.mean
         return np.maximum(unit_rows(centred) @ self.anchors.T, 0)
 
@@ -86,9 +80,10 @@ class _Description:
         self.cosines, self.n_kept, self.power = cosines, n_kept, power
 
     def __call__(self, rows: Any) -> Array:
-        """Return descriptions of shape (n_rows, n_anchors)."""
-        return in_tiles(lambda tile: (self.of(self.cosines(rows[tile])),),
-                        rows.shape[0])[0]  # fmt: skip
+        (described,) = in_tiles(
+            lambda tile: (self.of(self.cosines(rows[tile])),), rows.shape[0]
+        )
+        return described
 
     def of(self, cosines: Array) -> Array:
         """Return the descriptions of rows whose cosines are known."""
@@ -118,11 +113,9 @@ class _SharedSide(Side):
 
     def vectors_of(self, positions: Array) -> Array:
         """Return the vectors of some items."""
+        rows, cosines = self._table, self._description.cosines
 
         def make(missing: Array) -> tuple[Array, ...]:
-            return in_tiles(
-                lambda tile: (self._description.cosines(self._table[missing[tile]]),),
-                len(missing),
-            )
+            return in_tiles(lambda tile: (cosines(rows[missing[tile]]),), len(missing))
 
         return self._description.of(self._cosines.of(positions, make)[0])

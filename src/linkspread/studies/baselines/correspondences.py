@@ -1,15 +1,38 @@
-"""Which rows of two views go together, and how the views vary over these pairs."""
+"""What links say to a baseline: classes of items, and which rows go together."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from linkspread.ground.errors import FewLinksError
+from linkspread.ground.errors import FewLinksError, LinkError
 from linkspread.links import LinkMatrix, Links, as_link_matrix
 
 Array = np.ndarray
+
+
+def class_memberships(links: Links, view: str) -> sparse.csr_array:
+    """Return the classes of each item of a view."""
+    memberships = links.memberships(view)
+    if memberships is None or not memberships.sum():
+        raise LinkError(
+            f"view {view!r} must have labels, and none of its items has one, got "
+            f"{links!r}. Label a few of them, or use a baseline that learns from pairs."
+        )
+    return sparse.csr_array(memberships)
+
+
+def labelled_rows(links: Links, view: str) -> tuple[Array, Array, int]:
+    """Return the labelled items of a view, their classes, and how many there are."""
+    memberships = class_memberships(links, view)
+    rows = np.flatnonzero(memberships.sum(axis=1))
+    classes = np.asarray(memberships[rows].argmax(axis=1)).ravel()
+    if len(np.unique(classes)) < 2:
+        raise LinkError(
+            f"labels of view {view!r} must be of at least 2 classes, got 1 class in "
+            f"{len(rows):,} labels. Label items of another class."
+        )
+    return rows, classes, memberships.shape[1]
 
 
 def balanced_links(links: Links, a: str, b: str, *, balance: str | float) -> LinkMatrix:
@@ -54,32 +77,6 @@ def matched_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
     return must.row[kept], must.col[kept], must.data[kept]
 
 
-@dataclass(frozen=True, eq=False)
-class Covariances:
-    """Means and covariances of two views over the pairs that go together."""
-
-    mean_x: Array
-    mean_y: Array
-    xx: Array
-    xy: Array
-    yy: Array
-
-
-def covariances(X: Array, Z: LinkMatrix, Y: Array) -> Covariances:
-    """Return the covariances of two views, each pair counted by its weight."""
-    rows, columns = Z @ np.ones(Z.shape[1]), Z.T @ np.ones(Z.shape[0])
-    total = rows.sum()
-    mean_x, mean_y = rows @ X / total, columns @ Y / total
-    X, Y = X - mean_x, Y - mean_y
-    return Covariances(
-        mean_x=mean_x,
-        mean_y=mean_y,
-        xx=X.T @ (rows[:, None] * X) / total,
-        xy=X.T @ (Z @ Y) / total,
-        yy=Y.T @ (columns[:, None] * Y) / total,
-    )
-
-
 def sample_pairs(
     Z: LinkMatrix, n_pairs: int, *, random_state: int = 0
 ) -> tuple[Array, Array]:
@@ -93,17 +90,10 @@ def sample_pairs(
     if 0 < pairs.nnz <= n_pairs:
         return pairs.row, pairs.col
     if pairs.nnz:
-        chosen = rng.choice(
-            pairs.nnz, n_pairs, replace=False, p=pairs.data / pairs.data.sum()
-        )
+        shares = pairs.data / pairs.data.sum()
+        chosen = rng.choice(pairs.nnz, n_pairs, replace=False, p=shares)
         return pairs.row[chosen], pairs.col[chosen]
-    return _sample_classes(Z, n_pairs, rng)
-
-
-def _sample_classes(
-    Z: LinkMatrix, n_pairs: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Draw a class by the weight of its pairs, then one of its items on each side."""
+    # A class by the weight of its pairs, then one of its items on each side.
     left, right = sparse.csc_array(Z.left), sparse.csc_array(Z.right)
     mass = left.sum(axis=0) * right.sum(axis=0)
     counts = rng.multinomial(n_pairs, mass / mass.sum())

@@ -1,4 +1,4 @@
-"""What all rivals share: views and links in, a vector for every item out."""
+"""What all baselines share: views and links in, a vector for every item out."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -14,9 +14,8 @@ from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items, Links
 from linkspread.models.link_choice import check_linked, choose_links
 from linkspread.models.vector_search import VectorSearch
-from linkspread.studies.baselines.hubs import correct_hubs
 from linkspread.studies.baselines.memory import Memory
-from linkspread.studies.baselines.side import Side
+from linkspread.studies.baselines.side import Side, correct_hubs
 from linkspread.tables.validation import (
     check_columns,
     check_table,
@@ -31,7 +30,7 @@ Chosen = dict[str, dict[str, Any]]
 
 
 class Matching(VectorSearch):
-    """Search between views by inner products of vectors that a rival makes."""
+    """Search between views by inner products of vectors that a baseline makes."""
 
     # Parameters that take one value, or one for each view.
     PER_VIEW: ClassVar[tuple[str, ...]] = ()
@@ -152,7 +151,7 @@ class Matching(VectorSearch):
 
 
 class ViewMatching(Matching):
-    """A rival that learns each view by itself, in dimensions that all share."""
+    """A baseline that learns each view by itself, in dimensions that all share."""
 
     # Parameters that only what is learnt from depends on: the graph of a view, say.
     BEFORE: ClassVar[tuple[str, ...]] = ()
@@ -199,9 +198,9 @@ class ViewMatching(Matching):
 
 
 class PairMatching(Matching):
-    """A rival that learns each two views together."""
+    """A baseline that learns each two views together."""
 
-    # Neighbours by which hubs are corrected; None, where a rival has no such
+    # Neighbours by which hubs are corrected; None, where a baseline has no such
     # parameter, corrects none.
     hubs: int | None = None
 

@@ -1,27 +1,37 @@
-"""Semantic matching: a classifier for each view, posteriors as common language."""
+"""Semantic matching: a classifier for each view, class posteriors as common vectors."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
+import numpy as np
+from scipy.special import softmax
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from linkspread.compiled.threads import small_algebra
 from linkspread.ground.checks import check_count, check_name, check_positive, naming
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
-from linkspread.studies.baselines.classes import labelled_rows
-from linkspread.studies.baselines.gaussian_kernel import choose_kernel
-from linkspread.studies.baselines.matching import ViewMatching
-from linkspread.studies.baselines.posteriors import (
-    KernelSupportVectors,
-    Posteriors,
-    fit_posteriors,
-    logistic,
-)
+from linkspread.studies.baselines.correlation import Projection, learn_projections
+from linkspread.studies.baselines.correspondences import labelled_rows
+from linkspread.studies.baselines.kernel_smoother import choose_kernel
+from linkspread.studies.baselines.matching import Chosen, PairMatching, ViewMatching
 from linkspread.studies.baselines.preparation import prepare
-from linkspread.studies.baselines.side import SCORES, Side
-from linkspread.studies.baselines.steps import Steps
+from linkspread.studies.baselines.side import SCORES, Side, Steps, centred_units
+
+Array = np.ndarray
 
 # Kernels of histograms, which scaling would spoil.
 HISTOGRAM_KERNELS = ("chi2", "hellinger")
+# Rows whose posteriors are computed at a time: kernels compare them with all anchors.
+ROW_TILE = 4096
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SemanticMatching(ViewMatching):
     """Match by class posteriors: SA alone, or SM, in [Rasiwasia2010].
 
@@ -38,24 +48,13 @@ class SemanticMatching(ViewMatching):
         "scaling",
     )
 
-    def __init__(
-        self,
-        *,
-        classifier: Any = "logistic",
-        C: Any = 1.0,
-        kernel: Any = "rbf",
-        width: Any = 0.5,
-        scaling: Any = "standard",
-        score: str = "correlation",
-        cv: int = 5,
-    ) -> None:
-        self.classifier = classifier
-        self.C = C
-        self.kernel = kernel
-        self.width = width
-        self.scaling = scaling
-        self.score = score
-        self.cv = cv
+    classifier: Any = "logistic"
+    C: Any = 1.0
+    kernel: Any = "rbf"
+    width: Any = 0.5
+    scaling: Any = "standard"
+    score: str = "correlation"
+    cv: int = 5
 
     def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
         compare = SCORES[check_name(self.score, SCORES, name="score")]
@@ -64,8 +63,7 @@ class SemanticMatching(ViewMatching):
             classifier, steps = self._choose_classifier(X, rows, **chosen)
             cv = check_count(self.cv, name="cv", remedy="The default is 5.")
             fitted = fit_posteriors(classifier, steps(X[rows]), classes, cv=cv)
-        posteriors = Posteriors(fitted, steps, n_classes)
-        return Side.of(X, Steps(posteriors, compare))
+        return Side.of(X, Steps(Posteriors(fitted, steps, n_classes), compare))
 
     def _choose_classifier(
         self,
@@ -80,17 +78,160 @@ class SemanticMatching(ViewMatching):
     ) -> tuple[Any, Steps]:
         """Return the classifier of a view, and what makes its features of rows."""
         C = check_positive(C, name="C", remedy="The default is 1.")
-        if isinstance(classifier, str) and classifier == "svm":
-            scaling = "none" if kernel in HISTOGRAM_KERNELS else scaling
-            prepared = prepare(X, scaling=scaling)
+        kind = classifier if isinstance(classifier, str) else None
+        if kind == "svm" and kernel in HISTOGRAM_KERNELS:
+            scaling = "none"
+        prepared = prepare(X, scaling=scaling)
+        if kind == "svm":
             compare = choose_kernel(kernel, prepared.transform(X), rows, width=width)
             return KernelSupportVectors(C), Steps(prepared.transform, compare)
-        prepared = prepare(X, scaling=scaling)
-        if isinstance(classifier, str) and classifier == "logistic":
-            return logistic(C), Steps(prepared.transform)
+        if kind == "logistic":
+            return _logistic(C), Steps(prepared.transform)
         if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
             raise LinkspreadError(
                 "`classifier` must be 'logistic', 'svm' or a classifier of "
                 f"scikit-learn, got {classifier!r:.60}. Use 'logistic' if in doubt."
             )
         return classifier, Steps(prepared.transform)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CorrelationSemantics(PairMatching):
+    """Match by posteriors on correlated components: CA+SA in [Rasiwasia2010].
+
+    The views are projected as in `CorrelationMatching`; on the components, each
+    scaled to variance 1, multinomial logistic regression gives every item its class
+    posteriors, which are compared by normalised correlation. This is the baseline of
+    [Lu2015]. Needs labels in both views.
+    """
+
+    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
+    # The classifiers weight the components themselves.
+    power: ClassVar[float] = 0.0
+
+    method: str = "cca"
+    n_components: int | None = None
+    reg: float = 0.1
+    C: float = 1.0
+    scaling: Any = "standard"
+    max_features: Any = 256
+    random_state: int = 0
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        left, right = learn_projections(self, tables, links, chosen, a, b)
+        return (
+            self._abstract(tables[a], left, links, a),
+            self._abstract(tables[b], right, links, b),
+        )
+
+    def _abstract(
+        self, X: Any, projection: Projection, links: Links, view: str
+    ) -> Side:
+        """Return the posteriors of one view, learnt on its components."""
+        rows, classes, n_classes = labelled_rows(links, view)
+        C = check_positive(self.C, name="C", remedy="The default is 1.")
+        scaled = prepare(projection.project(X), scaling="standard")
+        steps = Steps(projection.project, scaled.transform)
+        fitted = fit_posteriors(_logistic(C), steps(X[rows]), classes, cv=2)
+        return Side.of(X, Steps(Posteriors(fitted, steps, n_classes), centred_units))
+
+
+class Posteriors:
+    """Give rows of one view their posterior for each class of all views.
+
+    A classifier without `predict_proba` gives the softmax of its decisions; classes
+    that it was not trained on get 0.
+    """
+
+    def __init__(
+        self, classifier: Any, features: Callable[[Any], Any], n_classes: int
+    ) -> None:
+        self.classifier = classifier
+        self.features = features
+        self.n_classes = n_classes
+
+    def __call__(self, rows: Any) -> Array:
+        """Return posteriors of shape (n_rows, n_classes)."""
+        posteriors = np.zeros((rows.shape[0], self.n_classes))
+        for start in range(0, rows.shape[0], ROW_TILE):
+            tile = slice(start, start + ROW_TILE)
+            known = self._posteriors(self.features(rows[tile]))
+            posteriors[tile, self.classifier.classes_] = known
+        return posteriors
+
+    def _posteriors(self, features: Any) -> Array:
+        """Return posteriors for the classes that the classifier was trained on."""
+        if hasattr(self.classifier, "predict_proba"):
+            return self.classifier.predict_proba(features)
+        decisions = self.classifier.decision_function(features)
+        if decisions.ndim == 1:  # of two classes
+            decisions = np.column_stack([-decisions, decisions]) / 2
+        return softmax(decisions, axis=1)
+
+
+def fit_posteriors(classifier: Any, features: Any, classes: Array, *, cv: int) -> Any:
+    """Fit a classifier, calibrated across folds if it gives no posteriors itself.
+
+    Folds are fewer where a class has fewer labels, and there is no calibration where a
+    class has only one.
+    """
+    n_folds = min(cv, np.unique(classes, return_counts=True)[1].min())
+    fitting = clone(classifier)
+    if not hasattr(classifier, "predict_proba") and n_folds >= 2:
+        fitting = CalibratedClassifierCV(
+            fitting, method="sigmoid", cv=int(n_folds), ensemble=False
+        )
+    # Solvers take many small steps, between which threads would wait for each other.
+    with small_algebra(int(np.prod(features.shape))):
+        return fitting.fit(features, classes)
+
+
+def _logistic(C: float) -> LogisticRegression:
+    """Return multinomial logistic regression."""
+    return LogisticRegression(C=C, max_iter=2000)
+
+
+class KernelSupportVectors(ClassifierMixin, BaseEstimator):
+    """One support vector machine for each class against all others.
+
+    The decisions are those of scikit-learn's `OneVsRestClassifier` around an `SVC`, of
+    all classes in one product with the kernel, which takes the time for many classes.
+    """
+
+    def __init__(self, C: float = 1.0) -> None:
+        self.C = C
+
+    def fit(self, K: Any, classes: Any) -> Self:
+        """Fit all machines."""
+        self.classes_ = np.unique(classes)
+        # Of two classes the machine of the second decides.
+        found = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
+        self.coefficients_ = np.zeros((len(K), len(found)))
+        self.intercepts_ = np.zeros(len(found))
+        # Checks of the same kernel would take longer than a small machine.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            for k, own in enumerate(found):
+                machine = SVC(kernel="precomputed", C=self.C).fit(K, classes == own)
+                self.coefficients_[machine.support_, k] = machine.dual_coef_[0]
+                self.intercepts_[k] = machine.intercept_[0]
+        return self
+
+    def decision_function(self, K: Any) -> Array:
+        """Return decisions by row and class, or by row alone for two classes."""
+        decisions = K @ self.coefficients_ + self.intercepts_
+        return decisions if len(self.classes_) > 2 else decisions[:, 0]
+
+    def predict(self, K: Any) -> Array:
+        """Return the class of each row."""
+        decisions = self.decision_function(K)
+        if decisions.ndim == 1:
+            return self.classes_[(decisions > 0).astype(np.intp)]
+        return self.classes_[decisions.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Rows that are held out are held out of the columns as well.
+        tags.input_tags.pairwise = True
+        return tags

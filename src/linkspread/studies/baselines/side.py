@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from linkspread.compiled import sampled_products, small_loops
+from linkspread.search import rank
 
 Array = np.ndarray
+Embed = Callable[[Any], Array]
 
 
 class Side:
@@ -21,11 +23,7 @@ class Side:
     """
 
     def __init__(
-        self,
-        vectors: Array | None,
-        embed: Callable[[Any], Array],
-        n_features: int,
-        table: Any = None,
+        self, vectors: Array | None, embed: Embed, n_features: int, table: Any = None
     ) -> None:
         self.embed = embed
         self.n_features = n_features
@@ -33,7 +31,7 @@ class Side:
         self._table = table
 
     @classmethod
-    def of(cls, X: Any, embed: Callable[[Any], Array]) -> "Side":
+    def of(cls, X: Any, embed: Embed) -> "Side":
         """Return the side of a view whose items are embedded by their features."""
         return cls(None, embed, X.shape[1], X)
 
@@ -70,14 +68,27 @@ class Side:
         return scores * left_scale[rows] * right_scale[cols]
 
 
+class Steps:
+    """Call functions one after the other; unlike a closure it can be pickled."""
+
+    def __init__(self, *functions: Callable[[Any], Any]) -> None:
+        self.functions = functions
+
+    def __call__(self, value: Any) -> Any:
+        """Return what the last function makes of a value."""
+        for function in self.functions:
+            value = function(value)
+        return value
+
+
 def unit_rows(vectors: Array) -> Array:
-    """Scale rows to length 1; rows of zeros stay."""
+    """Scale rows to unit norm; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)
 
 
 def centred_units(vectors: Array) -> Array:
-    """Subtract each row's mean, then scale rows to length 1."""
+    """Subtract each row's mean, then scale rows to unit norm."""
     return unit_rows(vectors - vectors.mean(axis=1, keepdims=True))
 
 
@@ -96,3 +107,46 @@ SCORES: dict[str, Callable[[Array], Array]] = {
     "correlation": centred_units,
     "dot": _unchanged,
 }
+
+
+def corrected_scores(scores: Array, n_neighbors: int) -> Array:
+    """Return the scores that `correct_hubs` gives the items of a whole table."""
+
+    def nearness(table: Array) -> Array:
+        n_best = min(n_neighbors, table.shape[1])
+        return np.partition(table, -n_best, axis=1)[:, -n_best:].mean(axis=1)
+
+    back = nearness(np.ascontiguousarray(scores.T))
+    return 2 * scores - nearness(scores)[:, None] - back
+
+
+def correct_hubs(left: Side, right: Side, n_neighbors: int) -> tuple[Side, Side]:
+    """Return two sides with the scores ``2 s(x, y) - r(x) - r(y)`` [Conneau2018].
+
+    r(x) is the mean of the `n_neighbors` largest scores of x with fitted items of the
+    other side. Two more coordinates hold it, so that scores stay inner products.
+    """
+    X, Y = left.vectors, right.vectors
+    ways = (
+        (left, _HubCorrection(Y, n_neighbors, is_left=True)),
+        (right, _HubCorrection(X, n_neighbors, is_left=False)),
+    )
+    return tuple(  # type: ignore[return-value]
+        Side(correct(own.vectors), Steps(own.embed, correct), own.n_features)
+        for own, correct in ways
+    )
+
+
+class _HubCorrection:
+    """Make ``(2^1/2 x, -r(x), 1)`` of vectors, on the right ``(2^1/2 y, 1, -r(y))``."""
+
+    def __init__(self, others: Array, n_neighbors: int, *, is_left: bool) -> None:
+        self.others, self.n_neighbors, self.is_left = others, n_neighbors, is_left
+
+    def __call__(self, vectors: Array) -> Array:
+        # Ranked a block at a time: never all scores at once.
+        _, best = rank(vectors, self.others, n_results=self.n_neighbors)
+        less = -best.mean(axis=1)
+        ones = np.ones_like(less)
+        ends = (less, ones) if self.is_left else (ones, less)
+        return np.column_stack([np.sqrt(2) * vectors, *ends])

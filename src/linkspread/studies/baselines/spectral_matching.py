@@ -1,5 +1,7 @@
 """Spectral matching: correlation analysis of the eigenvectors of two graphs."""
 
+import sys
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +14,12 @@ from linkspread.graphs.memory import known
 from linkspread.graphs.normalize import row_sums
 from linkspread.ground.checks import check_count, check_positive, naming
 from linkspread.links import Links
-from linkspread.studies.baselines.correlation_matching import (
+from linkspread.studies.baselines.correlation import (
     Projection,
-    check_components,
+    canonical_projections,
     linked_covariances,
 )
 from linkspread.studies.baselines.matching import Chosen, PairMatching
-from linkspread.studies.baselines.projections import canonical_projections
 from linkspread.studies.baselines.side import Side, unit_rows
 
 Array = np.ndarray
@@ -29,32 +30,24 @@ LEAST_EIGENVALUE = 1e-3
 FEW_ITEMS = 4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectralMatching(PairMatching):
     """Match by correlation analysis of spectral embeddings, as SUE [Yacobi2025].
 
     Each view is embedded by the leading eigenvectors of the random walk on its graph
     of neighbours, with all its items, matched or not. Canonical correlation analysis
-    over what goes together, as in `CorrelationMatching`, then makes one space of the
-    two. SUE trains a network for the embeddings and moves distributions afterwards;
-    here eigenvectors are exact and nothing is moved.
+    of the must-links, as in `CorrelationMatching`, then makes one space of the two.
+    SUE trains a network for the embeddings and moves distributions afterwards; here
+    eigenvectors are exact and nothing is moved.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("n_components", "n_neighbors", "metric")
 
-    def __init__(
-        self,
-        *,
-        n_components: Any = 30,
-        n_neighbors: Any = 10,
-        metric: Any = "euclidean",
-        reg: float = 0.1,
-        hubs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.reg = reg
-        self.hubs = hubs
+    n_components: Any = 30
+    n_neighbors: Any = 10
+    metric: Any = "euclidean"
+    reg: float = 0.1
+    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
@@ -64,11 +57,15 @@ class SpectralMatching(PairMatching):
         )
         left, right = (_embed_once(tables[v], v, chosen[v]) for v in (a, b))
         cov = linked_covariances(left.vectors, right.vectors, links, a, b)
-        W, V, strengths = canonical_projections(cov, check_components(None), reg=reg)
-        return (
-            _side(left, Projection(left, cov.mean_x, W, strengths), tables[a]),
-            _side(right, Projection(right, cov.mean_y, V, strengths), tables[b]),
-        )
+        W, V, strengths = canonical_projections(cov, sys.maxsize, reg=reg)
+        ways = (a, left, cov.mean_x, W), (b, right, cov.mean_y, V)
+        sides = []
+        for view, own, mean, weights in ways:
+            projection = Projection(own, mean, weights, strengths)
+            vectors = unit_rows((own.vectors - mean) @ weights)
+            width = tables[view].shape[1]
+            sides.append(Side(vectors, projection.unit_vectors, width))
+        return tuple(sides)  # type: ignore[return-value]
 
 
 class SpectralEmbedding:
@@ -141,9 +138,3 @@ def _parts(S: sparse.csr_array, degrees: Array) -> Array:
     sizes = np.bincount(part)
     members = part[:, None] == np.argsort(-sizes, kind="stable")
     return unit_rows((members * np.sqrt(degrees)[:, None]).T).T
-
-
-def _side(embedding: SpectralEmbedding, projection: Projection, X: Any) -> Side:
-    """Return the side of a view."""
-    components = (embedding.vectors - projection.mean) @ projection.weights
-    return Side(unit_rows(components), projection.unit_vectors, X.shape[1])

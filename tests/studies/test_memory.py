@@ -15,7 +15,7 @@ from linkspread.selection.grids import expand_grid
 from linkspread.selection.questions import PairQuestion, Trial
 from linkspread.selection.runners import ModelRunner
 from linkspread.studies.baselines import KernelSmoother
-from linkspread.studies.baselines.gaussian_kernel import GaussianKernel
+from linkspread.studies.baselines.kernel_smoother import GaussianKernel
 from linkspread.studies.baselines.memory import Memory, RowsOnce, in_tiles
 
 SIZES = {"text": 50, "image": 40}

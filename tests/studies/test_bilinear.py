@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from linkspread import Links
 from linkspread.links import as_link_matrix
-from linkspread.studies.baselines import BilinearRidge, bilinear_fit
-from linkspread.studies.baselines.bilinear_fit import fit_bilinear
+from linkspread.studies.baselines import BilinearRidge, bilinear
+from linkspread.studies.baselines.bilinear import fit_bilinear
 
 SIZES = {"text": 25, "image": 20}
 
@@ -64,7 +64,7 @@ def test_the_fit_is_dense_least_squares(kind, seed, ridge):
 def test_conjugate_gradients_find_the_same(kind, rng, monkeypatch):
     X, Y = rng.standard_normal((25, 4)), rng.standard_normal((20, 3))
     Z = as_link_matrix(make_links(kind).between("text", "image"))
-    monkeypatch.setattr(bilinear_fit, "MAX_DIRECT", 0)
+    monkeypatch.setattr(bilinear, "MAX_DIRECT", 0)
     found = fit_bilinear(X, Z, Y, ridge=0.01)
     assert_allclose(found, dense_ridge(X, Z, Y, 0.01), atol=1e-8)
 
@@ -72,8 +72,8 @@ def test_conjugate_gradients_find_the_same(kind, rng, monkeypatch):
 def test_gradients_that_do_not_arrive_say_so(rng, monkeypatch):
     X, Y = rng.standard_normal((25, 4)), rng.standard_normal((20, 3))
     Z = as_link_matrix(make_links("pairs").between("text", "image"))
-    monkeypatch.setattr(bilinear_fit, "MAX_DIRECT", 0)
-    monkeypatch.setattr(bilinear_fit, "CG_TOLERANCE", 1e-300)
+    monkeypatch.setattr(bilinear, "MAX_DIRECT", 0)
+    monkeypatch.setattr(bilinear, "CG_TOLERANCE", 1e-300)
     with pytest.warns(ConvergenceWarning, match="must reach a residual of 1e-300"):
         fit_bilinear(X, Z, Y, ridge=0.01)
 

@@ -1,4 +1,4 @@
-"""Every rival has the face of LinkSpreading: fit, search, scores, new rows, errors."""
+"""Every baseline has the face of LinkSpreading: fit, search, scores, errors."""
 
 import pickle
 
@@ -44,7 +44,12 @@ BY_FEATURES = [name for name in BY_LABELS if name not in BY_GRAPHS]
 LEARNING = [name for name in BY_LABELS if name != "zoo"]
 
 
-def rival(name):
+@pytest.fixture(scope="module")
+def data():
+    return make_views(SIZES, n_classes=3, noise=0.5, dtype=np.float64)
+
+
+def baseline(name):
     return clone(BY_LABELS[name])
 
 
@@ -58,7 +63,7 @@ def some_pairs(data, n_pairs=300):
 
 @pytest.mark.parametrize("name", LEARNING)
 def test_labels_are_enough_to_find_the_class(name, data):
-    model = rival(name).fit(data.views(), some_labels(data))
+    model = baseline(name).fit(data.views(), some_labels(data))
     scores = model.scores("text", "image")
     found = mean_average_precision(scores, data.labels["text"], data.labels["image"])
     assert found > 0.8
@@ -66,7 +71,7 @@ def test_labels_are_enough_to_find_the_class(name, data):
 
 @pytest.mark.parametrize("name", sorted(set(BY_PAIRS) & set(LEARNING)))
 def test_pairs_are_enough_to_find_the_class(name, data):
-    model = rival(name).fit(data.views(), some_pairs(data))
+    model = baseline(name).fit(data.views(), some_pairs(data))
     scores = model.scores("text", "image")
     found = mean_average_precision(scores, data.labels["text"], data.labels["image"])
     assert found > 0.7
@@ -74,7 +79,7 @@ def test_pairs_are_enough_to_find_the_class(name, data):
 
 @pytest.mark.parametrize("name", BY_LABELS)
 def test_searching_back_scores_the_same(name, data):
-    model = rival(name).fit(data.views(), some_labels(data))
+    model = baseline(name).fit(data.views(), some_labels(data))
     there, back = model.scores("text", "image"), model.scores("image", "text")
     assert there.shape == (70, 50)
     assert_allclose(there, back.T, atol=1e-12)
@@ -82,7 +87,7 @@ def test_searching_back_scores_the_same(name, data):
 
 @pytest.mark.parametrize("name", BY_LABELS)
 def test_single_pairs_score_as_in_a_block(name, data, rng):
-    model = rival(name).fit(data.views(), some_labels(data))
+    model = baseline(name).fit(data.views(), some_labels(data))
     rows, cols = (rng.integers(0, n, 30) for n in SIZES.values())
     expected = model.scores("text", "image")[rows, cols]
     assert_allclose(model.pair_scores("text", "image", rows, cols), expected)
@@ -92,7 +97,7 @@ def test_single_pairs_score_as_in_a_block(name, data, rng):
 @pytest.mark.parametrize("name", BY_FEATURES)
 def test_new_rows_that_equal_fitted_ones_score_like_them(name, data):
     views = data.views()
-    model = rival(name).fit(views, some_labels(data))
+    model = baseline(name).fit(views, some_labels(data))
     rows = views["text"][:7]
     assert_allclose(
         model.scores("text", "image", rows=rows),
@@ -108,7 +113,7 @@ def test_new_rows_that_equal_fitted_ones_score_like_them(name, data):
 @pytest.mark.parametrize("name", BY_LABELS)
 def test_search_names_the_best_items_by_their_ids(name, data):
     ids = {view: [f"{view}{i}" for i in range(n)] for view, n in SIZES.items()}
-    model = rival(name).fit(data.views(), some_labels(data), ids=ids)
+    model = baseline(name).fit(data.views(), some_labels(data), ids=ids)
     found, scores = model.search("text3", source="text", target="image", n_results=4)
     row = model.scores("text", "image", rows=["text3"])[0]
     best = np.argsort(-row, kind="stable")[:4]
@@ -124,19 +129,19 @@ def test_permuting_items_permutes_the_scores(name, data, rng):
         pytest.skip("folds and drawn pairs depend on the order of the items")
     views, labels = data.views(), some_labels(data)
     order = rng.permutation(SIZES["text"])
-    turned = rival(name).fit(
+    turned = baseline(name).fit(
         views | {"text": views["text"][order]},
         labels | {"text": labels["text"][order]},
     )
-    model = rival(name).fit(views, labels)
+    model = baseline(name).fit(views, labels)
     expected = model.scores("text", "image")[order]
     # Logistic regression stops at a tolerance of its own.
     assert_allclose(turned.scores("text", "image"), expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("name", BY_LABELS)
-def test_a_fitted_rival_can_be_pickled_and_cloned(name, data):
-    model = rival(name).fit(data.views(), some_labels(data))
+def test_a_fitted_baseline_can_be_pickled_and_cloned(name, data):
+    model = baseline(name).fit(data.views(), some_labels(data))
     again = pickle.loads(pickle.dumps(model))
     rows = data.views()["image"][:3]
     assert_allclose(again.transform(rows, "image"), model.transform(rows, "image"))
@@ -150,14 +155,14 @@ def test_sparse_tables_serve(name, data):
     views = {view: sparse.csr_array(np.maximum(X, 0)) for view, X in
              data.views().items()}  # fmt: skip
     labels = some_labels(data)
-    model = rival(name).fit(views, labels)
+    model = baseline(name).fit(views, labels)
     rows = views["text"][:3]
     assert_allclose(
         model.transform(rows, "text"), model.transform(rows.toarray(), "text")
     )
     # Sparse rows are scaled without being centred, which only some can tell.
     if name not in ("logistic", "svm", "bilinear", "zoo"):
-        dense = rival(name).fit({v: X.toarray() for v, X in views.items()}, labels)
+        dense = baseline(name).fit({v: X.toarray() for v, X in views.items()}, labels)
         scores, expected = (m.scores("text", "image") for m in (model, dense))
         assert_allclose(scores, expected, atol=2e-3)
 
@@ -165,7 +170,7 @@ def test_sparse_tables_serve(name, data):
 @pytest.mark.parametrize("name", BY_LABELS)
 def test_a_third_view_without_links_is_left_out(name, data, rng):
     views = data.views() | {"sound": rng.standard_normal((40, 3))}
-    model = rival(name).fit(views, some_labels(data))
+    model = baseline(name).fit(views, some_labels(data))
     assert model.scores("text", "image").shape == (70, 50)
     with pytest.raises(LinkError, match="none join 'text' and 'sound'"):
         model.scores("text", "sound")
@@ -177,7 +182,7 @@ def test_a_third_view_without_links_is_left_out(name, data, rng):
 def test_inputs_are_not_modified_and_a_failed_fit_changes_nothing(name, data):
     views, labels = data.views(), some_labels(data)
     before = {view: X.copy() for view, X in views.items()}
-    model = rival(name).fit(views, labels)
+    model = baseline(name).fit(views, labels)
     scores = model.scores("text", "image")
     with pytest.raises(ViewError):
         model.fit({"text": views["text"], "image": [[np.nan]]}, labels)
@@ -187,15 +192,15 @@ def test_inputs_are_not_modified_and_a_failed_fit_changes_nothing(name, data):
 
 @pytest.mark.parametrize("name", BY_LABELS)
 def test_new_rows_must_have_the_columns_of_the_fit(name, data):
-    model = rival(name).fit(data.views(), some_labels(data))
+    model = baseline(name).fit(data.views(), some_labels(data))
     with pytest.raises(ViewError, match="view 'text' must have 32 columns"):
         model.transform(np.zeros((2, 5)), "text")
 
 
 @pytest.mark.parametrize("name", ["logistic", "svm", "ca+sa", "spreading"])
-def test_rivals_that_need_labels_say_so(name, data):
-    with pytest.raises(LinkError, match=r"view 'text' must have labels.*use a rival"):
-        rival(name).fit(data.views(), some_pairs(data))
+def test_baselines_that_need_labels_say_so(name, data):
+    with pytest.raises(LinkError, match=r"view 'text' must have labels.*a baseline"):
+        baseline(name).fit(data.views(), some_pairs(data))
 
 
 @pytest.mark.parametrize("name", ["logistic", "svm", "ca+sa"])
@@ -204,26 +209,26 @@ def test_one_class_is_too_few_for_a_classifier(name, data):
     links = Links.from_labels(labels) + Links.from_matched(("text", "image"), 50)
     message = r"labels of view 'text' must be of at least 2 classes, got 1 class in 70"
     with pytest.raises(LinkError, match=message):
-        rival(name).fit(data.views(), links)
+        baseline(name).fit(data.views(), links)
 
 
 @pytest.mark.parametrize("name", BY_PAIRS)
 def test_views_must_be_joined_by_links(name, data):
     with pytest.raises(LinkError, match="links must join two different views"):
-        rival(name).fit(data.views(), {"text": data.labels["text"]})
+        baseline(name).fit(data.views(), {"text": data.labels["text"]})
     parted = {"text": np.zeros(70, int), "image": np.full(50, -1)}
     with pytest.raises(LinkError, match="'text' and 'image' must be joined by"):
-        rival(name).fit(data.views(), parted)
+        baseline(name).fit(data.views(), parted)
 
 
 @pytest.mark.parametrize("name", BY_PAIRS)
-def test_rivals_of_two_views_do_not_search_within_one(name, data):
-    model = rival(name).fit(data.views(), some_labels(data))
+def test_baselines_of_two_views_do_not_search_within_one(name, data):
+    model = baseline(name).fit(data.views(), some_labels(data))
     with pytest.raises(LinkspreadError, match="`source` and `target` must differ"):
         model.scores("text", "text")
 
 
-def test_rivals_of_single_views_search_within_one_too(data):
+def test_baselines_of_single_views_search_within_one_too(data):
     model = SemanticMatching().fit(data.views(), some_labels(data))
     ids, _ = model.search(0, source="text", target="text", n_results=5)
     assert 0 not in ids

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 from linkspread import Links
 from linkspread.ground.errors import LinkError
+from linkspread.studies.baselines.correlation import covariances
 from linkspread.studies.baselines.correspondences import (
     balanced_links,
     correspondences,
-    covariances,
     sample_pairs,
 )
 

@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 from linkspread import Links
 from linkspread.graphs import mean_distance
 from linkspread.links import as_dense
-from linkspread.studies.baselines import KernelSmoother, gaussian_kernel
-from linkspread.studies.baselines.gaussian_kernel import GaussianKernel
+from linkspread.studies.baselines import KernelSmoother, kernel_smoother
+from linkspread.studies.baselines.kernel_smoother import GaussianKernel
 
 SIZES = {"text": 25, "image": 20}
 
@@ -78,7 +78,7 @@ def test_tiles_of_any_size_agree(views, rng, monkeypatch):
     kernel = GaussianKernel(X, np.arange(7), metric="euclidean", width=0.5)
     block = rng.standard_normal((7, 2))
     expected = kernel(X) @ block
-    monkeypatch.setattr(gaussian_kernel, "TILE_ENTRIES", 20)
+    monkeypatch.setattr(kernel_smoother, "TILE_ENTRIES", 20)
     assert_allclose(kernel.smooth(X, block), expected, atol=1e-12)
 
 

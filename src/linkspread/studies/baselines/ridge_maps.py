@@ -1,0 +1,406 @@
+"""Ridge maps from one view to the other, and what a shared space is without a map."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from linkspread.compiled.singular import svd
+from linkspread.ground.checks import check_positive, naming
+from linkspread.ground.errors import FewLinksError, LinkspreadError, ViewError
+from linkspread.links import Links
+from linkspread.models.link_choice import check_views_known
+from linkspread.studies.baselines.correspondences import matched_rows
+from linkspread.studies.baselines.matching import Chosen, PairMatching
+from linkspread.studies.baselines.memory import in_tiles
+from linkspread.studies.baselines.preparation import as_dense_rows, prepare
+from linkspread.studies.baselines.side import Side, unit_rows
+
+Array = np.ndarray
+
+BOTH = "both"
+# Directions with less than this share of the largest singular value are rounding.
+ROUNDING = 1e-12
+# The same where only their squares are known.
+SQUARED_ROUNDING = 1e-6
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RidgeMap(PairMatching):
+    """Match by least squares from each view to the other.
+
+    ``min_W ||X W - Y||^2 + ridge v ||W||^2`` over the centred matched rows, v the mean
+    variance of a feature of X; the score is the cosine of x W and y, or the mean of
+    that and the same the other way. All components take part.
+    """
+
+    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling",)
+
+    ridge: float = 0.1
+    space: str = BOTH
+    scaling: Any = "none"
+    hubs: int | None = None
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        remedy = "The default is 0.1; 0 is allowed."
+        ridge = check_positive(self.ridge, name="ridge", remedy=remedy, zero=True)
+        spaces = _compared_spaces(self.space, tables, a, b)
+        rows, cols, weights = matched_rows(links, a, b)
+        shares = np.sqrt(weights / weights.sum())
+        left, right = (
+            self._once(
+                ("span", a, b, view, repr(chosen[view])),
+                partial(_MatchedSpan, tables[view], own, shares, view, **chosen[view]),
+            )
+            for view, own in ((a, rows), (b, cols))
+        )
+        ways = (a, left, right), (b, right, left)
+        return tuple(  # type: ignore[return-value]
+            Side.of(
+                tables[view], _InSpaces(own, own.map_to(other, ridge), view, spaces)
+            )
+            for view, own, other in ways
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RidgeToIdentity(PairMatching):
+    """Match by a map that stays near the identity, where views share a space.
+
+    ``min_W ||X W - Y||^2 + ridge v ||W - I||^2`` over the matched rows, as they are,
+    v the mean square of a feature of X; the score is the cosine of x W and y, or the
+    mean of that and the same the other way. A large ridge gives the plain cosine.
+    """
+
+    ridge: float = 1.0
+    space: str = BOTH
+    hubs: int | None = None
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        ridge = check_positive(self.ridge, name="ridge", remedy="The default is 1.")
+        _check_widths(tables, a, b)
+        spaces = _compared_spaces(self.space, tables, a, b)
+        rows, cols, weights = matched_rows(links, a, b)
+        shares = np.sqrt(weights / weights.sum())
+        is_sparse = _are_sparse(tables, a, b)
+
+        def moves() -> tuple[_Moves, _Moves]:
+            X, Y = tables[a][rows], tables[b][cols]
+            items = (tables[a], tables[b]) if is_sparse else (None, None)
+            return _Moves(X, Y, shares, *items), _Moves(Y, X, shares, *items[::-1])
+
+        there, back = self._once(("moves", a, b), moves)
+        ways = (a, there, back), (b, back, there)
+        return tuple(  # type: ignore[return-value]
+            _shared_side(
+                tables[view],
+                _NearIdentity(own, other, ridge, [space == view for space in spaces]),
+                is_sparse,
+            )
+            for view, own, other in ways
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CosineMatching(PairMatching):
+    """Match by the plain cosine, where views share a space.
+
+    Nothing is learnt, and links need not join the views: it is what a user has before
+    any judgement. The columns of both views must mean the same.
+    """
+
+    hubs: int | None = None
+
+    def fit(
+        self,
+        views: Any,
+        links: Any = None,
+        *,
+        ids: Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Take the unit vectors of all items."""
+        links = Links() if links is None else links
+        return super().fit(views, links, ids=ids, columns=columns)
+
+    def _joined_pairs(
+        self, tables: dict[str, Any], links: Links
+    ) -> list[tuple[str, str]]:
+        width = {view: X.shape[1] for view, X in tables.items()}
+        pairs = [(a, b) for a, b in combinations(tables, 2) if width[a] == width[b]]
+        if not pairs:
+            _check_widths(tables, *list(tables)[:2])
+        return pairs
+
+    def _check_joined(self, source: str, target: str) -> None:
+        check_views_known(self.view_names_, source, target)
+        ways = {(source, target), (target, source)}
+        if source != target and not ways & set(self.sides_):
+            raise ViewError(
+                f"views {source!r} and {target!r} must have as many columns to be "
+                "compared by their cosine, and they do not. Search other views."
+            )
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> tuple[Side, Side]:
+        is_sparse = _are_sparse(tables, a, b)
+        return tuple(  # type: ignore[return-value]
+            _shared_side(tables[view], _Units(), is_sparse) for view in (a, b)
+        )
+
+
+def _compared_spaces(
+    space: Any, tables: dict[str, Any], a: str, b: str
+) -> tuple[str, ...]:
+    """Return the views in whose spaces the items of two views are compared."""
+    if space != BOTH and space not in tables:
+        raise LinkspreadError(
+            f"`space` must be {BOTH!r} or a view of the fit, {list(tables)}, got "
+            f"{space!r:.60}. Name the view in whose space items are compared."
+        )
+    # Two views that are not the one named have no space that was asked for.
+    return (space,) if space in (a, b) else (a, b)
+
+
+def _shrunk_inverse(singular: Array, n_features: int, ridge: float) -> Array:
+    """Return ``s / (s^2 + ridge v)``, v the mean of all squares s^2 over features."""
+    return singular / (singular**2 + ridge * np.sum(singular**2) / n_features)
+
+
+def _decompose(matched: Any, shares: Array, mean: Array) -> tuple[Array, Array, Array]:
+    """Return ``U, s, basis`` of ``shares * (matched - mean) = U diag(s) basis'``.
+
+    Directions that are rounding are left out; there may be none.
+    """
+    largest = np.abs(matched).max() if min(matched.shape) else 0.0
+    if sparse.issparse(matched) and matched.shape[0] < matched.shape[1]:
+        # The products of a few sparse rows are cheap, and dense rows are not made.
+        own = sparse.csr_array(sparse.diags_array(shares) @ matched)
+        along = np.outer(own @ mean, shares)
+        gram = (own @ own.T).toarray() - along - along.T
+        values, U = np.linalg.eigh(gram + mean @ mean * np.outer(shares, shares))
+        singular, U = np.sqrt(np.maximum(values[::-1], 0)), U[:, ::-1]
+        kept = singular > SQUARED_ROUNDING * max(singular[0], largest)
+        U, singular = U[:, kept], singular[kept]
+        return U, singular, (own.T @ U - np.outer(mean, shares @ U)) / singular
+    U, singular, Vt = svd(shares[:, None] * (as_dense_rows(matched) - mean))
+    kept = singular > ROUNDING * max(singular[0], largest)
+    return U[:, kept], singular[kept], Vt[kept].T
+
+
+class _MatchedSpan:
+    """What a view's matched rows span, about their mean."""
+
+    def __init__(
+        self, X: Any, rows: Array, shares: Array, view: str, *, scaling: str
+    ) -> None:
+        with naming(view):
+            self.prepared: Pipeline = prepare(X, scaling=scaling)
+        matched = self.prepared.transform(X[rows])
+        self.mean = matched.T @ shares**2
+        self.U, self.singular, self.basis = _decompose(matched, shares, self.mean)
+        if not len(self.singular):
+            raise FewLinksError(
+                f"view {view!r} must vary over its matched items, and all "
+                f"{len(rows)} are alike. Match items that differ."
+            )
+
+    def map_to(self, other: "_MatchedSpan", ridge: float) -> Array:
+        """Return the ridge map from this basis to that of the other view."""
+        inverse = _shrunk_inverse(self.singular, len(self.mean), ridge)
+        return inverse[:, None] * (self.U.T @ other.U) * other.singular
+
+    def coordinates(self, rows: Any) -> tuple[Array, Array]:
+        """Return the coordinates of centred rows in the basis, and their norms."""
+        rows = self.prepared.transform(rows)
+        if sparse.issparse(rows):
+            inside = rows @ self.basis - self.mean @ self.basis
+            squares = (
+                _row_squares(rows) - 2 * (rows @ self.mean) + self.mean @ self.mean
+            )
+            return inside, np.sqrt(np.maximum(squares, 0))
+
+        def some(tile: slice) -> tuple[Array, Array]:
+            centred = as_dense_rows(rows[tile]) - self.mean
+            return centred @ self.basis, np.linalg.norm(centred, axis=1)
+
+        inside, lengths = in_tiles(some, rows.shape[0])
+        return inside, lengths
+
+
+class _InSpaces:
+    """Make the vectors of a view's items in its own space, in the other's, or in both.
+
+    Inner products with those of the other view are cosines, or the mean of two.
+    """
+
+    def __init__(
+        self, span: _MatchedSpan, core: Array, view: str, spaces: tuple[str, ...]
+    ) -> None:
+        self.span, self.core = span, core
+        self.is_own = [space == view for space in spaces]
+
+    def __call__(self, rows: Any) -> Array:
+        inside, lengths = self.span.coordinates(rows)
+        # Of rows in their own space only the part in the span meets what is mapped.
+        own = inside / np.where(lengths > 0, lengths, 1.0)[:, None]
+        parts = [
+            own if is_own else unit_rows(inside @ self.core) for is_own in self.is_own
+        ]
+        return np.hstack(parts) / np.sqrt(len(parts))
+
+
+class _Moves:
+    """How matched rows of a view, X, move to their partners: what all ridges share.
+
+    With ``X = U diag(singular) basis'`` and ``change = U' (Y - X)`` the map is
+    ``W = I + (X'X + ridge v I)^-1 X'(Y - X) = I + basis diag(inverse) change``.
+    """
+
+    def __init__(
+        self, X: Any, Y: Any, shares: Array, own_items: Any, other_items: Any
+    ) -> None:
+        self.n_features = X.shape[1]
+        # Rows that are all 0 leave the identity as it is.
+        origin = np.zeros(self.n_features)
+        U, self.singular, self.basis = _decompose(X, shares, origin)
+        self.change = ((Y - X).T @ (shares[:, None] * U)).T
+        self.own_items, self.other_items = own_items, other_items
+
+    @cached_property
+    def of_own(self) -> tuple[Array, Array]:
+        """Coordinates of all items of the view, in `basis` and along `change`."""
+        return self.own_items @ self.basis, self.own_items @ self.change.T
+
+    @cached_property
+    def of_other(self) -> Array:
+        """Coordinates of all items of the other view along `change`."""
+        return self.other_items @ self.change.T
+
+    @cached_property
+    def gram(self) -> Array:
+        """Inner products of the rows of `change`."""
+        return self.change @ self.change.T
+
+
+class _NearIdentity:
+    """Make the vectors of a view's items: mapped, as they are, or both."""
+
+    def __init__(
+        self, own: _Moves, other: _Moves, ridge: float, is_own: list[bool]
+    ) -> None:
+        self.own, self.other, self.is_own = own, other, is_own
+        self.inverse = _shrunk_inverse(own.singular, own.n_features, ridge)
+
+    def __call__(self, rows: Any) -> Array:
+        step = self.own.basis * self.inverse
+
+        def some(tile: slice) -> tuple[Array]:
+            plain = as_dense_rows(rows[tile])
+            parts = [
+                plain if is_own else plain + plain @ step @ self.own.change
+                for is_own in self.is_own
+            ]
+            units = [unit_rows(part) for part in parts]
+            return (np.hstack(units) / np.sqrt(len(parts)),)
+
+        return in_tiles(some, rows.shape[0])[0]
+
+    def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
+        """Return what the products with another view's items are made of.
+
+        A mapped row is the row itself and a short vector besides, so that its product
+        with another is that of the two sparse rows and of two short vectors.
+        """
+        squares = _row_squares(X)
+        scales, short = [], []
+        for is_own in self.is_own:
+            own, lengths = self.other.of_other, squares
+            if not is_own:
+                inside, along = self.own.of_own
+                own = inside * self.inverse
+                change = np.sum(own * (2 * along + own @ self.own.gram), axis=1)
+                lengths = squares + change
+            scale = _inverse_lengths(np.sqrt(np.maximum(lengths, 0)))
+            scales.append(scale)
+            short.append(own * scale[:, None])
+        root = np.sqrt(len(scales))
+        return np.column_stack(scales) / root, np.hstack(short) / root
+
+
+class _Units:
+    """Scale rows to unit norm."""
+
+    def __call__(self, rows: Any) -> Array:
+        return unit_rows(as_dense_rows(rows))
+
+    def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
+        """Return the scale of each row, and nothing besides."""
+        scale = _inverse_lengths(np.sqrt(_row_squares(X)))
+        return scale[:, None], np.zeros((len(scale), 0))
+
+
+class _SparseSide(Side):
+    """The side of a sparse view, whose scores need no dense rows."""
+
+    def __init__(self, X: sparse.csr_array, embed: Any) -> None:
+        super().__init__(None, embed, X.shape[1], X)
+        self.rows = X
+
+    @cached_property
+    def factors(self) -> tuple[Array, Array]:
+        """Scales of the sparse rows, and short vectors besides."""
+        return self.embed.factors(self.rows)  # type: ignore[attr-defined]
+
+    def products(self, rows: Array, other: Any, cols: Array) -> Array:
+        """Return the inner products of all of some items with some of another side."""
+        (left, x), (right, y) = self.factors, other.factors
+        plain = (self.rows[rows] @ other.rows[cols].T).toarray()
+        return plain * (left[rows] @ right[cols].T) + x[rows] @ y[cols].T
+
+    def pair_products(self, rows: Array, other: Any, cols: Array) -> Array:
+        """Return the inner products of single pairs of items."""
+        (left, x), (right, y) = self.factors, other.factors
+        plain = self.rows[rows].multiply(other.rows[cols]).sum(axis=1)
+        scales = np.einsum("ij,ij->i", left[rows], right[cols])
+        return plain * scales + np.einsum("ij,ij->i", x[rows], y[cols])
+
+
+def _shared_side(X: Any, embed: Any, is_sparse: bool) -> Side:
+    """Return the side of a view in a shared space."""
+    return _SparseSide(X, embed) if is_sparse else Side.of(X, embed)
+
+
+def _are_sparse(tables: dict[str, Any], a: str, b: str) -> bool:
+    """Return whether both tables are sparse, so that their products are."""
+    return sparse.issparse(tables[a]) and sparse.issparse(tables[b])
+
+
+def _row_squares(rows: sparse.csr_array) -> Array:
+    """Return the squared norm of each sparse row."""
+    return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+
+
+def _inverse_lengths(lengths: Array) -> Array:
+    """Return ``1 / lengths``, and 1 where they are 0."""
+    return 1 / np.where(lengths > 0, lengths, 1.0)
+
+
+def _check_widths(tables: dict[str, Any], a: str, b: str) -> None:
+    """Refuse two views that cannot share a space."""
+    if tables[a].shape[1] != tables[b].shape[1]:
+        raise ViewError(
+            f"views {a!r} and {b!r} must have the same columns to share a space, got "
+            f"{tables[a].shape[1]} and {tables[b].shape[1]}. Use RidgeMap, which maps "
+            "one space to another."
+        )
