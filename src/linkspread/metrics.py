@@ -567,7 +567,7 @@ def _check_labels(query_labels: Any, item_labels: Any) -> tuple[Any, Any]:
 
 def _read_labels(labels: Any, name: str) -> Any:
     """Convert class numbers to integers, and memberships, 0 or 1, to floats."""
-    table = csr_array(labels) if issparse(labels) else np.asarray(labels)
+    table: Any = csr_array(labels) if issparse(labels) else np.asarray(labels)
     if table.ndim not in (1, 2):
         raise LinkspreadError(
             f"`{name}` must have shape (n,) or (n, n_classes), got shape {table.shape}."
@@ -584,7 +584,7 @@ def _read_labels(labels: Any, name: str) -> Any:
         return table.astype(np.int64)
     got = None if table.dtype.kind in "iubf" else f"values of type {table.dtype}"
     if got is None:
-        values = table.data if issparse(table) else table
+        values: Any = table.data if issparse(table) else table
         # Soft memberships are all positive, which would make every item relevant.
         strange = values[(values != 0) & (values != 1)]
         got = f"{strange[0]:.6g}" if strange.size else None
