@@ -54,8 +54,9 @@ def _card(collection: Any, view: str, row: int) -> Card:
     if view == "text" and words is not None:
         own = collection.views["text"][[row]].nonzero()[-1]
         return Card(", ".join(words[k] for k in own), family)
-    ids = getattr(collection, "ids", {})
-    return Card(str(ids[view][row]) if view in ids else f"item {row}", family)
+    ids = getattr(collection, "ids", None)
+    own = ids.get(view) if isinstance(ids, dict) else ids
+    return Card(f"item {row}" if own is None else str(own[row]), family)
 
 
 def _photograph(path: Path) -> str:
