@@ -9,13 +9,13 @@ from linkspread.graphs import normalize
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import LinkMatrix, Links
+from linkspread.models.spreading import check_adjustment, check_alphas
 from linkspread.models.view_graphs import (
     PER_VIEW,
     build_graphs,
     choose_graphs,
     similarities,
 )
-from linkspread.models.spreading import check_adjustment, check_alphas
 from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.lowrank import sketch
