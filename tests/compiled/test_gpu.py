@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 from linkspread.compiled.gpu import Device, codes, plain, search  # noqa: E402
 from linkspread.compiled.gpu.graphs import symmetric_edges, triangle  # noqa: E402
-from linkspread.propagation.device import spread_on_device  # noqa: E402
+from linkspread.propagation.exact import spread_on_device  # noqa: E402
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -11,7 +11,7 @@ import linkspread as ls
 from linkspread import Links, LinkSpreading
 from linkspread.ground.errors import LinkError
 from linkspread.metrics import mean_average_precision
-from linkspread.propagation import lowrank
+from linkspread.propagation import spread
 from reference import exact_scores, filtered_links, relative_error
 from small_views import PARAMETERS, make_links, make_views
 
@@ -145,7 +145,7 @@ def test_more_judgements_of_published_digits_make_the_search_better(data_folder,
 def test_vectors_that_memory_cuts_are_warned_of_with_their_error(monkeypatch):
     views, _, links = halves(*load_digits(return_X_y=True), 2000, seed=1)
     model = LinkSpreading().fit(views, links)
-    monkeypatch.setattr(lowrank, "BASIS_BYTES", 8.0 * 100 * 1797)
+    monkeypatch.setattr(spread, "BASIS_BYTES", 8.0 * 100 * 1797)
     with pytest.warns(ConvergenceWarning, match="vectors of 100 dimensions .* `rank`"):
         searching, found = model.embeddings(*BETWEEN)
     assert searching.shape[1] == 100

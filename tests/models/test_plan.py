@@ -13,7 +13,7 @@ from linkspread.graphs import normalize
 from linkspread.links import as_link_matrix
 from linkspread.models.spreading import FitReport, GraphReport, SpreadReport
 from linkspread.propagation import spread_links
-from linkspread.propagation.cost import propagation_cost
+from linkspread.propagation.exact import propagation_cost
 from small_views import PARAMETERS, N, make_links, make_views
 
 PLAN = r"^fit of text 40 x 3, image 30 x 4: about [\d.]+ s and [\d.]+ \w?B beyond the"

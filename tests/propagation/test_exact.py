@@ -247,8 +247,8 @@ def test_rank_truncates_label_links_to_the_best_factors(rng, graphs):
 
 
 def test_a_sketch_short_of_memory_warns_and_tells_its_error(monkeypatch, rng, graphs):
-    monkeypatch.setattr("linkspread.propagation.lowrank.BASIS_BYTES", 0)
-    monkeypatch.setattr("linkspread.propagation.lowrank.BLOCK", 8)
+    monkeypatch.setattr("linkspread.propagation.spread.BASIS_BYTES", 0)
+    monkeypatch.setattr("linkspread.propagation.spread.BLOCK", 8)
     S_x, S_y = graphs
     Z = rng.standard_normal((N, M))
     with pytest.warns(ConvergenceWarning, match="relative error.*Give a `rank`"):

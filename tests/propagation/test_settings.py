@@ -11,13 +11,16 @@ from linkspread import Links
 from linkspread.graphs import normalize
 from linkspread.links import as_dense
 from linkspread.propagation import spread_links
-from linkspread.propagation.filter import fitted_response, unseen_response
+from linkspread.propagation.filter import (
+    fitted_response,
+    share_filter,
+    unseen_response,
+)
 from linkspread.propagation.settings import (
     settings_bytes,
     spread_settings,
     spread_settings_each,
 )
-from linkspread.propagation.shared_filter import share_filter
 from reference import dense_filter, random_graph, relative_error
 
 N, M = 40, 30
@@ -76,7 +79,7 @@ def test_new_items_score_as_in_their_own_propagation():
     unseen=st.booleans(),
 )
 def test_the_shared_filter_keeps_its_promise(alphas, betas, unseen):
-    grid = list(product(alphas, betas))
+    grid = tuple(product(alphas, betas))
     separable = share_filter(grid, tol=1e-6, unseen=unseen)
     make = unseen_response if unseen else fitted_response
     l = np.linspace(-1, 1, 301)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from linkspread.propagation import Factored, Spread
+from linkspread.propagation import Factored
 from linkspread.propagation import spread as spread_module
 from linkspread.propagation.spread import compress, triangle
 
@@ -47,16 +47,3 @@ def test_factored_blocks_agree_with_the_whole(rng):
     np.testing.assert_allclose(F.T.toarray(), whole.T)
     assert F.shape == whole.shape
     assert F.rank == 2
-
-
-def test_truncated_scores_are_the_best_of_their_rank(rng):
-    left, right = (np.linalg.qr(rng.standard_normal((n, 6)))[0] for n in (30, 20))
-    spread = Spread(left, right, rng.standard_normal((6, 6)), None, None, 0.0)
-    U, singular, Vt = np.linalg.svd(spread.fitted().toarray())
-    expected = (U[:, :2] * singular[:2]) @ Vt[:2]
-    small = spread.truncated(2)
-    assert small.left.shape == (30, 2)
-    assert np.allclose(small.fitted().toarray(), expected)
-    lost = np.linalg.norm(singular[2:]) / np.linalg.norm(singular)
-    assert small.error == pytest.approx(lost)
-    assert spread.truncated(None) is spread and spread.truncated(6) is spread

@@ -11,7 +11,7 @@ from linkspread import Links
 from linkspread.graphs import NeighborGraph, normalize, normalize_rows
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import as_dense
-from linkspread.propagation.smoothing import smooth_over_graph
+from linkspread.propagation.chebyshev import smooth_over_graph
 from linkspread.studies.baselines import LabelSpreadingMatching, RowThenColumn
 from reference import random_graph, smoother
 

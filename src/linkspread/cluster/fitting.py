@@ -62,8 +62,8 @@ from linkspread.models.spreading import (
 )
 from linkspread.models.view_graphs import GRAPHS, GraphContext, choose_graphs
 from linkspread.propagation import Spread
+from linkspread.propagation.chebyshev import heat_coefficients, inverse_root
 from linkspread.propagation.exact import spread_responses, warn_of_error
-from linkspread.propagation.heat import heat_coefficients, inverse_root
 
 Array = np.ndarray
 

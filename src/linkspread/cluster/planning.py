@@ -27,7 +27,7 @@ from linkspread.models.view_graphs import choose_graphs
 from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import separate
-from linkspread.propagation.lowrank import widest_basis
+from linkspread.propagation.spread import widest_basis
 from linkspread.tables import is_frame
 from linkspread.tables.validation import as_mapping, check_views
 

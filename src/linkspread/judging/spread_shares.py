@@ -20,13 +20,13 @@ from scipy import sparse
 from linkspread.judging.explanation import Shares, single_share
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
+from linkspread.propagation.exact import working_graphs
 from linkspread.propagation.filter import (
     SeparableFilter,
     fitted_response,
     separate,
     unseen_response,
 )
-from linkspread.propagation.parameters import working_graphs
 
 Array = np.ndarray
 Response = Callable[[Array, Array], Array]

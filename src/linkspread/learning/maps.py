@@ -25,7 +25,7 @@ from sklearn.utils.extmath import randomized_svd
 from linkspread.compiled.backends import choose_device
 from linkspread.graphs import NeighborGraph
 from linkspread.graphs.normalize import row_sums, scale_edges
-from linkspread.propagation.heat import DEGREE, heat, heat_on_device
+from linkspread.propagation.chebyshev import DEGREE, heat, heat_on_device
 
 Array = np.ndarray
 

@@ -16,9 +16,9 @@ from linkspread.links import Items, LinkMatrix, Links, as_link_matrix
 from linkspread.models.link_choice import choose_links, linked_pairs
 from linkspread.models.spreading import check_alphas, check_parameters
 from linkspread.models.view_graphs import N_NEIGHBORS, choose_graphs, is_named
-from linkspread.propagation.cost import propagation_cost
-from linkspread.propagation.lowrank import OVERSAMPLING
+from linkspread.propagation.exact import propagation_cost
 from linkspread.propagation.rows import has_short_vectors
+from linkspread.propagation.spread import OVERSAMPLING
 from linkspread.tables.validation import check_views
 
 # Edges per item of a graph in which neighbours need not be mutual, per neighbour.

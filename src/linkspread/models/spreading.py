@@ -17,7 +17,7 @@ from linkspread.links import Links, as_link_matrix
 from linkspread.links.balance import Balance, check_balance
 from linkspread.models.view_graphs import similarities
 from linkspread.propagation import Spread, spread_links
-from linkspread.propagation.parameters import (
+from linkspread.propagation.exact import (
     check_alpha_pair,
     check_beta,
     check_tol,

@@ -2,9 +2,8 @@
 
 from linkspread.propagation.alternate import alternate
 from linkspread.propagation.exact import propagate, spread_links
-from linkspread.propagation.factored import Factored
 from linkspread.propagation.rows import propagate_rows
-from linkspread.propagation.spread import Spread
+from linkspread.propagation.spread import Factored, Spread
 
 __all__ = [
     "Factored",

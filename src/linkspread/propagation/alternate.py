@@ -9,7 +9,12 @@ from typing import Any
 import numpy as np
 
 from linkspread.links import as_dense
-from linkspread.propagation.parameters import check_alpha_pair, check_beta, check_shapes
+from linkspread.propagation.exact import (
+    Alpha,
+    check_alpha_pair,
+    check_beta,
+    check_shapes,
+)
 
 Array = np.ndarray
 
@@ -19,7 +24,7 @@ def alternate(
     Z: Any,
     S_y: Any,
     *,
-    alpha: float | tuple[float, float] = 0.1,
+    alpha: Alpha = 0.1,
     beta: float = 0.95,
     n_outer: int = 10,
     n_inner: int = 100,
@@ -32,15 +37,11 @@ def alternate(
     Parameters
     ----------
     S_x : sparse or ndarray of shape (n, n)
-        Normalised affinity of the row view.
     Z : sparse, ndarray or LinkMatrix of shape (n, m)
-        Links, positive for must and negative for cannot.
     S_y : sparse or ndarray of shape (m, m)
-        Normalised affinity of the column view.
     alpha : float or tuple of two floats, default=0.1
-        Smoothing of each view, in [0, 1).
     beta : float, default=0.95
-        Weight of the other view's answer against the given links, in [0, 1).
+        All as in :func:`propagate`.
     n_outer : int, default=10
         Rounds of steps (3) and (4).
     n_inner : int, default=100

@@ -1,10 +1,17 @@
-"""Polynomials of a normalised graph applied to thin blocks, and the whole filter."""
+"""Polynomials of a normalised graph applied to thin blocks.
+
+Chebyshev's recurrence applies many at once (`filtered_sums`), Clenshaw's adds up as
+many (`filtered_sum`); the whole two-sided filter is both (`FilterOperator`). Label
+spreading and heat are one polynomial of one graph each.
+"""
 
 from copy import copy
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebinterpolate
 from scipy import sparse
+from scipy.linalg import eigh
 
 from linkspread.compiled import (
     LINE_BYTES,
@@ -16,7 +23,7 @@ from linkspread.compiled import (
 from linkspread.compiled.threads import small_algebra
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
-from linkspread.propagation.ordering import Numbering, renumber
+from linkspread.propagation.ordering import renumber
 
 Array = np.ndarray
 
@@ -27,6 +34,14 @@ N_TERMS = 4
 NARROW = 4
 # Terms of narrow blocks that are summed at a time.
 N_NARROW_TERMS = 16
+# How long heat flows, and how much of it: near and far. Classes of few items want the
+# first, of many the second. The polynomial of this degree is exact to 1e-5, as
+# directions are kept.
+FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 24
+# Heat is computed in single precision: smaller shares of the largest are rounding.
+ROUNDING = 1e-5
+# Items from which heat flows at once.
+WIDTH = 64
 
 
 def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
@@ -130,6 +145,14 @@ def _narrow_sum(S: sparse.csr_array, blocks: Array, steps: Array) -> Array:
     return current
 
 
+def _write_dense(block: Any, out: Array) -> None:
+    """Write a sparse or dense block into an array."""
+    if sparse.issparse(block):
+        block.astype(out.dtype, copy=False).toarray(out=out)
+    else:
+        out[:] = block
+
+
 class FilterOperator:
     """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks."""
 
@@ -147,7 +170,11 @@ class FilterOperator:
         self._y = renumber(S_y, width=width, n_steps=n_steps[1])
         self.S_x, self.S_y = self._x.S, self._y.S
         # Graphs and links have the new numbers; blocks and products have the old ones.
-        self.Z = _renumbered_links(Z, self._x, self._y)
+        if self._x.order is not None or self._y.order is not None:
+            x, y = self._x, self._y
+            pairs = y.inwards(x.inwards(Z.pairs).T).T.tocsr()
+            Z = LinkMatrix(x.inwards(Z.left), Z.core, y.inwards(Z.right), pairs)
+        self.Z = Z
         self.separable = separable
 
     @property
@@ -185,17 +212,69 @@ class FilterOperator:
         return [self._x.outwards(product) for product in products]
 
 
-def _renumbered_links(Z: LinkMatrix, x: Numbering, y: Numbering) -> LinkMatrix:
-    """Return links with the numbers that the nodes of both graphs have now."""
-    if x.order is None and y.order is None:
-        return Z
-    pairs = y.inwards(x.inwards(Z.pairs).T).T.tocsr()
-    return LinkMatrix(x.inwards(Z.left), Z.core, y.inwards(Z.right), pairs)
+def smoothing_polynomial(alpha: float, *, tol: float) -> Array:
+    """Return Chebyshev coefficients of ``(1 - alpha) / (1 - alpha l)``."""
+    if 4 * alpha <= tol:  # as good as 1 everywhere
+        return np.ones(1)
+    # The pole 1 / alpha sets the rate at which the coefficients fall [Trefethen2013];
+    # the factors before it bound the error relative to the smallest value.
+    rate = (1 + np.sqrt(1 - alpha**2)) / alpha
+    bound = 8 * (1 + alpha) / (np.sqrt(1 - alpha**2) * (1 - 1 / rate))
+    degree = int(np.ceil(np.log(bound / tol) / np.log(rate)))
+    return chebinterpolate(lambda l: (1 - alpha) / (1 - alpha * l), degree)
 
 
-def _write_dense(block: Any, out: Array) -> None:
-    """Write a sparse or dense block into an array."""
-    if sparse.issparse(block):
-        block.astype(out.dtype, copy=False).toarray(out=out)
-    else:
-        out[:] = block
+def smooth_over_graph(
+    S: sparse.csr_array, block: Any, *, alpha: float, tol: float
+) -> Array:
+    """Return ``(1 - alpha) (I - alpha S)^-1 @ block``, label spreading [Zhou2004]."""
+    coefficients = smoothing_polynomial(alpha, tol=tol)
+    return filtered_sums(S, block, coefficients[None])[:, 0]
+
+
+def heat(S: sparse.csr_array, landmarks: Array) -> tuple[Array, Array]:
+    """Return the heat of all items from landmarks, and what whitens it.
+
+    ``sum_f c_f exp(-t_f (I - S))``, its columns those of the landmarks.
+    """
+    K = np.empty((S.shape[0], len(landmarks)), dtype=np.float32)
+    n_blocks = -(-len(landmarks) // WIDTH)
+    near = renumber(S, width=WIDTH, n_steps=DEGREE * n_blocks)
+    places = near.places[landmarks]
+    for start in range(0, len(landmarks), WIDTH):
+        some = places[start : start + WIDTH]
+        units = np.zeros((S.shape[0], len(some)), dtype=np.float32)
+        units[some, np.arange(len(some))] = 1
+        found = filtered_sums(near.S, units, heat_coefficients()[None])
+        K[:, start : start + WIDTH] = near.outwards(found[:, 0])
+    return K, inverse_root(K[landmarks])
+
+
+def heat_on_device(
+    device: Any, W: sparse.csr_array, landmarks: Array
+) -> tuple[Any, Any]:
+    """Do as `heat` for a graph that is not normalised; return tensors on a device."""
+    from linkspread.compiled.gpu import features
+
+    places = device.put(landmarks)
+    K = features.heat_kernel(device, W, places, heat_coefficients())
+    return K, device.put(inverse_root(K[places].cpu().numpy()))
+
+
+def heat_coefficients() -> Array:
+    """Return the Chebyshev coefficients of ``sum_f c_f exp(-t_f (1 - s))``."""
+    k = np.arange(DEGREE + 1)
+    angles = np.pi * (k + 0.5) / (DEGREE + 1)
+    values = sum(c * np.exp(-t * (1 - np.cos(angles))) for t, c in FLOWS)
+    coefficients = 2 / (DEGREE + 1) * np.cos(np.outer(k, angles)) @ values
+    coefficients[0] /= 2
+    return coefficients
+
+
+def inverse_root(K: Array) -> Array:
+    """Return what whitens the heat of landmarks, in the directions above rounding."""
+    values, own = eigh(K.astype(np.float64))
+    kept = values > ROUNDING * values[-1]
+    half = own[:, kept] / values[kept] ** 0.25
+    # Symmetric: signs and rotations of the directions, which are arbitrary, cancel.
+    return (half @ half.T).astype(np.float32)

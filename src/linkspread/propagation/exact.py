@@ -1,25 +1,32 @@
-"""Propagation of links over two graphs, exactly, in time linear in the items."""
+"""Propagation of links over two graphs, exactly, in time linear in the items.
 
+``F = h(S_x, S_y) o Z`` with links ``Z = U G V'``: the polynomials of the filter are
+applied to U and V, and what comes out is compressed to short vectors. Links without
+thin factors are sketched from products with random blocks.
+"""
+
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from linkspread.compiled.backends import is_tensor
+from linkspread.compiled.backends import choose_device, is_tensor
+from linkspread.compiled.gpu import load_torch, open_device
 from linkspread.compiled.threads import map_blocks
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.progress import format_bytes
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import (
     FilterOperator,
     filtered_sums,
     recurrence_terms,
 )
-from linkspread.propagation.device import device_for, spread_on_device
-from linkspread.propagation.factored import Factored
 from linkspread.propagation.filter import (
     Response,
     SeparableFilter,
@@ -27,15 +34,15 @@ from linkspread.propagation.filter import (
     separate,
     unseen_response,
 )
-from linkspread.propagation.lowrank import ThinOperator, sketch
 from linkspread.propagation.ordering import find_order, reorder
-from linkspread.propagation.parameters import (
-    check_alpha_pair,
-    check_beta,
-    check_tol,
-    working_graphs,
+from linkspread.propagation.spread import (
+    Factored,
+    Spread,
+    Vectors,
+    compress,
+    shorten,
+    sketch,
 )
-from linkspread.propagation.spread import Spread, compress
 
 Array = np.ndarray
 Alpha = float | tuple[float, float]
@@ -44,6 +51,19 @@ Alpha = float | tuple[float, float]
 THIN_WIDTH = 1536
 # Error of the filter that is small beside what a rank usually drops.
 COARSE = 1e-3
+# Products that suffice to find out that a graph was not normalised.
+POWER_STEPS = 10
+# Multiplications of a step, edges times columns, from which a GPU pays: they take a
+# processor about half a second in all steps together.
+LEAST_WORK = 1e8
+# More functions than any filter has needed.
+N_FUNCTIONS = 13
+# Blocks of the recurrence that are in the memory of a device, beside the sums.
+N_BLOCKS = 3
+# Of one core, from `filtered_sums` on 300,000 shuffled items in float32: neighbours'
+# entries gathered from memory per second. Updates of the running sums mostly hide
+# behind them; their rate is a guess on the safe side.
+GATHERS_PER_SECOND, UPDATES_PER_SECOND = 4e8, 2e9
 
 
 def propagate(
@@ -106,8 +126,7 @@ def propagate(
     """
     pair, beta = check_alpha_pair(alpha), check_beta(beta)
     responses = (fitted_response(pair, beta, n_outer=n_outer, n_inner=n_inner),)
-    settings: dict[str, Any] = {"tol": tol, "rank": rank, "backend": backend}
-    return _spread(S_x, Z, S_y, responses, **settings).fitted()
+    return _spread(S_x, Z, S_y, responses, tol, rank, backend).fitted()
 
 
 def spread_links(
@@ -140,8 +159,103 @@ def spread_links(
     spread : Spread
     """
     responses = spread_responses(check_alpha_pair(alpha), check_beta(beta))
-    settings: dict[str, Any] = {"tol": tol, "rank": rank, "backend": backend}
-    return _spread(S_x, Z, S_y, responses, **settings)
+    return _spread(S_x, Z, S_y, responses, tol, rank, backend)
+
+
+def check_alpha_pair(alpha: Any) -> tuple[float, float]:
+    """Return the smoothing of both views, from one number or a pair."""
+    is_pair = isinstance(alpha, Sequence) and not isinstance(alpha, str)
+    pair = tuple(alpha) if is_pair else (alpha, alpha)
+    if len(pair) != 2:
+        raise LinkspreadError(
+            f"`alpha` must be one number or a pair, got {len(pair)} values. "
+            "Give one for each of the two views."
+        )
+    return _fraction(pair[0], "alpha"), _fraction(pair[1], "alpha")
+
+
+def check_beta(beta: Any) -> float:
+    """Return beta if it is in [0, 1)."""
+    return _fraction(beta, "beta")
+
+
+def _fraction(value: Any, name: str) -> float:
+    """Return a number in [0, 1)."""
+    if not isinstance(value, Real) or not 0 <= float(value) < 1:
+        raise LinkspreadError(
+            f"`{name}` must be a number in [0, 1), got {value!r}. "
+            "0 spreads nothing, 0.95 spreads far."
+        )
+    return float(value)
+
+
+def check_tol(tol: Any) -> float:
+    """Return the tolerance if it is a number between 0 and 1."""
+    if not isinstance(tol, Real) or not 0 < float(tol) < 1:
+        raise LinkspreadError(
+            f"`tol` must be between 0 and 1, got {tol!r}. The default is 1e-6."
+        )
+    return float(tol)
+
+
+def check_shapes(S_x: Any, Z: Any, S_y: Any) -> None:
+    """Refuse graphs and links whose sizes do not fit together."""
+    for name, S in (("S_x", S_x), ("S_y", S_y)):
+        if len(S.shape) != 2 or S.shape[0] != S.shape[1]:
+            raise LinkspreadError(
+                f"`{name}` must be square, got shape {tuple(S.shape)}. "
+                "Build it with `normalize(knn_graph(X))`."
+            )
+    expected = (S_x.shape[0], S_y.shape[0])
+    if tuple(Z.shape) != expected:
+        raise LinkspreadError(
+            f"`Z` must have one row per item of S_x and one column per item of S_y, "
+            f"{expected}, got {tuple(Z.shape)}. Transpose it, or check which view is "
+            "which."
+        )
+
+
+def working_graphs(
+    S_x: Any, Z: Any, S_y: Any
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return both graphs, checked, as CSR in the same precision."""
+    check_shapes(S_x, Z, S_y)
+    for name, S in (("S_x", S_x), ("S_y", S_y)):
+        _refuse_stretching(_largest_stretch(S), name)
+    return same_precision(sparse.csr_array(S_x), sparse.csr_array(S_y))
+
+
+def same_precision(
+    S_x: sparse.csr_array, S_y: sparse.csr_array
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return both graphs in float32 if both are, else in float64."""
+    single = S_x.dtype == np.float32 and S_y.dtype == np.float32
+    dtype = np.float32 if single else np.float64
+    return S_x.astype(dtype, copy=False), S_y.astype(dtype, copy=False)
+
+
+def _largest_stretch(S: Any) -> float:
+    """Return a lower bound of the largest eigenvalue of a symmetric matrix."""
+    # In the graph's own precision, or every product would convert the whole graph.
+    vector = np.ones(S.shape[0], dtype=np.result_type(S.dtype, np.float32))
+    largest = 0.0
+    for _ in range(POWER_STEPS):
+        image = S @ vector
+        size, before = float(np.linalg.norm(image)), float(np.linalg.norm(vector))
+        largest = max(largest, size / (before or 1.0))
+        if size == 0:
+            break
+        vector = image / size
+    return largest
+
+
+def _refuse_stretching(largest: float, name: str) -> None:
+    """Refuse a graph with an eigenvalue beyond 1, on which the filter would diverge."""
+    if largest > 1 + 1e-4:
+        raise LinkspreadError(
+            f"`{name}` must be normalised, with eigenvalues between -1 and 1, and "
+            f"it has one of at least {largest:.3g}. Use `normalize(W)`."
+        )
 
 
 def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response, ...]:
@@ -151,42 +265,56 @@ def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response,
     return fitted_response(alpha, beta), new_left, lambda l, m: new_right(m, l)
 
 
+def has_thin_factors(
+    links: LinkMatrix, separable: SeparableFilter, rank: int | None
+) -> bool:
+    """Return whether the exact factors of links are narrow enough to be shortened."""
+    n_functions = max(len(separable.left), len(separable.right))
+    limit = min(links.shape)
+    if links.pairs.nnz:
+        # Shortening takes the cube of the width; a sketch of the rank is soon cheaper.
+        limit = min(limit, max(2 * (rank or 0), THIN_WIDTH))
+    return links.thin_width() * n_functions <= limit
+
+
 def _spread(
     S_x: Any,
     Z: Any,
     S_y: Any,
     responses: tuple[Response, ...],
-    *,
     tol: float,
     rank: int | None,
     backend: str,
 ) -> Spread:
     """Apply responses to links by thin factors, or by a sketch if they are wide."""
-    tol, rank = check_tol(tol), _check_rank(rank)
-    device = device_for(backend, S_x, Z, S_y)
-    if device is None:
-        S_x, S_y = working_graphs(S_x, Z, S_y)
+    tol = check_tol(tol)
+    if rank is not None and not (isinstance(rank, int | np.integer) and rank > 0):
+        raise LinkspreadError(
+            f"`rank` must be a positive integer or None, got {rank!r}. "
+            "None keeps what `tol` needs."
+        )
+    check_shapes(S_x, Z, S_y)
+    device = _choose_device(backend, S_x, Z, S_y)
     links = as_link_matrix(Z)
     # Half of the error may come from the filter, half from dropped directions.
     separable = separate(responses, tol=tol / 2)
     is_thin = has_thin_factors(links, separable, rank)
     if device is not None and (is_thin or is_tensor(S_x)):
-        left, right, cores, error = spread_on_device(
-            device, S_x, links, S_y, separable, tol=tol, rank=rank
-        )
-    elif is_thin:
-        left, right, cores, error = _from_thin(S_x, links, S_y, separable, tol, rank)
+        found = spread_on_device(device, S_x, links, S_y, separable, tol=tol, rank=rank)
     else:
-        if device is not None:
-            S_x, S_y = working_graphs(S_x, Z, S_y)
+        S_x, S_y = working_graphs(S_x, Z, S_y)
+        if is_thin:
+            found = _from_thin(S_x, links, S_y, separable, tol, rank)
+        else:
 
-        def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
-            graphs = [S.astype(dtype, copy=False) for S in (S_x, S_y)]
-            return FilterOperator(graphs[0], links, graphs[1], separable)
+            def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
+                x, y = (S.astype(dtype, copy=False) for S in (S_x, S_y))
+                return FilterOperator(x, links, y, separable)
 
-        left, right, cores, error = sketch_links(
-            operate, S_x.dtype, responses, separable, tol=tol, rank=rank
-        )
+            found = sketch_links(
+                operate, S_x.dtype, responses, separable, tol=tol, rank=rank
+            )
+    left, right, cores, error = found
     error += separable.error
     if rank is None:
         warn_of_error(error, tol, left)
@@ -208,18 +336,6 @@ def warn_of_error(error: float, tol: float, vectors: Any) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
-def has_thin_factors(
-    links: LinkMatrix, separable: SeparableFilter, rank: int | None
-) -> bool:
-    """Tell whether the exact factors of links are narrow enough to be shortened."""
-    n_functions = max(len(separable.left), len(separable.right))
-    limit = min(links.shape)
-    if links.pairs.nnz:
-        # Shortening takes the cube of the width; a sketch of the rank is soon cheaper.
-        limit = min(limit, max(2 * (rank or 0), THIN_WIDTH))
-    return links.thin_width() * n_functions <= limit
-
-
 def _from_thin(
     S_x: sparse.csr_array,
     links: LinkMatrix,
@@ -227,29 +343,43 @@ def _from_thin(
     separable: SeparableFilter,
     tol: float,
     rank: int | None,
-) -> tuple[Array, Array, list[Array], float]:
+) -> Vectors:
     """Filter the memberships of each view and shorten what comes out."""
     U, G, V = links.thin()
+    width = U.shape[1]
     # Large blocks are used again: pages of memory take time when they are first used.
-    workspace = recurrence_terms(max(links.shape), U.shape[1], S_x.dtype)
-    orders = _find_orders((S_x, S_y), U.shape[1], separable.degrees)
-    left = _filtered(S_x, orders[0], U, separable.left, workspace)
-    right = _filtered(S_y, orders[1], V, separable.right, workspace)
+    workspace = recurrence_terms(max(links.shape), width, S_x.dtype)
+
+    def find(k: int) -> Array | None:
+        return find_order((S_x, S_y)[k], width=width, n_steps=separable.degrees[k])
+
+    own, other = map_blocks(find, [0, 1], n_threads=count_threads(None))
+    left = _filtered(S_x, own, U, separable.left, workspace)
+    right = _filtered(S_y, other, V, separable.right, workspace)
     del workspace
     cores = [np.kron(core, G) for core in separable.cores]
     # Any order of the rows has the same bases; these are the shortest to put back.
-    return compress(left, right, cores, tol=tol, rank=rank, orders=orders)
+    return compress(left, right, cores, tol=tol, rank=rank, orders=(own, other))
+
+
+def _filtered(
+    S: Any, order: Array | None, block: Any, functions: Array, workspace: Array
+) -> Array:
+    """Return filtered columns side by side, the rows in the order."""
+    x = reorder(S, order)
+    sums = filtered_sums(x.S, x.inwards(block), functions, workspace=workspace)
+    return sums.reshape(S.shape[0], -1)
 
 
 def sketch_links(
-    operate: Callable[[Any, SeparableFilter], ThinOperator],
+    operate: Callable[[Any, SeparableFilter], Any],
     dtype: Any,
     responses: tuple[Response, ...],
     separable: SeparableFilter,
     *,
     tol: float,
     rank: int | None,
-) -> tuple[Array, Array, list[Array], float]:
+) -> Vectors:
     """Sketch the filtered links, no more exactly than the rank lets them be."""
     if rank is not None and tol < COARSE:
         operator = operate(np.float32, separate(responses, tol=COARSE))
@@ -261,40 +391,103 @@ def sketch_links(
     return sketch(operate(dtype, separable), tol=tol, rank=rank)
 
 
-def _find_orders(
-    graphs: tuple[sparse.csr_array, sparse.csr_array],
+def _choose_device(backend: str, S_x: Any, Z: Any, S_y: Any) -> Any:
+    """Return the device on which links are to be spread, or None."""
+    if is_tensor(S_x):
+        return open_device("cuda" if S_x.device.type == "cuda" else "torch")
+    width = Z.thin_width() if isinstance(Z, LinkMatrix) else min(Z.shape)
+    n_edges = float(sum(getattr(S, "nnz", np.size(S)) for S in (S_x, S_y)))
+    device = choose_device(backend, work=n_edges * width, least=LEAST_WORK)
+    if device is None or backend != "auto":
+        return device
+    needed = _device_bytes(max(Z.shape), n_edges, width, N_FUNCTIONS, 8)
+    return device if needed < device.free_bytes() else None
+
+
+def spread_on_device(
+    device: Any,
+    S_x: Any,
+    links: LinkMatrix,
+    S_y: Any,
+    separable: SeparableFilter,
+    *,
+    tol: float,
+    rank: int | None,
+) -> tuple[Any, Any, list[Any], float]:
+    """Filter the memberships of each view on a device and shorten what comes out."""
+    from linkspread.compiled.gpu.graphs import triangle
+
+    torch = load_torch()
+    U, G, V = links.thin()
+    graphs = [S if is_tensor(S) else sparse.csr_array(S) for S in (S_x, S_y)]
+    is_single = all(str(S.dtype).endswith("float32") for S in graphs)
+    dtype = torch.float32 if is_single else torch.float64
+    left = _filtered_on(device, graphs[0], U, separable.left, dtype, "S_x")
+    right = _filtered_on(device, graphs[1], V, separable.right, dtype, "S_y")
+    cores = [np.kron(core, G) for core in separable.cores]
+    maps = shorten(triangle(left), cores, triangle(right), tol=tol, rank=rank)
+    to_left, to_right, short, error = maps
+    bases = [
+        tall @ device.put(to_short, tall.dtype)
+        for tall, to_short in ((left, to_left), (right, to_right))
+    ]
+    small = [device.put(core, left.dtype) for core in short]
+    if not is_tensor(S_x):
+        bases, small = ([t.cpu().numpy() for t in part] for part in (bases, small))
+    return bases[0], bases[1], small, error
+
+
+def _filtered_on(
+    device: Any, S: Any, block: Any, functions: Array, dtype: Any, name: str
+) -> Any:
+    """Return filtered columns side by side, if a device has room for them."""
+    from linkspread.compiled.gpu import graphs
+
+    n_edges = S._nnz() if is_tensor(S) else S.nnz
+    width, itemsize = block.shape[1], dtype.itemsize
+    n_bytes = _device_bytes(S.shape[0], n_edges, width, len(functions), itemsize)
+    free = device.free_bytes()
+    if n_bytes > free:
+        raise LinkspreadError(
+            f"The device must have about {format_bytes(n_bytes)} free to spread links "
+            f"over `{name}`, got {format_bytes(free)}. Use backend='cpu', or links of "
+            "fewer classes."
+        )
+    graph = graphs.Graph(device, S, dtype)
+    _refuse_stretching(graphs.largest_stretch(graph, POWER_STEPS), name)
+    dense = graphs.dense_block(device, block, dtype)
+    return graphs.filtered_sums(graph, dense, functions).flatten(1)
+
+
+def _device_bytes(
+    n_items: int, n_edges: float, width: int, n_functions: int, itemsize: int
+) -> float:
+    """Return the memory that one view takes on a device."""
+    sums = float(n_items) * width * (2 * n_functions + N_BLOCKS) * itemsize
+    return sums + n_edges * (itemsize + 4)
+
+
+def propagation_cost(
+    sizes: tuple[int, int],
+    n_neighbors: tuple[float, float],
     width: int,
-    degrees: tuple[int, int],
-) -> tuple[Array | None, Array | None]:
-    """Return an order of the nodes of each graph, found at the same time."""
-
-    def find(k: int) -> Array | None:
-        return find_order(graphs[k], width=width, n_steps=degrees[k])
-
-    one, other = map_blocks(find, [0, 1], n_threads=count_threads(None))
-    return one, other
-
-
-def _filtered(
-    S: sparse.csr_array,
-    order: Array | None,
-    block: Any,
-    functions: Array,
-    workspace: Array,
-) -> Array:
-    """Return filtered columns side by side, the rows in the order."""
-    x = reorder(S, order)
-    sums = filtered_sums(x.S, x.inwards(block), functions, workspace=workspace)
-    return sums.reshape(S.shape[0], -1)
-
-
-def _check_rank(rank: Any) -> int | None:
-    """Return the rank if it is None or a positive integer."""
-    if rank is None:
-        return None
-    if isinstance(rank, int | np.integer) and rank > 0:
-        return int(rank)
-    raise LinkspreadError(
-        f"`rank` must be a positive integer or None, got {rank!r}. "
-        "None keeps what `tol` needs."
+    *,
+    alpha: tuple[float, float],
+    beta: float,
+    tol: float,
+    itemsize: int = 8,
+) -> tuple[float, int]:
+    """Estimate the time and the memory of `spread_links` before it starts."""
+    separable = separate(spread_responses(alpha, beta), tol=tol / 2)
+    functions = (len(separable.left), len(separable.right))
+    seconds = sum(
+        degree * size * width * (edges / GATHERS_PER_SECOND + n / UPDATES_PER_SECOND)
+        for degree, size, edges, n in zip(
+            separable.degrees, sizes, n_neighbors, functions, strict=True
+        )
     )
+    sums = sum(n * size for n, size in zip(functions, sizes, strict=True))
+    # The sums of both views, two blocks of the recurrence, and the shortened bases,
+    # which are a few times wider than the links.
+    n_bytes = itemsize * width * (sums + 2 * max(sizes) + 5 * sum(sizes))
+    return seconds / (os.cpu_count() or 1), n_bytes

@@ -6,16 +6,19 @@ and writes them as short sums of products of polynomials::
 
     h_k(l, m) ~ sum_rs cores[k][r, s] * phi_r(l) * psi_s(m)
 
-so that a propagation needs one Chebyshev recurrence per view. Derivations are in
-``docs/how-it-works.md``.
+so that a propagation needs one Chebyshev recurrence per view. `separate` does so for a
+few responses in the fewest functions, `share_filter` for a whole grid of alpha and beta
+in functions that do not depend on them. Derivations are in ``docs/how-it-works.md``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.fft import dctn
+from scipy.linalg import qr
 
 from linkspread.compiled.singular import svd
 from linkspread.compiled.threads import small_algebra
@@ -23,12 +26,17 @@ from linkspread.ground.errors import LinkspreadError
 
 Array = np.ndarray
 Response = Callable[[Array, Array], Array]
+# alpha of both views, and beta
+Setting = tuple[tuple[float, float], float]
 
 MAX_DEGREE = 4096
 # Coefficients below this fraction of the largest are rounding noise of the transform.
 NOISE = 4 * np.finfo(float).eps
 # Columns of the random sketch that stands in for a large table of coefficients.
 SKETCH = 100
+# Members of the family of `share_filter` that its basis is made from, evenly spaced in
+# log(1 - a).
+N_MEMBERS = 96
 
 
 def _smoothing(l: Array, alpha: float, n_inner: int | None = None) -> Array:
@@ -97,13 +105,21 @@ class SeparableFilter:
 
 def separate(responses: tuple[Response, ...], *, tol: float) -> SeparableFilter:
     """Expand responses in shared polynomials of the smallest degree for `tol`."""
-    tables = _coefficients(responses, tol)
+    scales = [_scale(response) for response in responses]
+    tables = _coefficients(responses, scales, tol)
     threshold = tol
     while True:
-        separable = _compress(tables, threshold, responses)
+        left = _basis(np.hstack(tables), threshold)
+        right = _basis(np.hstack([table.T for table in tables]), threshold)
+        n_left, n_right = left.shape[1], right.shape[1]
+        cores = tuple(
+            left @ table[:n_left, :n_right] @ right.T * scale
+            for table, scale in zip(tables, scales, strict=True)
+        )
+        error = _largest_error(left, right, cores, responses, scales)
         # Rounding sets a floor under what a smaller threshold can reach.
-        if separable.error <= tol or threshold < NOISE:
-            return separable
+        if error <= tol or threshold < NOISE:
+            return SeparableFilter(left, right, cores, error)
         threshold /= 10
 
 
@@ -118,11 +134,16 @@ def _scale(response: Response) -> float:
     return float(max(values.min(), 1e-6 * values.max())) or 1.0
 
 
-def _coefficients(responses: tuple[Response, ...], tol: float) -> list[Array]:
+def _coefficients(
+    responses: tuple[Response, ...], scales: list[float], tol: float
+) -> list[Array]:
     """Return the Chebyshev coefficients of each response in units of its scale."""
     degree = 16
     while degree <= MAX_DEGREE:
-        tables = [_transform(r, degree) / _scale(r) for r in responses]
+        tables = [
+            _transform(response, degree) / scale
+            for response, scale in zip(responses, scales, strict=True)
+        ]
         # A quarter of the degrees stays in reserve: what aliases is smaller still.
         floor = degree * NOISE * max(float(np.abs(table).max()) for table in tables)
         if max(_tail(table, 3 * degree // 4) for table in tables) <= max(tol, floor):
@@ -156,22 +177,6 @@ def _tail(table: Array, start: int) -> float:
     """Return the larger sum of coefficients beyond `start` along either axis."""
     sizes = _sizes(table)
     return max(float(sizes[start:].sum()), float(sizes[:, start:].sum()))
-
-
-def _compress(
-    tables: list[Array], threshold: float, responses: tuple[Response, ...]
-) -> SeparableFilter:
-    """Drop high degrees and small singular functions below the threshold."""
-    left = _basis(np.hstack(tables), threshold)
-    right = _basis(np.hstack([table.T for table in tables]), threshold)
-    scales = [_scale(response) for response in responses]
-    n_left, n_right = left.shape[1], right.shape[1]
-    cores = tuple(
-        left @ table[:n_left, :n_right] @ right.T * scale
-        for table, scale in zip(tables, scales, strict=True)
-    )
-    error = _largest_error(left, right, cores, responses, scales)
-    return SeparableFilter(left, right, cores, error)
 
 
 def _basis(table: Array, threshold: float) -> Array:
@@ -210,3 +215,77 @@ def _largest_error(
         float(np.abs(phi.T @ core @ psi - h(l[:, None], m[None, :])).max()) / scale
         for core, h, scale in zip(cores, responses, scales, strict=True)
     )
+
+
+@lru_cache(maxsize=4)  # the folds of a selection have the same grid
+def share_filter(
+    settings: tuple[Setting, ...], *, tol: float = 1e-6, unseen: bool = False
+) -> SeparableFilter:
+    """Write the responses of many settings in functions that all of them share.
+
+    As a function of one view's eigenvalue l, every response is a sum of a constant and
+    of terms ``1 / (1 - a l)``: only `a` changes, between alpha and the limit where
+    beta is 1. A short basis of that family serves all settings.
+    """
+    make = unseen_response if unseen else fitted_response
+    responses = [make(pair, beta) for pair, beta in settings]
+    betas = [beta for _, beta in settings]
+    # The error counts in units of the smallest value of a response, which is small.
+    threshold = tol / 30
+    while True:
+        left = _pole_basis([pair[0] for pair, _ in settings], betas, threshold)
+        right = _pole_basis([pair[1] for pair, _ in settings], betas, threshold)
+        with small_algebra(left.size):
+            separable = _fit_cores(left, right, responses)
+        # Rounding sets a floor under what more functions can reach.
+        if separable.error <= tol or threshold < 1e-13:
+            return separable
+        threshold /= 10
+
+
+def _pole_basis(alphas: list[float], betas: list[float], threshold: float) -> Array:
+    """Return Chebyshev coefficients of functions that span 1 and ``1 / (1 - a l)``.
+
+    The latter are those of a geometric series in ``r = a / (1 + sqrt(1 - a^2))``.
+    They are scaled to the largest value 1, and end where all are small.
+    """
+    poles = [a / (1 - b**2 * (1 - a)) for a, b in zip(alphas, betas, strict=True)]
+    a = 1 - np.geomspace(1 - max(poles), 1 - min(alphas), N_MEMBERS)
+    root = np.sqrt(1 - a**2)
+    r = a / (1 + root)
+    slowest = max(r.max(), 1e-3)
+    degree = int(np.ceil(np.log(threshold / 100) / np.log(slowest)))
+    rows = 2 * r[:, None] ** np.arange(degree + 1) * ((1 - a) / root)[:, None]
+    rows[:, 0] /= 2
+    functions, singular, _ = svd(np.vstack([np.eye(1, degree + 1), rows]).T)
+    return functions[:, singular > threshold * singular[0] / 10].T
+
+
+def _fit_cores(left: Array, right: Array, responses: list[Response]) -> SeparableFilter:
+    """Interpolate each response at as many points as functions, and measure it."""
+    l, m = _interpolation_points(left), _interpolation_points(right)
+    to_left = np.linalg.inv(chebyshev.chebval(l, left.T).T)
+    to_right = np.linalg.inv(chebyshev.chebval(m, right.T).T)
+    values = np.stack([h(l[:, None], m[None, :]) for h in responses])
+    cores = to_left @ values @ to_right.T
+    l, m = _dense_ends(2 * len(left)), _dense_ends(2 * len(right))
+    phi, psi = chebyshev.chebval(l, left.T), chebyshev.chebval(m, right.T)
+    error = 0.0
+    for core, h in zip(cores, responses, strict=True):
+        values = h(l[:, None], m[None, :])
+        smallest = np.abs(values).min() or 1.0
+        error = max(error, np.abs(phi.T @ core @ psi - values).max() / smallest)
+    return SeparableFilter(left, right, tuple(cores), float(error))
+
+
+def _interpolation_points(functions: Array) -> Array:
+    """Choose points at which the functions differ most, by pivoting."""
+    candidates = _dense_ends(16 * len(functions))
+    values = chebyshev.chebval(candidates, functions.T)
+    return candidates[qr(values, mode="r", pivoting=True)[1][: len(functions)]]
+
+
+def _dense_ends(n_points: int) -> Array:
+    """Return points of [-1, 1] that lie closest near 1, where the poles are."""
+    angles = np.linspace(0, 1, n_points)
+    return np.unique(np.concatenate([1 - 2 * angles**4, np.cos(np.pi * angles)]))

@@ -10,7 +10,6 @@ so nothing is computed, stored or truncated before a row is wanted, and links ca
 at no cost.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,17 +20,15 @@ from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.exact import (
     Alpha,
-    has_thin_factors,
-    spread_links,
-    spread_responses,
-)
-from linkspread.propagation.filter import separate
-from linkspread.propagation.parameters import (
     check_alpha_pair,
     check_beta,
     check_tol,
+    has_thin_factors,
+    spread_links,
+    spread_responses,
     working_graphs,
 )
+from linkspread.propagation.filter import separate
 from linkspread.propagation.spread import Spread
 
 Array = np.ndarray
@@ -45,7 +42,7 @@ FITTED, NEW_ROWS, NEW_COLUMNS = range(3)
 def has_short_vectors(
     Z: Any, *, alpha: tuple[float, float], beta: float, tol: float
 ) -> bool:
-    """Tell whether vectors that are exact to `tol` are short enough to be kept."""
+    """Return whether vectors that are exact to `tol` are short enough to be kept."""
     separable = separate(spread_responses(alpha, beta), tol=tol / 2)
     return has_thin_factors(as_link_matrix(Z), separable, None)
 
@@ -78,51 +75,19 @@ def propagate_rows(
     -------
     F_rows : ndarray of shape (q, m)
     """
-    settings: dict[str, Any] = {"beta": check_beta(beta), "tol": check_tol(tol)}
-    found = SpreadRows.of(S_x, Z, S_y, alpha=check_alpha_pair(alpha), **settings)
-    return found.rows(rows)
+    pair, beta, tol = check_alpha_pair(alpha), check_beta(beta), check_tol(tol)
+    return SpreadRows.of(S_x, Z, S_y, alpha=pair, beta=beta, tol=tol).rows(rows)
 
 
-class ScoreRows(ABC):
+class ScoreRows:
     """What can be done with scores that are computed a few rows at a time."""
 
     @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Numbers of row items and of column items."""
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of the scores."""
-
-    @property
-    @abstractmethod
-    def T(self) -> "ScoreRows":
-        """The same scores with the views exchanged."""
-
-    @abstractmethod
-    def rows(self, positions: Any) -> Array:
-        """Return the scores of fitted items, shape (q, n_columns)."""
-
-    @abstractmethod
-    def unseen_rows(self, similarities: Any) -> Array:
-        """Return the scores of new items, from their similarities to fitted ones."""
-
-    @abstractmethod
-    def mixed_rows(self, weights: Array) -> Array:
-        """Return weighted sums of rows of scores, weights of shape (q, n_rows)."""
-
-    @abstractmethod
-    def vectors(self) -> Spread:
-        """Return vectors of all items, as exact as memory allows."""
-
-    @property
-    def rows_at_a_time(self) -> int:
+    def rows_at_a_time(self: Any) -> int:
         """Rows whose computation takes a few megabytes."""
         return max(1, BLOCK_ENTRIES // sum(self.shape))
 
-    def block(self, rows: Array, columns: Array) -> Array:
+    def block(self: Any, rows: Array, columns: Array) -> Array:
         """Return the scores at some rows and columns, by whichever are fewer."""
         if len(columns) < len(rows):
             return self.T.block(columns, rows).T
@@ -132,6 +97,10 @@ class ScoreRows(ABC):
             own = slice(start, start + step)
             block[own] = self.rows(rows[own])[:, columns]
         return block
+
+    def vectors(self) -> Spread:
+        """Return vectors of all items, as exact as memory allows."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +119,7 @@ class SpreadRows(ScoreRows):
 
     @classmethod
     def of(cls, S_x: Any, Z: Any, S_y: Any, **settings: Any) -> "SpreadRows":
-        """Check graphs and links, and take them as they are."""
+        """Return the scores of graphs and links that are still to be checked."""
         S_x, S_y = working_graphs(S_x, Z, S_y)
         return cls(S_x, as_link_matrix(Z), S_y, **settings)
 
@@ -193,18 +162,11 @@ class SpreadRows(ScoreRows):
         return self._apply(FITTED, np.ascontiguousarray(weights.T, dtype=self.dtype))
 
     def vectors(self) -> Spread:
-        """Return vectors of all items, as exact as memory allows; they say how exact.
-
-        Made once; vectors that are less exact than `tol` are warned of.
-        """
+        """Return vectors of all items, as exact as memory allows, made once."""
         if "vectors" not in self._made:
+            how: dict[str, Any] = {"alpha": self.alpha, "beta": self.beta}
             self._made["vectors"] = spread_links(
-                self.S_x,
-                self.Z,
-                self.S_y,
-                alpha=self.alpha,
-                beta=self.beta,
-                tol=self.tol,
+                self.S_x, self.Z, self.S_y, **how, tol=self.tol
             )
         spread: Spread = self._made["vectors"]
         return spread.T if self.turned else spread
@@ -229,7 +191,7 @@ class SpreadRows(ScoreRows):
 
 @dataclass(frozen=True, eq=False)
 class ChainedRows(ScoreRows):
-    """The product of two scores, a row at a time."""
+    """The product of two scores, each a Spread or ScoreRows, a row at a time."""
 
     first: Any
     second: Any

@@ -1,7 +1,7 @@
 """The scores of many settings of alpha and beta from one propagation.
 
 The functions of the graphs that a setting needs are shared by all settings (see
-`shared_filter`), so the links are spread once and a setting costs a small core.
+`filter.share_filter`), so the links are spread once and a setting costs a small core.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from scipy import sparse
 
 from linkspread.links import as_link_matrix
 from linkspread.propagation.chebyshev import filtered_sums
-from linkspread.propagation.parameters import check_tol, working_graphs
-from linkspread.propagation.shared_filter import Setting, share_filter
+from linkspread.propagation.exact import check_tol, working_graphs
+from linkspread.propagation.filter import Setting, share_filter
 
 Array = np.ndarray
 
@@ -78,7 +78,7 @@ def spread_settings_each(
 ) -> list[SettingsSpread]:
     """Propagate several sets of links over the same graphs, side by side."""
     S_x, S_y = working_graphs(S_x, links[0], S_y)
-    separable = share_filter(settings, tol=check_tol(tol), unseen=unseen)
+    separable = share_filter(tuple(settings), tol=check_tol(tol), unseen=unseen)
     thin = [as_link_matrix(Z).thin() for Z in links]
     lefts = _filter_each(S_x, [U for U, _, _ in thin], separable.left, rows)
     rights = _filter_each(S_y, [V for _, _, V in thin], separable.right, cols)

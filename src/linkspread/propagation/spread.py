@@ -1,4 +1,9 @@
-"""Links after spreading: one short vector per item and the matrices that join them."""
+"""Scores kept as thin factors: two sets of vectors and the matrices that join them.
+
+Wide factors are compressed by QR and a small SVD. Links that have none are sketched: F
+is approximated from its products with random blocks and never formed (Halko, Martinsson
+and Tropp 2011).
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +14,88 @@ from scipy.linalg import qr
 from linkspread.compiled.singular import svd
 from linkspread.compiled.threads import map_blocks, small_algebra
 from linkspread.ground.cores import count_threads
-from linkspread.propagation.factored import Factored
 
 Array = np.ndarray
+# Left vectors, right vectors, the cores between them, and the relative error.
+Vectors = tuple[Array, Array, list[Array], float]
 
 # Rows of a tall matrix that are factorised at a time: few enough for a core's cache.
 QR_ROWS = 1 << 12
-# Rows that are turned and put in their places at a time.
+# Rows that are multiplied and put in their places at a time.
 TURNED_ROWS = 1 << 14
+# Columns of the random blocks of a sketch, and how many more than its rank.
+BLOCK = 64
+OVERSAMPLING = 16
+# Bytes that the bases of both views may take together in a sketch without a rank. Time
+# grows with them too, to about a minute; a larger rank is there for who asks for it.
+BASIS_BYTES = 2.56e8
+
+
+@dataclass(frozen=True)
+class Factored:
+    """Keep ``F = left @ right.T`` without ever forming it.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_rows, rank)
+        One vector per row item.
+    right : ndarray of shape (n_columns, rank)
+        One vector per column item; scores are inner products, not cosines.
+    error : float, default=0.0
+        Estimated ``||F - left @ right.T|| / ||F||`` in Frobenius norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkspread.propagation import Factored
+    >>> F = Factored(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0], [5.0]]))
+    >>> F.shape, F.rank
+    ((2, 3), 1)
+    >>> F.rows(1)
+    array([ 6.,  8., 10.])
+    """
+
+    left: Array
+    right: Array
+    error: float = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of row items and of column items."""
+        return len(self.left), len(self.right)
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of both factors."""
+        return self.left.shape[1]
+
+    @property
+    def T(self) -> "Factored":
+        """The same scores with rows and columns exchanged."""
+        return Factored(self.right, self.left, self.error)
+
+    def rows(self, index: Any) -> Array:
+        """Return one row of F, (n_columns,), or several, (n, n_columns).
+
+        Parameters
+        ----------
+        index : int, slice or array-like of shape (n,)
+        """
+        return self.left[index] @ self.right.T
+
+    def block(self, rows: Any, columns: Any) -> Array:
+        """Return the block of F at these rows and columns.
+
+        Parameters
+        ----------
+        rows : slice or array-like of shape (n,)
+        columns : slice or array-like of shape (m,)
+        """
+        return self.left[rows] @ self.right[columns].T
+
+    def toarray(self) -> Array:
+        """Return F whole: only for sizes whose product fits in memory."""
+        return self.left @ self.right.T
 
 
 @dataclass(frozen=True)
@@ -69,55 +148,12 @@ class Spread:
             error=self.error,
         )
 
-    def cores(self) -> list[Array]:
-        """Return the cores of fitted items, of new rows and of new columns."""
-        if self.unseen_left is None or self.unseen_right is None:
-            raise ValueError("this Spread was made without `unseen=True`")
-        return [self.core, self.unseen_left, self.unseen_right]
-
-    def truncated(self, rank: int | None) -> "Spread":
-        """Return the best approximation of the fitted scores in fewer dimensions.
-
-        Parameters
-        ----------
-        rank : int or None
-            Dimensions to keep; None or more than there are keeps all.
-
-        Returns
-        -------
-        spread : Spread
-        """
-        if rank is None or rank >= max(self.core.shape):
-            return self
-        with small_algebra(self.core.size):
-            U, _, Vt = svd(self.core, full_matrices=True)
-        U, V = U[:, :rank], Vt[:rank].T
-
-        def shortened(core: Array | None) -> Array | None:
-            return None if core is None else U.T @ core @ V
-
-        core = U.T @ self.core @ V
-        whole, kept = float(np.linalg.norm(self.core)), float(np.linalg.norm(core))
-        share = max(whole**2 - kept**2, 0.0) ** 0.5 / (whole or 1.0)
-        return Spread(
-            left=self.left @ U,
-            right=self.right @ V,
-            core=core,
-            unseen_left=shortened(self.unseen_left),
-            unseen_right=shortened(self.unseen_right),
-            error=self.error + share,
-        )
-
     def times(self, other: "Spread") -> "Spread":
         """Return the product of these scores with those of the second view's items.
 
         Parameters
         ----------
         other : Spread of shape (m, k)
-
-        Returns
-        -------
-        product : Spread of shape (n, k)
         """
         joint = self.right.T @ other.left
         onwards, so_far = joint @ other.core, self.core @ joint
@@ -131,83 +167,61 @@ class Spread:
             error=self.error + other.error,
         )
 
-    def rows(self, positions: Any) -> Array:
-        """Return the scores of fitted items, shape (q, m).
-
-        Parameters
-        ----------
-        positions : array-like of shape (q,)
-
-        Returns
-        -------
-        rows : ndarray of shape (q, m)
-        """
-        return self.queries(positions) @ self.right.T
-
-    def unseen_rows(self, similarities: Any) -> Array:
-        """Return the scores of new items, shape (q, m).
-
-        Parameters
-        ----------
-        similarities : sparse or ndarray of shape (q, n)
-
-        Returns
-        -------
-        rows : ndarray of shape (q, m)
-        """
-        return self.unseen_queries(similarities) @ self.right.T
-
-    def mixed_rows(self, weights: Array) -> Array:
-        """Return weighted sums of rows of scores, weights of shape (q, n).
-
-        Parameters
-        ----------
-        weights : ndarray of shape (q, n)
-
-        Returns
-        -------
-        rows : ndarray of shape (q, m)
-        """
-        return weights @ self.left @ self.core @ self.right.T
+    def fitted(self) -> Factored:
+        """Return the scores of fitted items as two thin factors."""
+        return Factored(self.left @ self.core, self.right, self.error)
 
     def vectors(self) -> "Spread":
         """Return itself, as there are vectors."""
         return self
 
-    def fitted(self) -> Factored:
-        """Return the scores of fitted items as two thin factors."""
-        return Factored(self.left @ self.core, self.right, self.error)
-
     def queries(self, positions: Any) -> Array:
-        """Return the vectors with which fitted items search the other view.
+        """Return what is multiplied with `right` to score fitted items, (q, s).
 
         Parameters
         ----------
         positions : array-like of shape (q,)
-
-        Returns
-        -------
-        vectors : ndarray of shape (q, s)
-            To be multiplied with `right`.
         """
         return self.left[positions] @ self.core
 
     def unseen_queries(self, similarities: Any) -> Array:
-        """Return the vectors with which new items search the other view.
+        """Return what is multiplied with `right` to score new items, (q, s).
 
         Parameters
         ----------
         similarities : sparse or ndarray of shape (q, n)
             To the fitted items of the same view, normalised like the graph.
-
-        Returns
-        -------
-        vectors : ndarray of shape (q, s)
-            To be multiplied with `right`.
         """
         if self.unseen_left is None:
-            raise ValueError("this Spread was made without `unseen=True`")
+            raise ValueError("this Spread is of fitted items only; use `spread_links`")
         return (similarities @ self.left) @ self.unseen_left
+
+    def rows(self, positions: Any) -> Array:
+        """Return the scores of fitted items, (q, m).
+
+        Parameters
+        ----------
+        positions : array-like of shape (q,)
+        """
+        return self.queries(positions) @ self.right.T
+
+    def unseen_rows(self, similarities: Any) -> Array:
+        """Return the scores of new items, (q, m).
+
+        Parameters
+        ----------
+        similarities : sparse or ndarray of shape (q, n)
+        """
+        return self.unseen_queries(similarities) @ self.right.T
+
+    def mixed_rows(self, weights: Array) -> Array:
+        """Return weighted sums of rows of scores, (q, m).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (q, n)
+        """
+        return weights @ self.left @ self.core @ self.right.T
 
 
 def compress(
@@ -218,7 +232,7 @@ def compress(
     tol: float,
     rank: int | None = None,
     orders: tuple[Array | None, Array | None] = (None, None),
-) -> tuple[Array, Array, list[Array], float]:
+) -> Vectors:
     """Find short orthonormal bases for ``left @ core_k @ right.T``."""
     triangles = triangle(left), triangle(right)
     maps = shorten(triangles[0], cores, triangles[1], tol=tol, rank=rank)
@@ -250,10 +264,10 @@ def shorten(
     *,
     tol: float,
     rank: int | None = None,
-) -> tuple[Array, Array, list[Array], float]:
+) -> Vectors:
     """Find what turns two tall matrices, known by their triangles, into short bases."""
     inner = [R_left @ core @ R_right.T for core in cores]
-    sizes = [float(np.linalg.norm(product)) or 1.0 for product in inner]
+    sizes = [_size(product) for product in inner]
     scaled = [core / size for core, size in zip(cores, sizes, strict=True)]
     U, to_left = _directions(R_left, scaled, R_right, tol, rank)
     V, to_right = _directions(R_right, [core.T for core in scaled], R_left, tol, rank)
@@ -299,3 +313,97 @@ def triangle(tall: Array) -> Array:
 def _small_triangle(block: Array) -> Array:
     """Return R of a block that fits the cache, in the block's own precision."""
     return qr(block, mode="r", check_finite=False)[0][: block.shape[1]]
+
+
+def sketch(operator: Any, *, tol: float, rank: int | None, seed: int = 0) -> Vectors:
+    """Find bases of both views for all responses of an operator.
+
+    It has the members of `chebyshev.FilterOperator`: shape, dtype, T, and apply.
+    """
+    n, m = operator.shape
+    if n > m:
+        right, left, cores, error = sketch(operator.T, tol=tol, rank=rank, seed=seed)
+        return left, right, [core.T for core in cores], error
+    rng = np.random.default_rng(seed)
+    limit = n if rank is not None else widest_basis((n, m), operator.dtype.itemsize)
+    if rank is not None and rank < n:
+        width = min(n, rank + max(OVERSAMPLING, rank // 2))
+        samples = operator.apply(rng.standard_normal((m, width)), 1)[0]
+        basis = _sharpened(operator, _orthonormal(samples))
+    elif limit == n:
+        # All of a small view takes less time than to look for directions in it.
+        basis = np.eye(n, dtype=operator.dtype)
+    else:
+        # All responses must be reached, not only the first.
+        basis = _growing_range(operator, limit, tol, rng)
+        rank = limit if basis.shape[1] == limit else None
+    images = _apply_in_blocks(operator.T, basis)
+    k = basis.shape[1]
+    selectors = [np.eye(k, k * len(images), k * i) for i in range(len(images))]
+    left, right, cores, _ = compress(
+        basis, np.hstack(images), selectors, tol=tol, rank=rank
+    )
+    # The error is measured on random vectors that did not make the factors.
+    test = rng.standard_normal((m, OVERSAMPLING))
+    exact = operator.apply(test, 1)[0]
+    missed = exact - left @ (cores[0] @ (right.T @ test))
+    return left, right, cores, float(np.linalg.norm(missed)) / _size(exact)
+
+
+def widest_basis(shape: tuple[int, int], itemsize: int) -> int:
+    """Return how many directions are kept where no rank is given."""
+    fitting = int(BASIS_BYTES / sum(shape) / itemsize)
+    return min(*shape, max(BLOCK, fitting))
+
+
+def _apply_in_blocks(operator: Any, basis: Array) -> list[Array]:
+    """Return the products of all responses, a block of columns at a time."""
+    starts = range(0, basis.shape[1], 4 * BLOCK)
+    parts = [operator.apply(basis[:, start : start + 4 * BLOCK]) for start in starts]
+    return [np.hstack(own) for own in zip(*parts, strict=True)]
+
+
+def _growing_range(
+    operator: Any, limit: int, tol: float, rng: np.random.Generator
+) -> Array:
+    """Add random samples to an orthonormal basis until they bring nothing new."""
+    n, m = operator.shape
+    basis = np.zeros((n, 0), dtype=operator.dtype)
+    while basis.shape[1] < limit:
+        samples = operator.apply(rng.standard_normal((m, BLOCK)))
+        rest = _remove(basis, np.hstack([own / _size(own) for own in samples]))
+        # Gaussian samples measure the Frobenius norm of what the basis misses.
+        if np.linalg.norm(rest) <= tol / 4:
+            break
+        # Directions below the tolerance would only carry rounding into the basis.
+        with small_algebra(rest.size):
+            U, singular, _ = svd(rest)
+        fresh = U[:, singular > 0.01 * tol / np.sqrt(len(singular))]
+        room = limit - basis.shape[1]
+        basis = np.hstack([basis, _orthonormal(_remove(basis, fresh[:, :room]))])
+    return _sharpened(operator, basis) if basis.shape[1] == limit else basis
+
+
+def _sharpened(operator: Any, basis: Array) -> Array:
+    """Turn a basis that misses something towards what matters most: a power step."""
+    image = _orthonormal(operator.T.apply(basis, 1)[0])
+    return _orthonormal(operator.apply(image, 1)[0])
+
+
+def _orthonormal(block: Array) -> Array:
+    """Return an orthonormal basis of the columns of a block."""
+    with small_algebra(block.size):
+        return np.linalg.qr(block)[0]
+
+
+def _remove(basis: Array, block: Array) -> Array:
+    """Return the part of a block that is orthogonal to the basis."""
+    # Twice is enough to make up for cancellation.
+    for _ in range(2):
+        block = block - basis @ (basis.T @ block)
+    return block
+
+
+def _size(block: Array) -> float:
+    """Return the norm of a block, or 1 for a block of zeros."""
+    return float(np.linalg.norm(block)) or 1.0

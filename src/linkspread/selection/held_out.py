@@ -21,7 +21,7 @@ from linkspread.ground.progress import format_seconds, track
 from linkspread.links import Items, Links, as_link_matrix
 from linkspread.models.link_choice import choose_links
 from linkspread.models.spreading import check_alphas
-from linkspread.propagation.cost import propagation_cost
+from linkspread.propagation.exact import propagation_cost
 from linkspread.selection.folds import (
     LabelFolds,
     deal_items,

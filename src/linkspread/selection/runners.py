@@ -23,13 +23,13 @@ from linkspread.models.view_graphs import (
     similarities,
 )
 from linkspread.propagation import Spread, spread_links
+from linkspread.propagation.filter import Setting
 from linkspread.propagation.rows import SpreadRows
 from linkspread.propagation.settings import (
     SettingsSpread,
     settings_bytes,
     spread_settings_each,
 )
-from linkspread.propagation.shared_filter import Setting
 from linkspread.selection.grids import Parameters
 from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
 from linkspread.studies.baselines.matching import Matching

@@ -16,11 +16,14 @@ from linkspread.models.view_graphs import (
     choose_graphs,
     similarities,
 )
-from linkspread.propagation.chebyshev import FilterOperator
+from linkspread.propagation.chebyshev import (
+    FilterOperator,
+    smooth_over_graph,
+    smoothing_polynomial,
+)
+from linkspread.propagation.exact import check_tol
 from linkspread.propagation.filter import SeparableFilter
-from linkspread.propagation.lowrank import sketch
-from linkspread.propagation.parameters import check_tol
-from linkspread.propagation.smoothing import smooth_over_graph, smoothing_polynomial
+from linkspread.propagation.spread import sketch
 from linkspread.studies.baselines.correspondences import (
     balanced_links,
     class_memberships,
