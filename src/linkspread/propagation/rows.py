@@ -10,6 +10,7 @@ so nothing is computed, stored or truncated before a row is wanted, and links ca
 at no cost.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -79,15 +80,42 @@ def propagate_rows(
     return SpreadRows.of(S_x, Z, S_y, alpha=pair, beta=beta, tol=tol).rows(rows)
 
 
-class ScoreRows:
-    """What can be done with scores that are computed a few rows at a time."""
+class ScoreRows(ABC):
+    """Scores that are computed a few rows at a time."""
 
     @property
-    def rows_at_a_time(self: Any) -> int:
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Numbers of row items and of column items."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the scores."""
+
+    @property
+    @abstractmethod
+    def T(self) -> "ScoreRows":
+        """The same scores with the views exchanged."""
+
+    @abstractmethod
+    def rows(self, positions: Any) -> Array:
+        """Return the scores of fitted items, shape (q, n_columns)."""
+
+    @abstractmethod
+    def unseen_rows(self, similarities: Any) -> Array:
+        """Return the scores of new items, from their similarities to fitted ones."""
+
+    @abstractmethod
+    def vectors(self) -> Spread:
+        """Return vectors of all items, as exact as memory allows."""
+
+    @property
+    def rows_at_a_time(self) -> int:
         """Rows whose computation takes a few megabytes."""
         return max(1, BLOCK_ENTRIES // sum(self.shape))
 
-    def block(self: Any, rows: Array, columns: Array) -> Array:
+    def block(self, rows: Array, columns: Array) -> Array:
         """Return the scores at some rows and columns, by whichever are fewer."""
         if len(columns) < len(rows):
             return self.T.block(columns, rows).T
@@ -97,10 +125,6 @@ class ScoreRows:
             own = slice(start, start + step)
             block[own] = self.rows(rows[own])[:, columns]
         return block
-
-    def vectors(self) -> Spread:
-        """Return vectors of all items, as exact as memory allows."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
