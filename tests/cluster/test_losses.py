@@ -22,29 +22,34 @@ def client():
         yield client
 
 
-def kill_holder(client, futures):
-    """Kill the worker that holds the first result, as the system would."""
-    distributed.wait(futures, return_when="FIRST_COMPLETED")
-    done = next(future for future in futures if future.done())
-    (holders,) = client.who_has([done]).values()
-    (pid,) = client.run(os.getpid, workers=[holders[0]]).values()
-    os.kill(pid, signal.SIGKILL)
-    return pid
+@pytest.fixture
+def lose_a_worker(client, monkeypatch):
+    """Return what kills the holder of the first result of a stage of a fit."""
+    client.wait_for_workers(3, timeout=120)
+    killed = []
 
+    def kill_holder(futures):
+        distributed.wait(futures, return_when="FIRST_COMPLETED")
+        done = next(future for future in futures if future.done())
+        (holders,) = client.who_has([done]).values()
+        (pid,) = client.run(os.getpid, workers=[holders[0]]).values()
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
 
-class Murder:
-    """Kill a worker when a stage of the fit begins to give results."""
-
-    def __init__(self, client, stage):
-        self.client, self.stage, self.killed = client, stage, []
-
-    def __call__(self, method):
-        def watched(session, futures, label):
-            if label == self.stage and not self.killed:
-                self.killed.append(kill_holder(self.client, futures))
+    def watched(method, stage):
+        def run(session, futures, label):
+            if label == stage and not killed:
+                kill_holder(futures)
             return method(session, futures, label)
 
-        return watched
+        return run
+
+    def prepare(stage):
+        for name in ("finish", "wait"):
+            monkeypatch.setattr(Session, name, watched(getattr(Session, name), stage))
+
+    yield prepare
+    assert len(killed) == 1
 
 
 STAGES = [
@@ -60,16 +65,12 @@ STAGES = [
 
 
 @pytest.mark.parametrize(("graph", "stage"), STAGES)
-def test_a_killed_worker_changes_nothing(client, monkeypatch, graph, stage):
-    client.wait_for_workers(3, timeout=120)
-    murder = Murder(client, stage)
-    for name in ("finish", "wait"):
-        monkeypatch.setattr(Session, name, murder(getattr(Session, name)))
+def test_a_killed_worker_changes_nothing(client, lose_a_worker, graph, stage):
+    lose_a_worker(stage)
     views, links = problem()
     parameters = {"n_neighbors": 10, "graph": graph}
     one = ls.LinkSpreading(**parameters).fit(views, links)
     other = cluster.fit(ls.LinkSpreading(**parameters), views, links, client=client)
-    assert len(murder.killed) == 1
     assert largest_difference(one, other) < 1e-6
     assert np.array_equal(
         other.graphs_["text"].affinity_.indptr, one.graphs_["text"].affinity_.indptr
@@ -85,40 +86,25 @@ STAGES_OF_MAPS = [
 
 
 @pytest.mark.parametrize("stage", STAGES_OF_MAPS)
-def test_a_killed_worker_changes_nothing_in_the_learner(client, monkeypatch, stage):
-    client.wait_for_workers(3, timeout=120)
-    murder = Murder(client, stage)
-    for name in ("finish", "wait"):
-        monkeypatch.setattr(Session, name, murder(getattr(Session, name)))
+def test_a_killed_worker_changes_nothing_in_the_learner(client, lose_a_worker, stage):
+    lose_a_worker(stage)
     views, labels = problem()
     links = ls.Links.from_labels(labels)
     one = ls.CrossViewSearch().fit(views, links)
     other = cluster.fit(ls.CrossViewSearch(), views, links, client=client)
-    assert len(murder.killed) == 1
     assert largest_difference(one, other) < 1e-5
 
 
 @pytest.mark.parametrize("stage", ["spreading over image", "vectors of text"])
 def test_a_killed_worker_changes_nothing_in_shards(
-    client, monkeypatch, tmp_path, stage
+    client, lose_a_worker, tmp_path, stage
 ):
-    client.wait_for_workers(3, timeout=120)
-    murder = Murder(client, stage)
-    for name in ("finish", "wait"):
-        monkeypatch.setattr(Session, name, murder(getattr(Session, name)))
+    lose_a_worker(stage)
     views, links = problem()
-    one = ls.LinkSpreading(n_neighbors=10).fit(views, links)
-    shards = cluster.fit_shards(
-        ls.LinkSpreading(n_neighbors=10),
-        views,
-        links,
-        client=client,
-        output=tmp_path,
-    )
-    assert len(murder.killed) == 1
-    assert largest_difference(one, shards) < 1e-6
-    pair = shards.pairs_["text", "image"]
-    kept = {file.name for file in (*pair.left.files, *pair.right.files)}
+    model = ls.LinkSpreading(n_neighbors=10)
+    shards = cluster.fit_shards(model, views, links, client=client, output=tmp_path)
+    assert largest_difference(model.fit(views, links), shards) < 1e-6
+    kept = {file.name for file in shards.pairs_["text", "image"].files}
     assert {path.name for path in (tmp_path / "vectors").iterdir()} == kept
 
 
@@ -135,16 +121,13 @@ class Counting(SchedulerPlugin):
         self.n_searches += is_search and finish == "memory"
 
 
-def test_only_what_was_lost_is_searched_again(client, monkeypatch):
-    client.wait_for_workers(3, timeout=120)
+def test_only_what_was_lost_is_searched_again(client, lose_a_worker):
     client.register_plugin(Counting())
-    murder = Murder(client, "spreading over image")
-    monkeypatch.setattr(Session, "wait", murder(Session.wait))
+    lose_a_worker("spreading over image")
     views, links = problem()
     cluster.fit(ls.LinkSpreading(n_neighbors=10), views, links, client=client)
     n_searches = client.run_on_scheduler(
         lambda dask_scheduler: dask_scheduler.plugins["counting"].n_searches
     )
     n_blocks = 6 + 4  # of 64 rows, of 330 texts and of 210 images
-    assert len(murder.killed) == 1
     assert n_blocks < n_searches <= n_blocks + 6
