@@ -17,17 +17,14 @@ from linkspread.compiled.backends import use_backend
 from linkspread.graphs.approximate import (
     LEAST_ITEMS,
     N_SAMPLED,
-    SLOW_SECONDS,
     Cells,
     check_method,
+    choose_method,
     load_faiss,
-    metric_obstacle,
 )
-from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import exact_sums, resolve_metric
 from linkspread.graphs.neighbors import NeighborIndex, sort_candidates
 from linkspread.ground.cores import count_threads
-from linkspread.ground.errors import GraphError, MissingDependencyError
 
 Array = np.ndarray
 # Ids and distances of the neighbours of some rows.
@@ -71,20 +68,8 @@ def choose_search(
 ) -> str:
     """Return "exact" or "approximate"."""
     check_method(method)
-    obstacle = metric_obstacle(resolve_metric(metric))
-    if method == "approximate":
-        if obstacle:
-            raise GraphError(obstacle)
-        load_faiss()
-        return method
-    seconds = knn_cost(*view.shape, n_neighbors)[0] * count_threads(None) / n_workers
-    if method == "exact" or obstacle or seconds <= SLOW_SECONDS:
-        return "exact"
-    try:
-        load_faiss()
-    except MissingDependencyError:
-        return "exact"
-    return "approximate"
+    asked = method, resolve_metric(metric), view, n_neighbors
+    return choose_method(*asked, n_machines=n_workers / count_threads(None))
 
 
 def nearest_in_chunks(

@@ -49,18 +49,20 @@ def check_method(method: Any) -> None:
     check_choice(method, METHODS, name="method")
 
 
-def choose_method(method: str, index: NeighborIndex, n_neighbors: int) -> str:
+def choose_method(
+    method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
+) -> str:
     """Return "exact" or "approximate", or say why the latter is impossible."""
-    obstacle = metric_obstacle(index.metric)
-    if not obstacle and sp.issparse(index.items):
+    obstacle = metric_obstacle(metric)
+    if not obstacle and sp.issparse(items):
         obstacle = (
             "`X` must be dense for method='approximate', got a sparse matrix of shape "
-            f"{index.items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
+            f"{items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
         )
     if method == "approximate" and obstacle:
         raise GraphError(obstacle)
-    n_items, n_features = index.items.shape
-    seconds, _ = knn_cost(n_items, n_features, n_neighbors)
+    n_items, n_features = items.shape
+    seconds = knn_cost(n_items, n_features, n_neighbors)[0] / n_machines
     is_fast = method == "auto" and seconds <= SLOW_SECONDS
     if method == "exact" or obstacle or is_fast:
         return "exact"

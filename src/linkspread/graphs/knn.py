@@ -281,7 +281,8 @@ default="euclidean"
         k, n_items = self.n_neighbors, index.items.shape[0]
         # A device is fast enough to be exact.
         on_device = self.method == "auto" and index.device(self.backend, n_items)
-        method = "exact" if on_device else choose_method(self.method, index, k)
+        asked = self.method, index.metric, index.items, k
+        method = "exact" if on_device else choose_method(*asked)
         if not is_remembering():
             return self._search(index, k, method)
         wide = min(WIDE, n_items - 1) if n_items <= WIDE_ITEMS else 0
