@@ -1,7 +1,6 @@
 """The graph of one view, of any kind, built by the workers and left with them."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import getitem
 from typing import Any
 
@@ -61,10 +60,13 @@ class Neighborhoods:
     chosen: dict[str, Any]
     recall: float | None
 
-    @cached_property
-    def held_widths(self) -> Any:
-        """The widths as a task."""
-        return self.session.hold(self.widths)
+    def map(self, task: Any, **shared: Any) -> list[Any]:
+        """Send a task for each block: its neighbours, its rows, and what all share."""
+        shared |= {"view": self.view, "chosen": self.chosen}
+        widths, rows = self.session.hold(self.widths), list(self.blocks)
+        return self.session.map(
+            self.blocks, task, self.found, rows, widths=widths, **shared
+        )
 
     def graph(self, edges: list[Any], join: Any) -> BlockGraph:
         """Return the symmetric graph of edges from items to their neighbours."""
@@ -135,16 +137,7 @@ def build_view_graph(near: Neighborhoods, context: GraphContext) -> ViewGraph:
 
 def build_knn(near: Neighborhoods) -> ViewGraph:
     """Build the graph of nearest neighbours."""
-    edges = near.session.map(
-        near.blocks,
-        _weigh_block,
-        near.found,
-        list(near.blocks),
-        view=near.view,
-        chosen=near.chosen,
-        widths=near.held_widths,
-    )
-    affinity = near.graph(edges, larger_of_both)
+    affinity = near.graph(near.map(_weigh_block), larger_of_both)
     near.session.finish(affinity.parts, f"edges of {near.view.name}")
     return ViewGraph(near, affinity)
 
@@ -152,16 +145,7 @@ def build_knn(near: Neighborhoods) -> ViewGraph:
 def build_codes(near: Neighborhoods, Z: LinkMatrix | None) -> ViewGraph:
     """Code every item by its neighbours, as `graphs.l1_graph` does."""
     session, view = near.session, near.view
-    coded = session.map(
-        near.blocks,
-        _code_block,
-        near.found,
-        list(near.blocks),
-        view=view,
-        chosen=near.chosen,
-        widths=near.held_widths,
-        links=None if Z is None else session.hold(Z),
-    )
+    coded = near.map(_code_block, links=None if Z is None else session.hold(Z))
     session.finish(coded, f"sparse codes of {view.name}")
     edges, reports = (
         session.map(near.blocks, getitem, coded, [i] * len(coded)) for i in (0, 1)
