@@ -7,8 +7,9 @@ import pytest
 
 from given_vectors import BETWEEN, GivenVectors, make_given
 from linkspread import exchange
-from linkspread.exchange.files import new_file, reading
+from linkspread.exchange.files import reading
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
+from linkspread.storage.files import new_file
 
 WRITERS = {
     "numpy": exchange.write_numpy,

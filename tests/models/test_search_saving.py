@@ -15,7 +15,7 @@ import linkspread as ls
 from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.learning import Choice, Setting, ViewMap, maps
 from linkspread.learning.cores import LabelModel
-from linkspread.models.stored_search import SEARCH_REGISTRY
+from linkspread.models.persistence import REGISTRY
 from model_folders import copy_folder
 from search_models import KINDS, PAIR, class_views, model
 from spoilt_files import flip
@@ -93,10 +93,11 @@ def test_frames_and_their_columns_come_back(tmp_path):
 
 def test_every_field_is_stored():
     """A field that nobody stores would be another after a load."""
+    by_name = REGISTRY.by_name
     for own in (Setting, Choice, LabelModel, ViewMap, maps._Linear, maps._Gaussian):
-        stored = SEARCH_REGISTRY.by_name[own.__name__].kinds
+        stored = by_name[own.__name__].kinds
         assert set(stored) == {field.name for field in fields(own)}
-    stored = {*SEARCH_REGISTRY.by_name["_Graph"].kinds, "fitted"}
+    stored = {*by_name["_Graph"].kinds, "fitted"}
     assert stored == {field.name for field in fields(maps._Graph)}
 
 
@@ -144,25 +145,30 @@ def named(tree, name):
     return [node["fields"] for node in tree["objects"] if node["class"] == name]
 
 
+def state(tree):
+    return named(tree, "CrossViewSearch")[0]
+
+
 def swap(entries):
     entries[0][1], entries[1][1] = entries[1][1], entries[0][1]
 
 
 SPOILT = {
-    "another model": lambda t: t["root"].update(model="Oracle"),
-    "no maps": lambda t: t["root"].pop("_maps"),
+    "another model": lambda t: t["objects"][-1].update({"class": "Oracle"}),
+    "no model": lambda t: t.update(root={"object": 0}),
+    "no maps": lambda t: state(t).pop("_maps"),
     "a term of no kind": lambda t: named(t, "Setting")[0].update(kind="magic"),
     "a term of labels": lambda t: named(t, "Setting")[0].update(kind="labels"),
     "a term of no space": lambda t: named(t, "Setting")[0].update(kind="prior"),
     "a kernel of no kind": lambda t: named(t, "Setting")[0].update(mixture="fire"),
     "no width": lambda t: named(t, "_Gaussian")[0].update(width=0),
     "other blocks": lambda t: named(t, "ViewMap")[0].update(n_features=3),
-    "a map of another view": lambda t: swap(t["root"]["_maps"]["dict"]),
-    "no scales": lambda t: t["root"]["factors"]["dict"][0][1]["tuple"].pop(),
-    "fewer choices": lambda t: t["root"]["choices_"]["dict"].clear(),
-    "a table for another": lambda t: t["root"]["_tables"]["dict"].pop(),
-    "strange parameters": lambda t: t["root"]["parameters"]["dict"].append(["a", 1]),
-    "a metric as prior": lambda t: t["root"]["parameters"]["dict"].append(["b", "x"]),
+    "a map of another view": lambda t: swap(state(t)["_maps"]["dict"]),
+    "no scales": lambda t: state(t)["_factors"]["dict"][0][1]["tuple"].pop(),
+    "fewer choices": lambda t: state(t)["choices_"]["dict"].clear(),
+    "a table for another": lambda t: state(t)["_tables"]["dict"].pop(),
+    "strange parameters": lambda t: state(t)["parameters"]["dict"].append(["a", 1]),
+    "a metric as prior": lambda t: state(t)["parameters"]["dict"].append(["b", "x"]),
     "a model without its map": lambda t: named(t, "_Graph")[0].pop("graph"),
 }
 

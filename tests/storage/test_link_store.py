@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from link_store_places import PAIR, empty_database, execute, judge
 from linkspread import Links
 from linkspread.ground.errors import LinkError, LinkspreadError, StoreError
-from linkspread.storage import LinkStore, Undo, link_store, link_store_places
+from linkspread.storage import LinkStore, Undo, database, link_store
 from postgres_server import running_server
 
 Connection = pytest.importorskip("sqlalchemy").Connection
@@ -291,7 +291,7 @@ def test_a_long_log_is_folded_into_the_file(tmp_path, monkeypatch):
     with LinkStore.open(link) as store:
         store.add_many([judge(left_id=i) for i in range(100)])
         assert log.stat().st_size > 10_000
-        monkeypatch.setattr(link_store_places, "LONG_LOG", 10_000)
+        monkeypatch.setattr(database, "LONG_LOG", 10_000)
         reading = store.judgements()
         next(reading)
         store.add(judge("bob"))

@@ -15,8 +15,8 @@ import pytest
 
 from link_store_places import empty_database, execute, judge
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError, StoreError
-from linkspread.storage import LinkStore, link_store_places, link_store_tables
-from linkspread.storage.link_store_rows import append_judgements
+from linkspread.storage import LinkStore, database
+from linkspread.storage.link_store import append_judgements
 from postgres_server import running_server
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
@@ -141,7 +141,7 @@ def _held(place):
 
 def test_a_writer_tries_again_until_others_are_done(tmp_path, monkeypatch):
     # SQLite itself gives up at once.
-    monkeypatch.setattr(link_store_places, "BUSY_TIMEOUT", 0.001)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT", 0.001)
     with LinkStore.open(tmp_path / "a.db") as store:
         writer = threading.Thread(target=store.add, args=[judge()])
         with _held(tmp_path / "a.db"):
@@ -209,7 +209,7 @@ def test_an_older_version_is_brought_up_to_date(place, monkeypatch):
     make_version_0(place)
     with pytest.raises(StoreError, match="of a version known here, got version 0, wri"):
         LinkStore.open(place)
-    monkeypatch.setitem(link_store_tables.MIGRATIONS, 0, add_notes)
+    monkeypatch.setitem(database.MIGRATIONS, 0, add_notes)
     for _ in range(2):
         with LinkStore.open(place) as store:
             assert [one.who for one in store.judgements()] == ["ann", "bob"]
@@ -225,11 +225,11 @@ def test_a_migration_that_fails_leaves_all_as_it_was(place, monkeypatch):
         raise RuntimeError("midway")
 
     make_version_0(place)
-    monkeypatch.setitem(link_store_tables.MIGRATIONS, 0, fail)
+    monkeypatch.setitem(database.MIGRATIONS, 0, fail)
     with pytest.raises(RuntimeError, match="midway"):
         LinkStore.open(place)
     # It would fail if the column were there already.
-    monkeypatch.setitem(link_store_tables.MIGRATIONS, 0, add_notes)
+    monkeypatch.setitem(database.MIGRATIONS, 0, add_notes)
     with LinkStore.open(place) as store:
         store.add(judge("cem", note="new"))
         assert [one.note for one in store.judgements()] == ["", "", "new"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views as make_synthetic
-from linkspread.storage.documents import checksum
+from linkspread.storage.manifest import checksum
 from linkspread.storage.tensors import DTYPES
 from small_views import make_links, make_views
 

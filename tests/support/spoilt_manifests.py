@@ -25,7 +25,7 @@ TEXTS = {
     "large": b" " * (9 << 20) + b"{}",
     "long number": b'{"format": ' + b"1" * 10_000 + b"}",
     "another program's": b'{"name": "app", "start_url": "/"}',
-    "nothing more": b'{"format": "linkspread model", "format_version": 2}',
+    "nothing more": b'{"format": "linkspread model", "format_version": 3}',
 }
 
 
@@ -42,7 +42,7 @@ def number_in_json(folder, text):
 
 def set_parameter(folder, name, value):
     """Change a parameter of the model."""
-    entries = folder.manifest["content"]["root"]["parameters"]["dict"]
+    entries = folder.nodes("LinkSpreading")[0]["parameters"]["dict"]
     entries[:] = [[key, value if key == name else own] for key, own in entries]
     folder.write_manifest()
 
@@ -55,7 +55,7 @@ def parameter(folder, changed):
 
 @case()
 def unknown_parameter(folder, _):
-    entries = folder.manifest["content"]["root"]["parameters"]["dict"]
+    entries = folder.nodes("LinkSpreading")[0]["parameters"]["dict"]
     entries.append(["run", "os.system"])
     folder.write_manifest()
 
@@ -123,7 +123,7 @@ def tree(folder, which):
     elif which == "root":
         content["root"] = []
     elif which == "root field":
-        del content["root"]["items_"]
+        del folder.nodes("LinkSpreading")[0]["items_"]
     else:
         del content["objects"]
     folder.write_manifest()
@@ -131,7 +131,7 @@ def tree(folder, which):
 
 @case("version", "text", "newer and odd")
 def newer_format(folder, which):
-    folder.manifest["format_version"] = "3" if which == "text" else 3
+    folder.manifest["format_version"] = "4" if which == "text" else 4
     folder.manifest["library_version"] = "9.8.7"
     if which == "newer and odd":
         folder.manifest = {k: v for k, v in folder.manifest.items() if k != "content"}

@@ -7,8 +7,6 @@ whoever finds that manifest gone knows that the save was made.
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -60,21 +58,6 @@ def write_absorbed(
 def manifest_checksum(folder: Path) -> str:
     """Return what tells one save of a model from another."""
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Wait to be the only one who absorbs judgements, where the system can tell."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with open(folder / LOCK, "ab") as file:
-        # Some network drives know no locks; a killed process gives its own back.
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _state(document: dict[str, Any]) -> Absorbed:

@@ -24,8 +24,8 @@ from linkspread.exchange import (
     write_postgres,
     write_run,
 )
-from linkspread.exchange.files import check_new
 from linkspread.ground.errors import LinkspreadError
+from linkspread.storage.files import check_new
 
 # Read here and not by typer, so that no help text can show what they hold.
 URLS = ("LINKSPREAD_POSTGRES", "DATABASE_URL")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from linkspread.cli.absorbed_number import (
+    LOCK,
     Absorbed,
-    alone,
     manifest_checksum,
     read_absorbed,
     write_absorbed,
@@ -25,10 +25,10 @@ from linkspread.models.stored_judgements import (
     change_links,
     take_pairs,
 )
-from linkspread.storage import Judgement, LinkStore
-from linkspread.storage.judged_pairs import judged_items
+from linkspread.storage import Judgement, Ledger, LinkStore
+from linkspread.storage.files import locked
+from linkspread.storage.ledger import not_said_before, pair_of
 from linkspread.storage.manifest import MANIFEST
-from linkspread.storage.pair_changes import compare_pairs, not_said_before
 
 STORE, RUN = "judgements.db", "run.toml"
 Pair = tuple[Any, Any, float]
@@ -127,19 +127,22 @@ class ModelFolder:
         with self.store() as store:
             number = self._state(store).number
             return {
-                frozenset(judged_items(own))
+                frozenset(pair_of(own))
                 for own in store.judgements()
                 if own.verdict == "unsure" or (own.number or 0) > number
             }
 
     def absorb(self, model: Any) -> AbsorbedCounts:
         """Bring a model up to date with the store, and save it."""
-        with alone(self.path), self.store() as store:
+        with locked(self.path / LOCK, wait=True), self.store() as store:
             self._check_newest()
             state = self._state(store)
-            before, now = store.pairs(until=state.number), store.pairs()
-            coming = Absorbed(now.number, _row_id(store, now.number))
-            changes = compare_pairs(before, now)
+            ledger, rows = Ledger(), list(store.changes(after=state.number))
+            ledger.take(store.changes(limit=state.number))
+            ledger.settle()
+            ledger.take(rows)
+            coming = Absorbed(rows[-1].number or 0, rows[-1].id) if rows else state
+            changes = ledger.changes()
             added = take_pairs(changes.added, model.items_)
             removed = take_pairs(changes.removed, model.items_)
             if added.n_pairs or removed.n_pairs:

@@ -35,7 +35,6 @@ from linkspread.cli.parameters import (
     choose_model,
     read_value,
 )
-from linkspread.exchange.files import new_file
 from linkspread.ground.errors import (
     ColumnWarning,
     LinkspreadError,
@@ -43,6 +42,7 @@ from linkspread.ground.errors import (
 )
 from linkspread.ground.progress import format_seconds
 from linkspread.selection import Tuning, tune
+from linkspread.storage.files import new_file
 from linkspread.studies.report.figures import draw_curve
 from linkspread.studies.report.files import replace_file
 

@@ -39,21 +39,11 @@ from linkspread.ground.progress import announce
 from linkspread.links import Items, Links
 from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import check_linked
-from linkspread.models.stored_graphs import PAIR, STORED_GRAPHS
+from linkspread.models.stored_parts import PARTS, Pair
 from linkspread.models.vector_search import VectorSearch
 from linkspread.propagation.exact import spread_responses, warn_of_error
 from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.files import naming_file
-from linkspread.storage.kinds import (
-    COUNT,
-    NUMBER,
-    TEXT,
-    Kind,
-    array,
-    instance,
-    mapping,
-    sequence,
-)
 from linkspread.storage.manifest import MANIFEST
 from linkspread.tables.validation import check_table
 
@@ -105,6 +95,16 @@ class ShardedPair:
             self.unseen_left.T,
             self.error,
         )
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the shards of a folder are of."""
+
+    items: dict[str, Items]
+    links: Links
+    pairs: dict[Pair, ShardedPair]
+    views: dict[str, ShardedView]
 
 
 class ShardedModel(VectorSearch):
@@ -316,14 +316,14 @@ def open_shards(
     folder = Path(path).absolute()
     content = read_folder(folder / HEAD, kind=SHARDS)
     with naming_file(MANIFEST):
-        state = REGISTRY.decode(content, finish=_check_state)
-    for pair in state["pairs"].values():
+        head = REGISTRY.decode(content, of=Head)
+    for pair in head.pairs.values():
         for shards in (pair.left, pair.right):
             shards.check(folder / VECTORS, verify=verify)
     model = ShardedModel(folder / VECTORS, client=client)
-    model.view_names_, model.items_ = tuple(state["items"]), state["items"]
-    model.links_, model.pairs_ = state["links"], state["pairs"]
-    model._sharded = state["views"]
+    model.view_names_, model.items_ = tuple(head.items), head.items
+    model.links_, model.pairs_ = head.links, head.pairs
+    model._sharded = head.views
     model._tables = {
         view: _open_table(own, view, model) for view, own in (views or {}).items()
     }
@@ -434,9 +434,9 @@ def _write_head(
     views: Mapping[str, ShardedView],
 ) -> None:
     """Make shards that were written the model of a folder."""
-    state = {"items": work.items, "links": work.links, "pairs": pairs, "views": views}
+    head = Head(dict(work.items), work.links, dict(pairs), dict(views))
     about = {view: {"n_items": own.n_items} for view, own in work.items.items()}
-    content = REGISTRY.encode(state, about={"views": about})
+    content = REGISTRY.encode(head, about={"views": about})
     write_folder(folder / HEAD, content, kind=SHARDS)
     kept = {file.name for pair in pairs.values() for file in pair.files}
     for entry in list(os.scandir(folder / VECTORS)):
@@ -452,72 +452,41 @@ def _fits_pair(pair: ShardedPair) -> bool:
     return all(core.shape == shape for core in cores)
 
 
-METRIC = Kind("a metric", lambda value: isinstance(value, str) and value in METRICS)
-WEIGHTING = Kind("weights", lambda value: isinstance(value, str) and value in WEIGHTS)
-SHARD_FILE = {"name": TEXT, "n_rows": COUNT, "n_bytes": COUNT, "sha256": TEXT}
-VECTOR_SHARDS = {
-    "files": sequence(instance(ShardFile)),
-    "width": COUNT,
-    "precision": TEXT,
-}
-SHARDED_PAIR = {
-    "left": instance(VectorShards),
-    "right": instance(VectorShards),
-    "core": array(2),
-    "unseen_left": array(2),
-    "unseen_right": array(2),
-    "error": NUMBER,
-}
-SHARDED_VIEW = {
-    "graph": TEXT,
-    "n_neighbors": COUNT,
-    "metric": METRIC,
-    "bandwidth": TEXT | NUMBER,
-    "weights": WEIGHTING,
-    "n_features": COUNT,
-    "widths": array(1) | NUMBER,
-    "degrees": array(1),
-}
-STATE = {
-    "items": mapping(instance(Items)),
-    "links": instance(Links),
-    "pairs": mapping(instance(ShardedPair), keys=PAIR),
-    "views": mapping(instance(ShardedView)),
-}
-REGISTRY = Registry(
-    (
-        *STORED_GRAPHS,
-        Stored(ShardFile, SHARD_FILE),
-        Stored(VectorShards, VECTOR_SHARDS, check=lambda shards: shards.is_plain),
-        Stored(ShardedPair, SHARDED_PAIR, check=_fits_pair),
-        Stored(ShardedView, SHARDED_VIEW),
+def _is_known(view: ShardedView) -> bool:
+    """Tell whether the names of a view are known, and its numbers are numbers."""
+    return (
+        view.metric in METRICS
+        and view.weights in WEIGHTS
+        and isinstance(view.bandwidth, str | int | float)
+        and np.ndim(view.widths) in (0, 1)
+        and np.asarray(view.widths).dtype.kind in "if"
+        and view.degrees.ndim == 1
     )
-)
 
 
-def _check_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a head holds, if all its parts are there and of the same items."""
-    if set(state) != set(STATE) or not all(
-        kind.accepts(state[name]) for name, kind in STATE.items()
-    ):
-        raise ModelError(
-            f"shards must have {', '.join(STATE)}, got {', '.join(state)!s:.80}. Fit "
-            "again."
-        )
-    sizes = {view: items.n_items for view, items in state["items"].items()}
-    fits = set(state["views"]) == set(sizes)
-    for view, own in state["views"].items():
+def _fits_all(head: Head) -> bool:
+    """Tell whether all parts of a folder are of the same items."""
+    sizes = {view: items.n_items for view, items in head.items.items()}
+    fits = set(head.views) == set(sizes)
+    for view, own in head.views.items():
         widths = getattr(own.widths, "size", sizes.get(view))
         fits &= len(own.degrees) == widths == sizes.get(view)
-    for (left, right), pair in state["pairs"].items():
+    for (left, right), pair in head.pairs.items():
         found = pair.left.n_items, pair.right.n_items
         fits &= found == (sizes.get(left), sizes.get(right))
-    if not fits:
-        raise ModelError(
-            "shards must be of the views of their folder and of all their items, and "
-            "are not. Fit again."
-        )
-    return state
+    return fits
+
+
+REGISTRY = Registry(
+    (
+        *PARTS,
+        ShardFile,
+        Stored(VectorShards, check=lambda shards: shards.is_plain),
+        Stored(ShardedPair, check=_fits_pair),
+        Stored(ShardedView, check=_is_known),
+        Stored(Head, check=_fits_all),
+    )
+)
 
 
 def _open_table(own: Any, view: str, model: ShardedModel) -> ChunkedView:

@@ -19,11 +19,12 @@ from linkspread.exchange.embeddings import (
     read_description,
     take_embeddings,
 )
-from linkspread.exchange.files import FilePath, new_file, reading
+from linkspread.exchange.files import reading
 from linkspread.graphs.approximate import load_faiss
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
+from linkspread.storage.files import FilePath, new_file
 
 Array = np.ndarray
 

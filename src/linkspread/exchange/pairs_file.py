@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exchange.files import FilePath, new_file
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.storage import PairColumns
+from linkspread.storage.files import FilePath, new_file
 
 
 def write_pairs(

@@ -11,9 +11,10 @@ from linkspread.exchange.embeddings import (
     read_description,
     take_embeddings,
 )
-from linkspread.exchange.files import FilePath, new_file, reading
+from linkspread.exchange.files import reading
 from linkspread.ground.errors import require
 from linkspread.models.vector_search import VectorSearch
+from linkspread.storage.files import FilePath, new_file
 
 KEY = b"linkspread"
 

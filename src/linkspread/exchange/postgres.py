@@ -20,7 +20,7 @@ from linkspread.exchange.postgres_copy import copy_blocks
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.models.vector_search import VectorSearch
-from linkspread.storage.postgres_failures import failure_reason
+from linkspread.storage.database import connect_postgres
 
 # Limits of pgvector's type `vector`, and of PostgreSQL's names in bytes.
 MAX_STORED = 16_000
@@ -173,7 +173,7 @@ class _Export:
 @contextmanager
 def _connected(psycopg: ModuleType, url: str) -> Iterator[Any]:
     """Yield a connection whose work is committed at the end, or undone."""
-    with _connect(psycopg, url) as connection:
+    with connect_postgres(url, name="url", error=LinkspreadError) as connection:
         try:
             yield connection
         except psycopg.Error as error:
@@ -182,23 +182,6 @@ def _connected(psycopg: ModuleType, url: str) -> Iterator[Any]:
                 "PostgreSQL must accept the export, which it did not, and the database "
                 f"is as before: {reason}. Mend this and export again."
             ) from error
-
-
-def _connect(psycopg: ModuleType, url: str) -> Any:
-    """Open a connection; a failure must not tell anything of the URL."""
-    reason = "it is no URL of PostgreSQL"
-    try:
-        psycopg.conninfo.conninfo_to_dict(url)
-        reason = "the connection failed"
-        return psycopg.connect(url, client_encoding="utf8")
-    except Exception as error:  # whatever it is, it may quote the URL
-        reason = failure_reason(error, otherwise=reason)
-    # Outside of `except`: a traceback would show the driver's error as the cause.
-    raise LinkspreadError(
-        "`url` must lead to a PostgreSQL server, such as "
-        "'postgresql://user@host:5432/database', and the one given does not: "
-        f"{reason}. Correct it; write @ and / in a password as %40 and %2F."
-    )
 
 
 def _split_name(table: str) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from linkspread.exchange.embeddings import check_model
-from linkspread.exchange.files import FilePath, new_file
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
+from linkspread.storage.files import FilePath, new_file
 
 Array = np.ndarray
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.storage.schema import AnyMatrix, Matrix
+
 Array = np.ndarray
 
 
@@ -37,9 +39,9 @@ class LinkMatrix:
            [ 0.,  0.]])
     """
 
-    left: Any
-    core: Array
-    right: Any
+    left: AnyMatrix
+    core: Matrix
+    right: AnyMatrix
     pairs: sparse.csr_array
 
     def __repr__(self) -> str:

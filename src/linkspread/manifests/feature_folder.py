@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,27 +14,27 @@ from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.packed_texts import PackedTexts, checked_texts, pack_texts
 from linkspread.manifests.places import is_picture_name
 from linkspread.manifests.states import make_transformer, take_state
-from linkspread.storage import Ids, Registry, read_folder, write_folder
+from linkspread.storage import Ids, Registry, Stored, read_folder, write_folder
 from linkspread.storage.folder import check_target
-from linkspread.storage.kinds import TEXT, array, csr, instance, mapping
 from linkspread.storage.manifest import FEATURES
+from linkspread.storage.schema import AnyArray, AnyMatrix
 
-# Nothing but numbers, texts, arrays and ids: no class needs to be known.
-REGISTRY = Registry(())
 FORMAT = "features 1"
-IDS = instance(np.ndarray)
-FIELDS = {
-    "format": TEXT,
-    "root": TEXT,
-    "views": mapping(array(2) | csr()),
-    "ids": mapping(IDS),
-    "labels": mapping(IDS),
-    "metrics": mapping(TEXT),
-    "kinds": mapping(TEXT),
-    "contents": mapping(mapping(IDS)),
-    "transformers": mapping(mapping(TEXT | instance(dict))),
-    "problems": mapping(mapping(IDS)),
-}
+
+
+class FeatureState(TypedDict):
+    """What is stored of a `FeatureSet`: numbers, texts, arrays and ids."""
+
+    format: str
+    root: str
+    views: dict[str, AnyMatrix]
+    ids: dict[str, AnyArray]
+    labels: dict[str, AnyArray]
+    metrics: dict[str, str]
+    kinds: dict[str, str]
+    contents: dict[str, dict[str, AnyArray]]
+    transformers: dict[str, dict[str, str | dict]]
+    problems: dict[str, dict[str, AnyArray]]
 
 
 def save_features(features: FeatureSet, path: str | os.PathLike[str]) -> None:
@@ -45,25 +45,9 @@ def save_features(features: FeatureSet, path: str | os.PathLike[str]) -> None:
             "Look at their `problems`."
         )
     check_features_target(path)
-    columns = list(zip(*features.problems, strict=True)) or [()] * len(Problem._fields)
-    problems = dict(zip(Problem._fields, columns, strict=True))
-    state = {
-        "format": FORMAT,
-        "root": str(features.root),
-        "views": features.views,
-        "ids": {view: Ids(own) for view, own in features.ids.items()},
-        "labels": {view: Ids(own) for view, own in features.labels.items()},
-        "metrics": features.metrics,
-        "kinds": features.kinds,
-        "contents": {view: _packed(own) for view, own in features.contents.items()},
-        "transformers": {
-            v: take_state(own) for v, own in features.transformers.items()
-        },
-        "problems": {name: _packed(own) for name, own in problems.items()},
-    }
     sizes = {view: {"n_items": X.shape[0]} for view, X in features.views.items()}
     about = {"features": sizes, "problems": features.count_problems()}
-    write_folder(path, REGISTRY.encode(state, about=about), kind=FEATURES)
+    write_folder(path, REGISTRY.encode(features, about=about), kind=FEATURES)
 
 
 def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> FeatureSet:
@@ -99,7 +83,7 @@ def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> Featu
     """
     try:
         content = read_folder(path, kind=FEATURES, verify=verify)
-        return REGISTRY.decode(content, finish=_restore)
+        return REGISTRY.decode(content, of=FeatureSet)
     except ModelError as error:
         raise ModelError(
             f"{str(path)!r} must hold features as `linkspread featurize` writes them: "
@@ -114,9 +98,30 @@ def check_features_target(path: str | os.PathLike[str]) -> None:
     check_target(Path(path), kind=FEATURES)
 
 
-def _restore(state: Mapping[str, Any]) -> FeatureSet:
+def _take(features: FeatureSet) -> dict[str, Any]:
+    """Return texts as arrays, and transformers by their parameters."""
+    columns = list(zip(*features.problems, strict=True)) or [()] * len(Problem._fields)
+    problems = dict(zip(Problem._fields, columns, strict=True))
+    return {
+        "format": FORMAT,
+        "root": str(features.root),
+        "ids": {view: Ids(own) for view, own in features.ids.items()},
+        "labels": {view: Ids(own) for view, own in features.labels.items()},
+        "contents": {view: _packed(own) for view, own in features.contents.items()},
+        "transformers": {
+            v: take_state(own) for v, own in features.transformers.items()
+        },
+        "problems": {name: _packed(own) for name, own in problems.items()},
+    }
+
+
+def _restore(**state: Any) -> FeatureSet:
     """Return features whose parts fit each other."""
-    _check_fields(state)
+    if state["format"] != FORMAT:
+        raise ModelError(
+            f"features must be of {FORMAT!r}, got {state['format']!r:.80}. Make them "
+            "again."
+        )
     views, kinds = state["views"], state["kinds"]
     contents = {view: _unpacked(own) for view, own in state["contents"].items()}
     columns = [list(_unpacked(state["problems"][name])) for name in Problem._fields]
@@ -139,21 +144,6 @@ def _restore(state: Mapping[str, Any]) -> FeatureSet:
         transformers=transformers,
         problems=[Problem(*own) for own in zip(*columns, strict=True)],
     )
-
-
-def _check_fields(state: Mapping[str, Any]) -> None:
-    """Refuse what lacks something, or has something else in its place."""
-    if set(state) != set(FIELDS) or state["format"] != FORMAT:
-        raise ModelError(
-            f"features must have {', '.join(FIELDS)} of {FORMAT!r}, got "
-            f"{', '.join(state)!s:.80}. Give a folder of features, or make them again."
-        )
-    for name, kind in FIELDS.items():
-        if not kind.accepts(state[name]):
-            raise ModelError(
-                f"`{name}` must be {kind.name}, got {type(state[name]).__name__}. Make "
-                "the features again."
-            )
 
 
 def _misfits(state: Mapping[str, Any], contents: Mapping[str, PackedTexts]) -> Any:
@@ -208,3 +198,6 @@ def _unpacked(parts: Mapping[str, np.ndarray]) -> PackedTexts:
     for _ in texts:
         pass
     return texts
+
+
+REGISTRY = Registry([Stored(FeatureSet, take=_take, make=_restore, state=FeatureState)])

@@ -52,7 +52,6 @@ from linkspread.models.search_pairs import (
     summarize,
     unjudged_factors,
 )
-from linkspread.models.stored_search import save_search
 from linkspread.tables import Views
 from linkspread.tables.validation import (
     check_columns,
@@ -259,8 +258,11 @@ default="auto"
         >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
         True
         """
+        # It knows all models, and so it imports this one.
+        from linkspread.models.persistence import save_model
+
         check_is_fitted(self)
-        save_search(self, path)
+        save_model(self, path)
 
     @property
     def summary_(self) -> str:

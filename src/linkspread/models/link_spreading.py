@@ -31,7 +31,6 @@ from linkspread.models.link_choice import (
 from linkspread.models.live_search import ByView, ItemChange, LiveSearch
 from linkspread.models.plan import announce_plan
 from linkspread.models.queries import SourceItem
-from linkspread.models.saving import save_model
 from linkspread.models.spreading import (
     FitReport,
     GraphReport,
@@ -279,6 +278,9 @@ class LinkSpreading(LiveSearch):
             step, when all is on the disk: a save that is killed leaves it as it was.
             Functions given as parameters cannot be saved.
         """
+        # It knows all models, and so it imports this one.
+        from linkspread.models.persistence import save_model
+
         check_is_fitted(self)
         save_model(self, path)
 

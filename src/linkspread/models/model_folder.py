@@ -26,12 +26,12 @@ from linkspread.ground.errors import (
     StoreError,
 )
 from linkspread.links import Links
-from linkspread.models.loading import load
+from linkspread.models.persistence import load
 from linkspread.models.stored_judgements import change_links, take_pairs
-from linkspread.storage import Judgement, LinkStore
-from linkspread.storage.files import sync_folder, write_file, writing
+from linkspread.storage import Judgement, Ledger, LinkStore
+from linkspread.storage.files import locked, sync_folder, write_file, writing
+from linkspread.storage.ledger import not_said_before
 from linkspread.storage.manifest import MANIFEST
-from linkspread.storage.pair_changes import compare_pairs, not_said_before
 
 STORE, RUN = "judgements.db", "run.toml"
 APPLIED, LOCK = "absorbed.json", ".absorbing.lock"
@@ -276,9 +276,12 @@ class ModelFolder:
             if self._model is None or self._checksum != _checksum(self.path):
                 self._load()
             state = self._state(store)
-            before, now = store.pairs(until=state.number), store.pairs()
-            coming = _State(now.number, _row_id(store, now.number))
-            changes = compare_pairs(before, now)
+            ledger, rows = Ledger(), list(store.changes(after=state.number))
+            ledger.take(store.changes(limit=state.number))
+            ledger.settle()
+            ledger.take(rows)
+            coming = _State(rows[-1].number or 0, rows[-1].id) if rows else state
+            changes = ledger.changes()
             added = take_pairs(changes.added, self._model.items_)
             removed = take_pairs(changes.removed, self._model.items_)
             if added.n_pairs or removed.n_pairs:
@@ -292,15 +295,7 @@ class ModelFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Wait to be the only process that changes the model, where the system can."""
-        try:
-            import fcntl
-        except ImportError:  # Windows
-            yield
-            return
-        with open(self.path / LOCK, "ab") as file:
-            # Some network drives know no locks; a killed process gives its own back.
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
+        with locked(self.path / LOCK, wait=True):
             yield
 
     def _store_fitted(self, pairs: PairsOfViews) -> int:

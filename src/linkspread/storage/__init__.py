@@ -5,15 +5,15 @@ a model is. It writes so that a save that is killed leaves the old folder whole,
 reads as if the folder came from a stranger: nothing is executed, and nothing is used
 before it is checked.
 
-The link store keeps judgements of people in SQLite or PostgreSQL.
+The link store keeps judgements of people in SQLite or PostgreSQL, and the ledger tells
+what they say together.
 """
 
-from linkspread.storage.encoding import Ids
 from linkspread.storage.folder import Content, read_folder, write_folder
-from linkspread.storage.judged_pairs import Disagreement, JudgedPairs, PairColumns
 from linkspread.storage.judgements import Judgement, Undo
+from linkspread.storage.ledger import Disagreement, JudgedPairs, Ledger, PairColumns
 from linkspread.storage.link_store import LinkStore
-from linkspread.storage.objects import Registry, Stored
+from linkspread.storage.schema import Ids, Registry, Stored
 
 __all__ = [
     "Content",
@@ -21,6 +21,7 @@ __all__ = [
     "Ids",
     "JudgedPairs",
     "Judgement",
+    "Ledger",
     "LinkStore",
     "PairColumns",
     "Registry",

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from linkspread.ground.errors import ModelError
-from linkspread.storage.documents import parse_json
 from linkspread.storage.files import HashingFile, brief
+from linkspread.storage.manifest import parse_json
 
 Array = np.ndarray
 

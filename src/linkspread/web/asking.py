@@ -3,7 +3,7 @@
 import threading
 from typing import NamedTuple
 
-from linkspread.web.ledger import pair_key
+from linkspread.storage.ledger import pair_key
 from linkspread.web.live_model import LiveModel
 
 # Pairs that are suggested together.

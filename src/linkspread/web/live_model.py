@@ -15,7 +15,7 @@ from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
 from linkspread.models.stored_judgements import change_links, take_pairs
 from linkspread.storage import LinkStore
-from linkspread.web.ledger import Ledger
+from linkspread.storage.ledger import Ledger
 
 log = logging.getLogger("linkspread.web")
 

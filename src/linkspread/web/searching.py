@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Judgement
-from linkspread.web.ledger import pair_key
+from linkspread.storage.ledger import pair_key
 from linkspread.web.site import Site
 
 PAGE = 24

@@ -1,7 +1,7 @@
 """Objects as trees and arrays: what is shared stays shared, the rest is refused."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import hypothesis.strategies as st
 import numpy as np
@@ -11,8 +11,7 @@ from scipy import sparse
 
 from linkspread.ground.errors import ModelError
 from linkspread.storage import Content, Ids, Registry, Stored
-from linkspread.storage.decoding import check_csr
-from linkspread.storage.kinds import ANYTHING, COUNT, NUMBER, TEXT, array, sequence
+from linkspread.storage.schema import Matrix, Positions, Vector, check_csr, kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +20,7 @@ class Node:
     inner: Any = None
 
 
-REGISTRY = Registry([Stored(Node, {"values": ANYTHING, "inner": ANYTHING})])
+REGISTRY = Registry([Node])
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -39,8 +38,7 @@ PLAIN = st.recursive(
 
 def again(value):
     """Return a value after it was taken apart and put together."""
-    content = REGISTRY.encode({"value": value}, about={})
-    return REGISTRY.decode(content, finish=lambda root: root["value"])
+    return REGISTRY.decode(REGISTRY.encode(value, about={}))
 
 
 @given(PLAIN)
@@ -57,7 +55,7 @@ def test_what_is_shared_is_stored_once(rng):
     first, second, third = found.values
     assert second is third
     assert second.values is first is found.inner["a"]
-    content = REGISTRY.encode({"a": [table, table.T, inner]}, about={})
+    content = REGISTRY.encode([table, table.T, inner], about={})
     assert len(content.arrays) == 2
 
 
@@ -99,11 +97,10 @@ def test_what_nobody_knows_is_refused(value, message):
 
 
 def test_an_object_must_have_its_fields_and_their_kinds():
-    stored = Stored(
-        Node,
-        {"values": array(1), "inner": COUNT | TEXT},
-        check=lambda own: len(own.values) == own.inner,
-    )
+    def make(values: Vector, inner: int | str) -> Node:
+        return Node(values, inner)
+
+    stored = Stored(Node, make=make, check=lambda own: len(own.values) == own.inner)
     assert stored.build({"values": np.zeros(2), "inner": 2}).inner == 2
     with pytest.raises(ModelError, match="a Node must have values, inner, got values"):
         stored.build({"values": np.zeros(2)})
@@ -115,18 +112,66 @@ def test_an_object_must_have_its_fields_and_their_kinds():
         ModelError, match="must be an integer from 0 or a text, got flo"
     ):
         stored.build({"values": np.zeros(2), "inner": 2.0})
-    with pytest.raises(ModelError, match="parts of a Node must fit each other in size"):
+    with pytest.raises(ModelError, match="parts of a Node must fit each other"):
         stored.build({"values": np.zeros(2), "inner": 3})
 
 
 def test_kinds_are_strict():
-    assert not NUMBER.accepts(True)
-    assert not COUNT.accepts(-1)
-    assert not array(1).accepts(np.zeros(2, dtype=np.float16))
-    assert not array(1, "i").accepts(np.zeros(2))
-    assert sequence(NUMBER, length=2).accepts((1, 2.0))
-    assert not sequence(NUMBER, length=2).accepts([1, 2.0])
-    assert not sequence(NUMBER).accepts((1, "2"))
+    assert not kind_of(float).accepts(True)
+    assert not kind_of(int).accepts(-1)
+    assert not kind_of(Vector).accepts(np.zeros(2, dtype=np.float16))
+    assert not kind_of(Vector).accepts(np.zeros((2, 2)))
+    assert not kind_of(Positions).accepts(np.zeros(2))
+    assert not kind_of(np.ndarray).accepts(np.array("a"))
+    assert kind_of(tuple[float, float]).accepts((1, 2.0))
+    assert not kind_of(tuple[float, float]).accepts([1, 2.0])
+    assert not kind_of(tuple[float, float]).accepts((1.0,))
+    assert not kind_of(tuple[float, ...]).accepts((1, "2"))
+    assert kind_of(dict[tuple[str, str], Matrix]).accepts({("a", "b"): np.eye(2)})
+    assert not kind_of(dict[str, Matrix | None]).accepts({("a", "b"): None})
+    assert kind_of(Literal["a", "b"]).accepts("a")
+    assert not kind_of(Literal["a", "b"]).accepts("c")
+    assert not kind_of(list[Node]).accepts([None])
+    with pytest.raises(TypeError, match="no annotation of what can be stored"):
+        kind_of(set[int])
+
+
+@dataclass
+class Leaf:
+    size: int
+    table: Matrix | sparse.csr_array
+    name: str | None = None
+
+
+@dataclass
+class Tree:
+    leaves: tuple[Leaf, ...]
+    best: Leaf | None
+
+
+def test_fields_are_read_from_annotations():
+    registry = Registry([Stored(Leaf, check=lambda own: len(own.table) == own.size)])
+    content = registry.encode(Leaf(2, np.eye(2)), about={})
+    assert registry.decode(content, of=Leaf).name is None
+    fields = content.tree["objects"][0]["fields"]
+    fields["size"] = 3
+    with pytest.raises(ModelError, match="parts of a Leaf must fit each other"):
+        registry.decode(content)
+    fields["size"] = "2"
+    with pytest.raises(ModelError, match="`size` of a Leaf must be an integer from 0"):
+        registry.decode(content)
+    with pytest.raises(ModelError, match="is of class 'Tree'"):
+        registry.encode(Tree((Leaf(1, np.eye(1)),), None), about={})
+    with pytest.raises(ModelError, match="the folder must hold a Leaf, got str"):
+        registry.decode(registry.encode("leaf", about={}), of=Leaf)
+
+
+def test_what_is_not_registered_is_not_loaded():
+    content = Registry([Leaf, Tree]).encode(Tree((), Leaf(1, np.eye(1))), about={})
+    found = Registry([Leaf, Tree]).decode(content, of=Tree)
+    assert found.best.table.tolist() == [[1.0]]
+    with pytest.raises(ModelError, match="must be of a class that linkspread knows"):
+        Registry([Leaf]).decode(content)
 
 
 @given(st.data())
@@ -166,4 +211,4 @@ def test_ids_are_columns_of_their_own():
     with pytest.raises(
         ModelError, match="a column of ids must be as linkspread writes"
     ):
-        REGISTRY.decode(Content(content.tree, {}, {}, {}), finish=lambda root: root)
+        REGISTRY.decode(Content(content.tree, {}, {}, {}))

@@ -1,0 +1,247 @@
+"""What the judgements of several people say of pairs of items.
+
+Of each person the last word on a pair counts, unless it was taken back. The `Ledger`
+follows a store a row at a time, at a cost that does not grow with what was judged
+before, and tells what a model must add and remove.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from linkspread.storage.judgements import Judgement, Undo
+
+Array = np.ndarray
+ViewPair = tuple[str, str]
+Item = tuple[str, str]
+PairKey = tuple[Item, Item]
+Ids = tuple[str | int, str | int]
+
+SIGNS = {"must": 1.0, "cannot": -1.0}
+
+
+class PairColumns(NamedTuple):
+    """The judged pairs of two views, a row for each person and pair."""
+
+    left: Array
+    right: Array
+    weight: Array
+
+
+class PairChanges(NamedTuple):
+    """Judged pairs to add and to remove, by the views they are between."""
+
+    added: dict[ViewPair, PairColumns]
+    removed: dict[ViewPair, PairColumns]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """People who say different things of a pair."""
+
+    between: ViewPair
+    left: str | int
+    right: str | int
+    must: tuple[str, ...]
+    cannot: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JudgedPairs:
+    """What a store says of pairs, at one moment."""
+
+    number: int
+    columns: dict[ViewPair, PairColumns]
+    disagreements: list[Disagreement]
+
+
+class Ledger:
+    """The last words of all people, and which of them a model has applied."""
+
+    def __init__(self) -> None:
+        self.verdicts: Counter[str] = Counter()
+        self._said: dict[PairKey, tuple[Judgement, ...]] = {}
+        # Of what was not taken back, in the order of the rows.
+        self._pair_of: dict[str, PairKey] = {}
+        self._ids: dict[PairKey, Ids] = {}
+        self._applied: dict[PairKey, tuple[float, ...]] = {}
+        self._touched: set[PairKey] = set()
+
+    def take(self, rows: Iterable[Judgement | Undo]) -> None:
+        """Read further rows of a store, in their order."""
+        for row in rows:
+            if isinstance(row, Undo):
+                self._take_back(row)
+            else:
+                pair = pair_of(row)
+                self._pair_of[row.id] = pair
+                self._ids.setdefault(pair, _ids_in_order(row))
+                self._replace(pair, (*self._said.get(pair, ()), row))
+
+    def words(self, pair: PairKey) -> dict[str, Judgement]:
+        """Return the last word of each person on a pair, by name."""
+        return {own.who: own for own in self._said.get(pair, ())}
+
+    def is_active(self, id: str) -> bool:
+        """Tell whether a judgement is there and was not taken back."""
+        return id in self._pair_of
+
+    def disagreements(self) -> Iterator[PairKey]:
+        """Yield the pairs of which some say must and others cannot."""
+        for pair in list(self._said):
+            if {own.verdict for own in self.words(pair).values()} >= SIGNS.keys():
+                yield pair
+
+    def pairs(self, number: int) -> JudgedPairs:
+        """Return all judged pairs, in the order of their last words."""
+        order = {id: place for place, id in enumerate(self._pair_of)}
+        by_views: dict[ViewPair, list[Judgement]] = defaultdict(list)
+        words = [own for pair in self._said for own in self.words(pair).values()]
+        for own in sorted(words, key=lambda own: order[own.id]):
+            if own.verdict in SIGNS:
+                by_views[_views(pair_of(own))].append(own)
+        columns = {
+            views: _columns(
+                views, [(_ids_in_order(own), _signed(own)) for own in judgements]
+            )
+            for views, judgements in sorted(by_views.items())
+        }
+        disagreements = [self._disagreement(pair) for pair in self.disagreements()]
+        return JudgedPairs(number, columns, disagreements)
+
+    def changes(self) -> PairChanges:
+        """Return what a model must add and remove to follow all rows so far."""
+        added: dict[ViewPair, list[tuple[Ids, float]]] = defaultdict(list)
+        removed: dict[ViewPair, list[tuple[Ids, float]]] = defaultdict(list)
+        for pair in sorted(self._touched):
+            now, before = Counter(self._weights(pair)), Counter(self._applied.get(pair))
+            for found, weights in ((added, now - before), (removed, before - now)):
+                found[_views(pair)] += [
+                    (self._ids[pair], w) for w in weights.elements()
+                ]
+        return PairChanges(
+            *(
+                {views: _columns(views, rows) for views, rows in found.items() if rows}
+                for found in (added, removed)
+            )
+        )
+
+    def settle(self) -> None:
+        """Note that a model has applied all changes."""
+        for pair in self._touched:
+            self._applied[pair] = self._weights(pair)
+            if not self._applied[pair]:
+                del self._applied[pair]
+        self._touched.clear()
+
+    def _take_back(self, row: Undo) -> None:
+        """Forget a judgement, so that what its maker said before counts again."""
+        pair = self._pair_of.pop(row.takes_back, None)
+        if pair is not None:
+            said = self._said[pair]
+            self._replace(pair, tuple(own for own in said if own.id != row.takes_back))
+
+    def _replace(self, pair: PairKey, said: tuple[Judgement, ...]) -> None:
+        """Put other judgements in the place of those of a pair."""
+        self.verdicts.subtract(own.verdict for own in self.words(pair).values())
+        # One assignment, so that who reads meanwhile sees all or nothing of it.
+        self._said[pair] = said
+        self.verdicts.update(own.verdict for own in self.words(pair).values())
+        self._touched.add(pair)
+
+    def _weights(self, pair: PairKey) -> tuple[float, ...]:
+        """Return what each person's last word weighs."""
+        words = self.words(pair).values()
+        return tuple(sorted(_signed(own) for own in words if own.verdict in SIGNS))
+
+    def _disagreement(self, pair: PairKey) -> Disagreement:
+        """Return who says what of a pair."""
+        words = self.words(pair)
+        people = [
+            tuple(sorted(who for who, own in words.items() if own.verdict == verdict))
+            for verdict in SIGNS
+        ]
+        return Disagreement(_views(pair), *self._ids[pair], *people)
+
+
+def gather_pairs(judgements: Iterable[Judgement | Undo], number: int) -> JudgedPairs:
+    """Return what the rows of a store, in their order, say of pairs."""
+    ledger = Ledger()
+    ledger.take(judgements)
+    return ledger.pairs(number)
+
+
+def not_said_before(
+    judgements: Iterable[Judgement], known: Iterable[Judgement]
+) -> list[Judgement]:
+    """Return the judgements that say something other than their people said last."""
+    said = {_key(judgement): _word(judgement) for judgement in known}
+    new = []
+    for judgement in judgements:
+        if said.get(_key(judgement)) != _word(judgement):
+            new.append(judgement)
+            said[_key(judgement)] = _word(judgement)
+    return new
+
+
+def pair_key(first: tuple[str, str | int], second: tuple[str, str | int]) -> PairKey:
+    """Return view and id of two items, in order; 7 and "7" are one id."""
+    left, right = sorted([(first[0], str(first[1])), (second[0], str(second[1]))])
+    return left, right
+
+
+def pair_of(judgement: Judgement) -> PairKey:
+    """Return the pair that is judged, in whichever order it was given."""
+    return pair_key(
+        (judgement.left_view, judgement.left_id),
+        (judgement.right_view, judgement.right_id),
+    )
+
+
+def _ids_in_order(judgement: Judgement) -> Ids:
+    """Return the ids as they were given, in the order of the pair."""
+    ids = judgement.left_id, judgement.right_id
+    left = judgement.left_view, str(judgement.left_id)
+    return ids if left == pair_of(judgement)[0] else ids[::-1]
+
+
+def _views(pair: PairKey) -> ViewPair:
+    """Return the views of a pair."""
+    return pair[0][0], pair[1][0]
+
+
+def _signed(judgement: Judgement) -> float:
+    """Return a weight with the sign of its verdict."""
+    return SIGNS[judgement.verdict] * judgement.weight
+
+
+def _columns(views: ViewPair, rows: list[tuple[Ids, float]]) -> PairColumns:
+    """Return pairs of two views as columns."""
+    left = [ids[0] for ids, _ in rows]
+    right = [ids[1] for ids, _ in rows]
+    weight = np.array([weight for _, weight in rows])
+    if views[0] == views[1]:
+        # Both are ids of one view, so one text makes all of them texts.
+        both = _as_column(left + right)
+        return PairColumns(both[: len(left)], both[len(left) :], weight)
+    return PairColumns(_as_column(left), _as_column(right), weight)
+
+
+def _as_column(ids: list[str | int]) -> Array:
+    """Return ids as integers where all are, or else as texts."""
+    if all(isinstance(item, int) for item in ids):
+        return np.array(ids, dtype=np.int64)
+    return np.array([str(item) for item in ids])
+
+
+def _key(judgement: Judgement) -> tuple[str, PairKey]:
+    """Return who judged which pair."""
+    return judgement.who, pair_of(judgement)
+
+
+def _word(judgement: Judgement) -> tuple[str, float]:
+    """Return what was said of a pair."""
+    return judgement.verdict, float(judgement.weight)

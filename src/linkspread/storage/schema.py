@@ -1,0 +1,567 @@
+"""Objects of registered classes as a JSON tree and arrays, and back.
+
+A class is registered by name, and its fields and what they may hold are read from its
+annotations: those of a dataclass, or of the function that makes its objects. What is
+not registered is neither stored nor loaded, and nothing is executed. Each object is a
+node of a flat list and stands after all that it holds, so that reading needs no
+recursion into objects and can meet no circle.
+"""
+
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import numpy as np
+from scipy import sparse
+
+from linkspread.ground.errors import LinkspreadError, ModelError
+from linkspread.storage.files import brief, naming_file
+from linkspread.storage.folder import Content
+from linkspread.storage.tensors import are_finite, as_tensor
+
+Array = np.ndarray
+
+# More objects than any model has: each may take time and memory to be made.
+MAX_OBJECTS = 5000
+CSR_PARTS = ("data", "indices", "indptr")
+
+
+class Ids:
+    """A column of ids, which is stored as parquet."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A rule about a value."""
+
+    name: str
+    accepts: Callable[[Any], bool]
+
+    def __or__(self, other: "Kind") -> "Kind":
+        return Kind(
+            f"{self.name} or {other.name}",
+            lambda value: self.accepts(value) or other.accepts(value),
+        )
+
+
+def array_kind(*n_dimensions: int, dtypes: str = "f") -> Kind:
+    """Return the rule that something is an array of numbers, or of ids."""
+
+    def accepts(value: Any) -> bool:
+        is_array = isinstance(value, np.ndarray) and value.ndim in n_dimensions
+        # Half precision and the like are for what users give, not for fits.
+        return is_array and value.dtype.kind in dtypes and value.itemsize >= 4
+
+    counts = " or ".join(map(str, n_dimensions))
+    return Kind(f"an array of {counts} dimension(s)", accepts)
+
+
+# Numbers that are stored are sizes and counts, or finite.
+PLAIN = {
+    Any: Kind("anything", lambda value: True),
+    bool: Kind("true or false", lambda value: type(value) is bool),
+    float: Kind("a number", lambda value: type(value) in (int, float)),
+    int: Kind("an integer from 0", lambda value: type(value) is int and value >= 0),
+    str: Kind("a text", lambda value: isinstance(value, str)),
+    np.ndarray: array_kind(1, 2),
+    types.NoneType: Kind("nothing", lambda value: value is None),
+    sparse.csr_array: Kind(
+        "a sparse matrix",
+        lambda value: (
+            isinstance(value, sparse.csr_array)
+            and value.dtype in (np.float32, np.float64)
+        ),
+    ),
+}
+# Names of arrays for annotations: of floats with one and with two dimensions, dense or
+# sparse ones, positions of items, ids, which are texts or integers, and any others.
+Vector = Annotated[np.ndarray, array_kind(1)]
+Matrix = Annotated[np.ndarray, array_kind(2)]
+AnyMatrix = Annotated[Any, array_kind(2) | PLAIN[sparse.csr_array]]
+Positions = Annotated[np.ndarray, array_kind(1, dtypes="i")]
+IdArray = Annotated[np.ndarray, array_kind(1, dtypes="iU")]
+AnyArray = Annotated[
+    np.ndarray, Kind("an array", lambda value: isinstance(value, np.ndarray))
+]
+
+
+def kind_of(annotation: Any) -> Kind:
+    """Return the rule that an annotation states, such as ``dict[str, Matrix]``."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation in PLAIN:
+        return PLAIN[annotation]
+    if origin is Annotated and isinstance(inner[1], Kind):
+        return inner[1]
+    if origin in (Union, types.UnionType):
+        kind, *others = map(kind_of, inner)
+        for other in others:
+            kind = kind | other
+        return kind
+    if origin is Literal:
+        names = ", ".join(map(repr, inner))
+        return Kind(
+            f"one of {names}", lambda value: isinstance(value, str) and value in inner
+        )
+    if origin is tuple and inner[-1:] != (...,):
+        return _tuple_kind([kind_of(own) for own in inner])
+    if origin in (tuple, list, Sequence):
+        holder = list if origin is list else tuple
+        return _sequence_kind(holder, kind_of(inner[0]))
+    if origin in (dict, Mapping):
+        return _mapping_kind(*map(kind_of, inner))
+    if isinstance(annotation, type) and origin is None:
+        return Kind(
+            f"a {annotation.__name__}", lambda value: isinstance(value, annotation)
+        )
+    raise TypeError(f"{annotation} is no annotation of what can be stored")
+
+
+def _tuple_kind(kinds: Sequence[Kind]) -> Kind:
+    """Return the rule that something is a tuple with one value of each kind."""
+
+    def accepts(value: Any) -> bool:
+        if not isinstance(value, tuple) or len(value) != len(kinds):
+            return False
+        return all(kind.accepts(own) for kind, own in zip(kinds, value, strict=True))
+
+    return Kind(f"a tuple of {', '.join(kind.name for kind in kinds)}", accepts)
+
+
+def _sequence_kind(holder: type[list] | type[tuple], of: Kind) -> Kind:
+    """Return the rule that something lists values of a kind."""
+    return Kind(
+        f"a {holder.__name__} of {of.name}",
+        lambda value: (
+            isinstance(value, holder) and all(of.accepts(own) for own in value)
+        ),
+    )
+
+
+def _mapping_kind(keys: Kind, of: Kind) -> Kind:
+    """Return the rule that something maps keys to values of a kind."""
+
+    def accepts(value: Any) -> bool:
+        return isinstance(value, dict) and all(
+            keys.accepts(k) and of.accepts(v) for k, v in value.items()
+        )
+
+    return Kind(f"a mapping to {of.name}", accepts)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """How objects of one class are stored.
+
+    Parameters
+    ----------
+    of : type
+        A dataclass, unless `make` is given.
+    take : callable, default=None
+        Returns those fields of an object by name that are not its attributes.
+    make : callable, default=None
+        Makes an object of fields; its annotations state the kinds. None calls `of`.
+    state : type, default=None
+        A class whose annotations state the kinds instead, where `make` takes more
+        fields than it names.
+    check : callable, default=None
+        Tells whether the parts of an object that was made fit each other.
+    """
+
+    of: type
+    take: Callable[[Any], Mapping[str, Any]] | None = None
+    make: Callable[..., Any] | None = None
+    state: type | None = None
+    check: Callable[[Any], bool] | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the class in the tree."""
+        return self.of.__name__
+
+    @cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """What each field may hold, as the annotations state it."""
+        stated: Any = self.state or self.make
+        if stated is None:
+            is_plain = is_dataclass(self.of)
+            stated = self.of if is_plain else vars(self.of)["__init__"]
+        hints = typing.get_type_hints(stated, include_extras=True)
+        return {name: kind_of(own) for name, own in hints.items() if name != "return"}
+
+    def fields_of(self, value: Any) -> dict[str, Any]:
+        """Return the fields of an object."""
+        taken = {} if self.take is None else self.take(value)
+        return {
+            name: taken[name] if name in taken else getattr(value, name)
+            for name in self.kinds
+        }
+
+    def build(self, fields: Mapping[str, Any]) -> Any:
+        """Return the object of these fields, if it can be one."""
+        if set(fields) != set(self.kinds):
+            raise ModelError(
+                f"a {self.name} must have {', '.join(self.kinds)}, got "
+                f"{', '.join(fields)!s:.80}. Save the model again."
+            )
+        for name, kind in self.kinds.items():
+            if not kind.accepts(fields[name]):
+                raise ModelError(
+                    f"`{name}` of a {self.name} must be {kind.name!s:.200}, got "
+                    f"{_describe(fields[name])}. Save the model again."
+                )
+        value = (self.make or self.of)(**fields)
+        if self.check is not None and not self.check(value):
+            raise ModelError(
+                f"the parts of a {self.name} must fit each other, and do not. Save the "
+                "model again."
+            )
+        return value
+
+
+class Registry:
+    """The classes that can be stored.
+
+    Parameters
+    ----------
+    stored : iterable of dataclasses and Stored
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from linkspread.storage import Registry
+    >>> @dataclass
+    ... class Point:
+    ...     x: float
+    ...     y: float | None = None
+    >>> registry = Registry([Point])
+    >>> registry.decode(registry.encode(Point(0.5), about={}))
+    Point(x=0.5, y=None)
+    """
+
+    def __init__(self, stored: Iterable[type | Stored]) -> None:
+        made = [own if isinstance(own, Stored) else Stored(own) for own in stored]
+        self.by_name = {own.name: own for own in made}
+
+    def encode(self, value: Any, *, about: dict[str, Any]) -> Content:
+        """Return a value as what a folder holds."""
+        encoder = _Encoder(self)
+        root = encoder.encode(value, "")
+        tree = {"objects": encoder.nodes, "root": root}
+        return Content(tree, encoder.arrays, encoder.ids, about)
+
+    def decode(self, content: Content, *, of: Any = None) -> Any:
+        """Return what is made of a folder, each part checked before it is used."""
+        kind = kind_of(Any if of is None else of)
+        try:
+            value = _Decoder(self, content).decode_all()
+        except ModelError:
+            raise
+        except LinkspreadError as error:
+            raise ModelError(f"{error} (in a stored model)") from error
+        # What is stored may be of any form; whatever breaks on it, it is its fault.
+        except (
+            ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError,
+            ValueError,
+        ) as error:  # fmt: skip
+            raise ModelError(
+                "objects of a model must be as they were saved, and these cannot be "
+                f"put together ({type(error).__name__}: {error!s:.80}). Save the model "
+                "again."
+            ) from error
+        if not kind.accepts(value):
+            raise ModelError(
+                f"the folder must hold {kind.name}, got {_describe(value)}. Give "
+                "another folder."
+            )
+        return value
+
+
+class _Encoder:
+    """Values to JSON: plain ones as they are, arrays and objects by reference.
+
+    What is met twice, be it an object or an array, is stored once.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.nodes: list[dict[str, Any]] = []
+        self.arrays: dict[str, Array] = {}
+        self.ids: dict[str, Array] = {}
+        # With each known thing kept, so that no other can have its address.
+        self._objects: dict[int, tuple[Any, int]] = {}
+        self._places: dict[Any, tuple[Any, str]] = {}
+
+    def encode(self, value: Any, name: str) -> Any:
+        """Return a value as JSON; its name is for messages, and for its arrays."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        if isinstance(value, float):
+            if math.isfinite(value):
+                return value
+            raise ModelError(
+                f"numbers of a model must be finite to be saved, but `{name}` is "
+                f"{value}. Fit the model anew."
+            )
+        if isinstance(value, list | tuple):
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return {
+                kind: [self.encode(v, _joined(name, i)) for i, v in enumerate(value)]
+            }
+        if isinstance(value, np.ndarray):
+            return {"array": self._array(value, name)}
+        if sparse.issparse(value):
+            matrix = sparse.csr_array(value)
+            parts = {
+                part: self._array(getattr(matrix, part), _joined(name, part))
+                for part in CSR_PARTS
+            }
+            return {"csr": {**parts, "shape": [int(n) for n in matrix.shape]}}
+        if isinstance(value, Ids):
+            name = _unused(name, self.ids)
+            self.ids[name] = value.values
+            return {"ids": name}
+        if isinstance(value, Mapping):
+            return {"dict": [self._entry(key, own, name) for key, own in value.items()]}
+        return {"object": self._object(value, name)}
+
+    def _entry(self, key: Any, value: Any, name: str) -> list[Any]:
+        """Return an entry of a mapping; keys are texts or tuples of them."""
+        is_pair = isinstance(key, tuple) and all(isinstance(own, str) for own in key)
+        if not (isinstance(key, str) or is_pair):
+            raise ModelError(
+                f"keys of `{name}` must be texts to be saved, got {key!r:.60}. Name "
+                "views by texts."
+            )
+        label = key if isinstance(key, str) else ", ".join(key)
+        return [list(key) if is_pair else key, self.encode(value, _joined(name, label))]
+
+    def _array(self, value: Array, name: str) -> str:
+        """Return the name of an array, gathered now if not before."""
+        interface = value.__array_interface__
+        place = (interface["data"][0], value.shape, value.strides, value.dtype.str)
+        if value.size and place in self._places:
+            return self._places[place][1]
+        try:
+            stored = as_tensor(value)
+            if value.dtype.kind == "f" and not are_finite(stored):
+                raise ModelError(
+                    "arrays of a model must be finite, and this one is not. Fit anew."
+                )
+        except ModelError as error:
+            raise ModelError(f"`{name}` cannot be saved: {error}") from error
+        name = _unused(name, self.arrays)
+        self.arrays[name] = stored
+        self._places[place] = value, name
+        return name
+
+    def _object(self, value: Any, name: str) -> int:
+        """Return the number of an object, taken apart now if not before."""
+        if id(value) in self._objects:
+            return self._objects[id(value)][1]
+        known = self._registry.by_name.get(type(value).__name__)
+        if known is None or type(value) is not known.of:
+            is_function = callable(value) and hasattr(value, "__name__")
+            raise ModelError(
+                f"a model to be saved must hold what linkspread knows, and `{name}` is "
+                + (
+                    f"the function {value.__name__!r:.60}"
+                    if is_function
+                    else f"of class {type(value).__name__!r:.60}"
+                )
+                + ", which only this program has. Choose by name instead, or keep the "
+                "program that fits the model."
+            )
+        encoded = {
+            key: self.encode(own, _joined(name, key))
+            for key, own in known.fields_of(value).items()
+        }
+        self.nodes.append({"class": known.name, "fields": encoded})
+        number = len(self.nodes) - 1
+        self._objects[id(value)] = value, number
+        return number
+
+
+class _Decoder:
+    """JSON back to values, each checked before anything is made of it."""
+
+    def __init__(self, registry: Registry, content: Content) -> None:
+        self._registry = registry
+        self._content = content
+        self._made: list[Any] = []
+        # Arrays that two matrices share must be checked, but not twice.
+        self._matrices: dict[tuple[Any, ...], sparse.csr_array] = {}
+        self._readers: dict[str, Callable[[Any], Any]] = {
+            "array": self._array,
+            "csr": self._csr,
+            "dict": self._dict,
+            "ids": self._ids,
+            "list": self._list,
+            "object": self._object,
+            "tuple": lambda own: tuple(self._list(own)),
+        }
+
+    def decode_all(self) -> Any:
+        """Return the value of the tree."""
+        tree = self._content.tree
+        if set(tree) != {"objects", "root"} or not isinstance(tree["objects"], list):
+            raise _strange("`content`", tree)
+        if len(tree["objects"]) > MAX_OBJECTS:
+            raise ModelError(
+                f"a model must have at most {MAX_OBJECTS:,} objects, got "
+                f"{len(tree['objects']):,}. Save the model again."
+            )
+        for number, node in enumerate(tree["objects"]):
+            self._made.append(self._make(node, number))
+        return self._decode(tree["root"])
+
+    def _decode(self, value: Any) -> Any:
+        """Return the value that JSON stands for."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if not isinstance(value, dict) or len(value) != 1:
+            raise _strange("a value", value)
+        ((kind, own),) = value.items()
+        if kind not in self._readers:
+            raise _strange("a value", value)
+        return self._readers[kind](own)
+
+    def _make(self, node: Any, number: int) -> Any:
+        """Return one object."""
+        if not isinstance(node, dict) or set(node) != {"class", "fields"}:
+            raise _strange(f"object {number}", node)
+        name, fields = node["class"], node["fields"]
+        if not isinstance(name, str) or name not in self._registry.by_name:
+            raise ModelError(
+                f"object {number} must be of a class that linkspread knows, got "
+                f"{brief(name)}. Install the version that saved the model."
+            )
+        if not isinstance(fields, dict):
+            raise _strange(f"object {number}", node)
+        decoded = {key: self._decode(value) for key, value in fields.items()}
+        return self._registry.by_name[name].build(decoded)
+
+    def _array(self, name: Any) -> Array:
+        """Return an array by name."""
+        if not isinstance(name, str) or name not in self._content.arrays:
+            raise ModelError(
+                f"arrays must be those of the file, got {brief(name)}, which it lacks. "
+                "Save the model again."
+            )
+        return self._content.arrays[name]
+
+    def _ids(self, name: Any) -> Array:
+        """Return a column of ids by name."""
+        if not isinstance(name, str) or name not in self._content.ids:
+            raise _strange("a column of ids", name)
+        return self._content.ids[name]
+
+    def _csr(self, own: Any) -> sparse.csr_array:
+        """Return a sparse matrix whose indices all point into it."""
+        if not isinstance(own, dict) or set(own) != {*CSR_PARTS, "shape"}:
+            raise _strange("a sparse matrix", own)
+        shape = own["shape"]
+        is_shape = isinstance(shape, list) and len(shape) == 2
+        if not is_shape or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
+            raise _strange("a shape", shape)
+        key = (*(own[part] for part in CSR_PARTS), *shape)
+        if key not in self._matrices:
+            data, indices, indptr = (self._array(own[part]) for part in CSR_PARTS)
+            with naming_file(self._content.arrays_file):
+                size = shape[0], shape[1]
+                check_csr(data, indices, indptr, size, name=own["indices"])
+            matrix = sparse.csr_array((data, indices, indptr), shape=size)
+            self._matrices[key] = matrix
+        return self._matrices[key]
+
+    def _dict(self, entries: Any) -> dict[Any, Any]:
+        """Return a mapping, in the order in which it was."""
+        found = {}
+        for entry in _checked_list(entries):
+            if not isinstance(entry, list) or len(entry) != 2:
+                raise _strange("an entry of a mapping", entry)
+            key, value = entry
+            if isinstance(key, list) and all(isinstance(own, str) for own in key):
+                key = tuple(key)
+            if not isinstance(key, str | tuple) or key in found:
+                raise _strange("a key of a mapping", key)
+            found[key] = self._decode(value)
+        return found
+
+    def _list(self, values: Any) -> list[Any]:
+        """Return a list of values."""
+        return [self._decode(value) for value in _checked_list(values)]
+
+    def _object(self, number: Any) -> Any:
+        """Return an object that was made before."""
+        if type(number) is not int or not 0 <= number < len(self._made):
+            raise _strange("the number of an earlier object", number)
+        return self._made[number]
+
+
+def check_csr(
+    data: Array, indices: Array, indptr: Array, shape: tuple[int, int], *, name: str
+) -> None:
+    """Refuse arrays that are no sparse matrix: compiled loops would trust them."""
+    is_flat = data.ndim == indices.ndim == indptr.ndim == 1
+    are_integers = indices.dtype.kind == indptr.dtype.kind == "i"
+    if (
+        not is_flat
+        or not are_integers
+        or min(indices.itemsize, indptr.itemsize) < 4
+        or len(indptr) != shape[0] + 1
+        or len(indices) != len(data)
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or np.any(indptr[1:] < indptr[:-1])
+        or indices.min(initial=0) < 0
+        or indices.max(initial=-1) >= shape[1]
+    ):
+        raise ModelError(
+            f"a sparse matrix must have indices within its shape {shape}, and array "
+            f"{brief(name)} has not. Save the model again."
+        )
+
+
+def _joined(name: str, part: Any) -> str:
+    """Return the name of a part of something that has a name."""
+    return f"{name}.{part}" if name else f"{part}"
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name that nothing has: views may be called anything."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name} ({number})"
+    return found
+
+
+def _checked_list(values: Any) -> list[Any]:
+    """Return a list, if it is one."""
+    if not isinstance(values, list):
+        raise _strange("a list", values)
+    return values
+
+
+def _describe(value: Any) -> str:
+    """Return a value for a message, but never an array."""
+    if isinstance(value, np.ndarray) or sparse.issparse(value):
+        return f"{value.dtype} of shape {value.shape}"
+    return f"{type(value).__name__}"
+
+
+def _strange(what: str, got: Any) -> ModelError:
+    """Return the sentence about JSON of another form than was written."""
+    return ModelError(
+        f"{what} must be as linkspread writes it, got {brief(got)}. Save the model "
+        "again."
+    )
