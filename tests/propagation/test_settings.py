@@ -19,7 +19,6 @@ from linkspread.propagation.filter import (
 from linkspread.propagation.settings import (
     settings_bytes,
     spread_settings,
-    spread_settings_each,
 )
 from reference import dense_filter, random_graph, relative_error
 
@@ -51,7 +50,7 @@ def pair_links(seed=0):
 @pytest.mark.parametrize("Z", [label_links(), pair_links()], ids=["labels", "pairs"])
 def test_every_setting_equals_its_dense_closed_form(Z):
     S_x, S_y = graphs()
-    spread = spread_settings(S_x, Z, S_y, GRID, tol=1e-9)
+    spread = spread_settings(S_x, [Z], S_y, GRID, tol=1e-9)[0]
     for k, (alpha, beta) in enumerate(GRID):
         expected = dense_filter(S_x, as_dense(Z), S_y, alpha, beta)
         scores = spread.queries(spread.left, k) @ spread.right.T
@@ -62,7 +61,7 @@ def test_new_items_score_as_in_their_own_propagation():
     (S_x, S_y), Z = graphs(), label_links()
     similar = np.random.default_rng(3).random((4, N)) / N
     grid = list(product([(0.05, 0.6), (0.6, 0.2)], [0.0, 0.9]))
-    spread = spread_settings(S_x, Z, S_y, grid, tol=1e-9, unseen=True)
+    spread = spread_settings(S_x, [Z], S_y, grid, tol=1e-9, unseen=True)[0]
     for k, (alpha, beta) in enumerate(grid):
         single = spread_links(S_x, Z, S_y, alpha=alpha, beta=beta, tol=1e-9)
         expected = single.unseen_queries(similar) @ single.right.T
@@ -98,9 +97,9 @@ def test_memory_is_counted_for_both_views():
 def test_links_spread_together_are_those_spread_alone():
     S_x, S_y = graphs()
     sets = [label_links(0), pair_links(1), label_links(2)]
-    together = spread_settings_each(S_x, sets, S_y, GRID)
+    together = spread_settings(S_x, sets, S_y, GRID)
     for Z, spread in zip(sets, together, strict=True):
-        alone = spread_settings(S_x, Z, S_y, GRID)
+        alone = spread_settings(S_x, [Z], S_y, GRID)[0]
         assert np.allclose(spread.left, alone.left)
         assert np.allclose(spread.right, alone.right)
         assert np.array_equal(spread.classes, alone.classes)
@@ -111,8 +110,8 @@ def test_the_vectors_of_some_items_are_those_of_all(n_sets):
     S_x, S_y = graphs()
     sets = [label_links(seed) for seed in range(n_sets)] + [pair_links(1)]
     rows, cols = np.array([0, 7, 31]), np.array([2, 3, 29])
-    whole = spread_settings_each(S_x, sets, S_y, GRID, tol=1e-9)
-    some = spread_settings_each(S_x, sets, S_y, GRID, tol=1e-9, rows=rows, cols=cols)
+    whole = spread_settings(S_x, sets, S_y, GRID, tol=1e-9)
+    some = spread_settings(S_x, sets, S_y, GRID, tol=1e-9, rows=rows, cols=cols)
     for one, other in zip(some, whole, strict=True):
         assert one.left.shape[0] == len(rows)
         asked = np.array([31, 0])

@@ -66,7 +66,7 @@ def adjust_weights(
     rank : int, default=None
         Accuracy of the propagation, as in `propagate`.
     fill : {"edges", "dense"}, default="edges"
-        "edges" keeps the edges there are; "dense" also makes new ones wherever links
+        "edges" adjusts existing edges; "dense" also makes new ones wherever links
         spread, as the paper's formula does, for small views.
 
     Returns
@@ -118,7 +118,7 @@ def links_within(
 
 
 def adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
-    """Adjust the weights of the edges there are."""
+    """Adjust the weights of existing edges."""
     adjusted = W.copy()
     adjusted.data = _adjust(W.data, values_on_edges(F, W) / largest).astype(W.dtype)
     return adjusted

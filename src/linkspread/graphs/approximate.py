@@ -52,7 +52,7 @@ def check_method(method: Any) -> None:
 def choose_method(
     method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
 ) -> str:
-    """Return "exact" or "approximate", or say why the latter is impossible."""
+    """Return "exact" or "approximate", where the latter is possible."""
     obstacle = metric_obstacle(metric)
     if not obstacle and sp.issparse(items):
         obstacle = (
@@ -77,7 +77,7 @@ def choose_method(
 
 
 def metric_obstacle(metric: Metric) -> str:
-    """Say why faiss cannot search by a metric; nothing where it can."""
+    """Return why faiss cannot search by a metric, nothing where it can."""
     if metric.has_products:
         return ""
     return (
@@ -87,7 +87,7 @@ def metric_obstacle(metric: Metric) -> str:
 
 
 def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
-    """Import faiss, or say how to install it."""
+    """Import faiss; where it is missing, the error names the install command."""
     with warnings.catch_warnings():
         # Its bindings are deprecated in newer versions of Python.
         warnings.simplefilter("ignore", DeprecationWarning)

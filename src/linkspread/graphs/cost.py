@@ -1,10 +1,4 @@
-"""The time and the memory that a graph will take, estimated before it is built.
-
->>> from linkspread.graphs.cost import knn_cost
->>> seconds, n_bytes = knn_cost(n_items=1000, n_features=64, n_neighbors=30)
->>> seconds < 1
-True
-"""
+"""The time and the memory that a graph will take, estimated before it is built."""
 
 from linkspread.graphs.neighbors import CONVERSION_BLOCK, ITEM_TILE, QUERY_TILE
 from linkspread.ground.cores import count_threads

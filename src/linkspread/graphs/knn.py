@@ -1,12 +1,4 @@
-"""The graph of nearest neighbours, and the edges of items that come later.
-
->>> from linkspread.graphs import NeighborGraph
->>> graph = NeighborGraph(n_neighbors=1, weights="binary").fit([[0.0], [1.0], [5.0]])
->>> graph.affinity_.toarray().tolist()
-[[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
->>> graph.extend([[4.0]]).toarray().tolist()
-[[0.0, 0.0, 1.0]]
-"""
+"""The graph of nearest neighbours, and the edges of items that come later."""
 
 import logging
 from typing import Any
@@ -99,9 +91,11 @@ default="euclidean"
     Examples
     --------
     >>> from linkspread.graphs import NeighborGraph
-    >>> graph = NeighborGraph(n_neighbors=1).fit([[0.0], [1.0], [5.0]])
-    >>> graph.bandwidths_.tolist()
-    [1.0, 1.0, 4.0]
+    >>> graph = NeighborGraph(1, weights="binary").fit([[0.0], [1.0], [5.0]])
+    >>> graph.affinity_.toarray().tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    >>> graph.extend([[4.0]]).toarray().tolist()
+    [[0.0, 0.0, 1.0]]
     """
 
     def __init__(
@@ -175,16 +169,11 @@ default="euclidean"
             Positions of the items that are new or have other features.
         """
         index = NeighborIndex(X, metric=self.metric)
-        ids, distances = self._search_some(index, changed)
-        widths = self.bandwidths_
+        widths, changed = self.bandwidths_, np.sort(changed)
         if np.ndim(widths):
-            widths = np.ones(index.items.shape[0], dtype=self.bandwidths_.dtype)
-            widths[: len(self.bandwidths_)] = self.bandwidths_
-            smallest = float(self.bandwidths_.min())
-            widths[changed] = local_bandwidths(distances, smallest=smallest)
-        edges = self._weigh_some(index, changed, ids, distances, widths)
-        W = replace_edges(self.affinity_, edges, changed, dropped=changed)
-        return clone(self)._keep(index, W, widths, self.recall_)
+            n_new = index.items.shape[0] - len(widths)
+            widths = np.concatenate([widths, np.ones(n_new, dtype=widths.dtype)])
+        return self._rewired(index, self.affinity_, widths, changed, changed)
 
     def without(self, removed: Array) -> "NeighborGraph":
         """Return the graph of the items that are left when some are removed.
@@ -206,17 +195,12 @@ default="euclidean"
         # An item that lost a neighbour has another width, and so have the edges of
         # those who chose it: theirs are searched too, and no others change.
         near = np.union1d(lost, sp.csr_array(W[lost]).indices)
-        is_local = np.ndim(self.bandwidths_) > 0
-        widths = self.bandwidths_[kept] if is_local else self.bandwidths_
-        if len(near):
-            ids, distances = self._search_some(index, near)
-            if is_local:
-                own = distances[np.searchsorted(near, lost)]
-                smallest = float(self.bandwidths_.min())
-                widths[lost] = local_bandwidths(own, smallest=smallest)
-            edges = self._weigh_some(index, near, ids, distances, widths)
-            W = replace_edges(W, edges, near, dropped=lost)
-        return clone(self)._keep(index, W, widths, self.recall_)
+        widths = self.bandwidths_
+        if np.ndim(widths):
+            widths = widths[kept]
+        if not len(near):
+            return clone(self)._keep(index, W, widths, self.recall_)
+        return self._rewired(index, W, widths, near, lost)
 
     def staleness(self, *, n_sampled: int = 200) -> float:
         """Return the share of true neighbours that are no edges, on a sample of items.
@@ -323,19 +307,39 @@ default="euclidean"
         shape = len(chosen), self.n_neighbors
         return ids[~is_own].reshape(shape), distances[~is_own].reshape(shape)
 
-    def _weigh_some(
+    def _rewired(
         self,
         index: NeighborIndex,
-        chosen: Array,
-        ids: Array,
-        distances: Array,
+        W: sp.csr_array,
         widths: Any,
-    ) -> sp.csr_array:
-        """Return the edges from some items to their neighbours."""
-        own = widths[chosen] if np.ndim(widths) else widths
+        searched: Array,
+        changed: Array,
+    ) -> "NeighborGraph":
+        """Return the graph with new edges from the items searched, sorted.
+
+        Those of them that changed get other widths and lose the edges they had.
+        """
+        ids, distances = self._search_some(index, searched)
+        own = widths
+        if np.ndim(widths):
+            seen = distances[np.searchsorted(searched, changed)]
+            smallest = float(self.bandwidths_.min())
+            widths[changed] = local_bandwidths(seen, smallest=smallest)
+            own = widths[searched]
         exponent = edge_exponents(ids, distances, own, widths)
         weights = WEIGHTS[self.weights](distances, exponent, index.metric)
-        return neighbor_matrix(ids, weights, index.items.dtype, index.items.shape[0])
+        n_items, dtype = index.items.shape[0], W.dtype
+        edges = neighbor_matrix(ids, weights, index.items.dtype, n_items)
+        kept = np.ones(W.shape[0], dtype=dtype)
+        kept[changed[changed < W.shape[0]]] = 0
+        scale = sp.diags_array(kept, dtype=dtype)
+        old = sp.csr_array(scale @ W @ scale)
+        old.eliminate_zeros()
+        old.resize((n_items, n_items))
+        ones = np.ones(len(searched), dtype), (searched, np.arange(len(searched)))
+        fresh = sp.csr_array(ones, shape=(n_items, len(searched))) @ edges
+        W = sp.csr_array(old.maximum(fresh).maximum(sp.csr_array(fresh.T)))
+        return clone(self)._keep(index, W, widths, self.recall_)
 
     def _keep(
         self, index: NeighborIndex, W: sp.csr_array, widths: Any, recall: Any
@@ -390,19 +394,3 @@ def symmetric_graph(
     places = [tensor.cpu().numpy().astype(integers) for tensor in (indices, indptr)]
     shape = len(ids), len(ids)
     return sp.csr_array((data.cpu().numpy(), *places), shape=shape)
-
-
-def replace_edges(
-    W: sp.csr_array, edges: sp.csr_array, changed: Array, *, dropped: Array
-) -> sp.csr_array:
-    """Return a graph without the edges of some items, and with those of others."""
-    n_items = edges.shape[1]
-    kept = np.ones(W.shape[0], dtype=W.dtype)
-    kept[dropped[dropped < W.shape[0]]] = 0
-    scale = sp.diags_array(kept, dtype=W.dtype)
-    old = sp.csr_array(scale @ W @ scale)
-    old.eliminate_zeros()
-    old.resize((n_items, n_items))
-    ones = np.ones(len(changed), dtype=W.dtype), (changed, np.arange(len(changed)))
-    fresh = sp.csr_array(ones, shape=(n_items, len(changed))) @ edges
-    return sp.csr_array(old.maximum(fresh).maximum(sp.csr_array(fresh.T)))

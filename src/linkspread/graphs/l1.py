@@ -7,7 +7,7 @@ Item i with affinities x to its neighbours, whose own are C, has the code
 
 with L the Laplacian that links give the neighbourhood: its items, joined by ``1 + Z``
 (2 for must, 1 for unknown, 0 for cannot), have ``L = I - D^-1/2 (1 + Z) D^-1/2``. Both
-are least absolute deviations, those of CSR from ``[C; L^1/2]`` to ``[x; 0]``.
+are least absolute deviations, with the dictionary C, or ``[C; L^1/2]`` and ``[x; 0]``.
 
 >>> import numpy as np
 >>> from linkspread.graphs import l1_graph
@@ -70,10 +70,9 @@ class L1Report:
 class L1Graph(BaseEstimator):
     """The graph of sparse codes over each item's nearest neighbours.
 
-    ``W = (|A| + |A|') / 2`` with row i of A the code of item i:
-    ``min_a |a|_1 + |x - C a|_1`` for its affinities x to its neighbours and theirs, C
-    (sparse representation, SR). With links within the view, ``|L^1/2 a|_1`` is added,
-    L the Laplacian that the links give the neighbourhood (constrained, CSR).
+    ``W[i, j] = (|a_ij| + |a_ji|) / 2``, a_i the code of item i over its neighbours:
+    ``min_a |a|_1 + |x - C a|_1`` (sparse representation, SR), with ``+ |L^1/2 a|_1``
+    where links within the view are given (constrained sparse representation, CSR).
 
     Parameters
     ----------
@@ -372,7 +371,7 @@ class LinkedNeighborhoods:
             return _group_roots(self._groups[ids], self.Z.left.shape[1])
         affinities = self.affinities(ids)
         degrees = affinities.sum(axis=2)
-        # Soft labels may say that a neighbour is like nobody, not even itself.
+        # By soft labels an item may have no affinity at all, not even to itself.
         scale = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)
         scaled = scale[:, :, None] * affinities * scale[:, None, :]
         return ROOTS[self.root](np.eye(ids.shape[1]) - scaled)

@@ -231,8 +231,7 @@ def _search_block(
 ) -> Array:
     """Write the neighbours of some rows and return the rows that are not proven."""
     n_items, n_neighbors = len(tiles.offsets), ids.shape[1]
-    # One place more than there are items leaves infinity as the worst kept key, which
-    # says that nothing was dropped.
+    # One place more than items leaves infinity as the worst kept key: none was dropped.
     n_kept = min(n_neighbors + tiles.padding, n_items + 1)
     block = tiles.queries(queries[rows], distances[rows, -1])
     keys = np.full((len(rows), n_kept), np.inf, dtype=tiles.offsets.dtype)
@@ -348,7 +347,7 @@ class ProductTiles:
     def rank(
         self, queries: Queries, keys: Array, ids: Array, n_neighbors: int
     ) -> tuple[Array, Array, Array]:
-        """Rank the candidates by exact distance and say which rows are proven."""
+        """Rank the candidates by exact distance; return which rows are proven too."""
         sums = exact_sums(self.metric, queries.exact, self.items, ids)
         ids, sums = sort_candidates(ids, sums, n_neighbors)
         distances = np.sqrt(sums)

@@ -1,10 +1,4 @@
-"""Checked graphs and their symmetric normalisation.
-
->>> from linkspread.graphs import check_graph, normalize
->>> W = check_graph([[0, 2, 0], [2, 0, 0], [0, 0, 0]])
->>> normalize(W).toarray().tolist()
-[[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-"""
+"""Checked graphs and their symmetric normalisation, ``S = D^{-1/2} W D^{-1/2}``."""
 
 from typing import Any
 
@@ -20,7 +14,7 @@ ROUNDING_UNITS = 100
 def check_graph(
     W: Any, *, n_items: int | None = None, name: str = "graph"
 ) -> sp.csr_array:
-    """Return a user's graph as a symmetric csr_array, or say why it is none.
+    """Return a user's graph as a symmetric csr_array, or refuse it.
 
     Parameters
     ----------

@@ -104,10 +104,10 @@ def edge_exponents(ids: Array, distances: Array, own: Widths, widths: Widths) ->
 
 def lift_exponents(exponent: Array, dtype: np.dtype) -> Array:
     """Shift the exponents of rows whose weights would all underflow."""
-    # A query far from every item has weights that round to 0, and then nothing to say
-    # about which items are nearest. A common factor on its row changes no ranking, so
-    # its largest weight is raised to the root of the smallest normal number: so small
-    # that the query still counts as far, and with half of the range left for the rest.
+    # The weights of a query far from every item round to 0 and would rank nothing. A
+    # common factor changes no ranking, so the largest of its row is raised to the root
+    # of the smallest normal number: small enough for a query that is far, and with half
+    # of the range left for the rest.
     highest = -0.5 * np.log(float(np.finfo(dtype).tiny))
     exponent = np.minimum(exponent, np.finfo(np.float64).max)
     smallest = exponent.min(axis=1, keepdims=True)

@@ -10,7 +10,6 @@ so nothing is computed, stored or truncated before a row is wanted, and links ca
 at no cost.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -80,42 +79,15 @@ def propagate_rows(
     return SpreadRows.of(S_x, Z, S_y, alpha=pair, beta=beta, tol=tol).rows(rows)
 
 
-class ScoreRows(ABC):
-    """Scores that are computed a few rows at a time."""
+class _Blocks:
+    """Blocks of scores that are computed a few rows at a time."""
 
     @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Numbers of row items and of column items."""
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of the scores."""
-
-    @property
-    @abstractmethod
-    def T(self) -> "ScoreRows":
-        """The same scores with the views exchanged."""
-
-    @abstractmethod
-    def rows(self, positions: Any) -> Array:
-        """Return the scores of fitted items, shape (q, n_columns)."""
-
-    @abstractmethod
-    def unseen_rows(self, similarities: Any) -> Array:
-        """Return the scores of new items, from their similarities to fitted ones."""
-
-    @abstractmethod
-    def vectors(self) -> Spread:
-        """Return vectors of all items, as exact as memory allows."""
-
-    @property
-    def rows_at_a_time(self) -> int:
+    def rows_at_a_time(self: Any) -> int:
         """Rows whose computation takes a few megabytes."""
         return max(1, BLOCK_ENTRIES // sum(self.shape))
 
-    def block(self, rows: Array, columns: Array) -> Array:
+    def block(self: Any, rows: Array, columns: Array) -> Array:
         """Return the scores at some rows and columns, by whichever are fewer."""
         if len(columns) < len(rows):
             return self.T.block(columns, rows).T
@@ -128,7 +100,7 @@ class ScoreRows(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class SpreadRows(ScoreRows):
+class SpreadRows(_Blocks):
     """Scores of two views, a row at a time, for fitted items and for new ones."""
 
     S_x: sparse.csr_array
@@ -214,7 +186,7 @@ class SpreadRows(ScoreRows):
 
 
 @dataclass(frozen=True, eq=False)
-class ChainedRows(ScoreRows):
+class ChainedRows(_Blocks):
     """The product of two scores, each a Spread or ScoreRows, a row at a time."""
 
     first: Any
@@ -255,3 +227,7 @@ class ChainedRows(ScoreRows):
     def vectors(self) -> Spread:
         """Return vectors of all items, as exact as memory allows."""
         return self.first.vectors().times(self.second.vectors())
+
+
+# What scores by rows are, whether two views are linked or joined by others between.
+ScoreRows = SpreadRows | ChainedRows

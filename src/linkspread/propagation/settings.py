@@ -30,10 +30,10 @@ class SettingsSpread:
 
     left: Array
     right: Array
-    cores: tuple[Array, ...]
-    classes: Array
+    cores: tuple[Array, ...]  # of each setting
+    classes: Array  # the core of the links
     error: float
-    rows: Array | None = None
+    rows: Array | None = None  # whose vectors these are, None for all items
     cols: Array | None = None
 
     def left_of(self, positions: Array) -> Array:
@@ -54,19 +54,6 @@ class SettingsSpread:
 
 def spread_settings(
     S_x: Any,
-    Z: Any,
-    S_y: Any,
-    settings: Sequence[Setting],
-    *,
-    tol: float = 1e-6,
-    unseen: bool = False,
-) -> SettingsSpread:
-    """Propagate links with every setting of a grid, for the price of one."""
-    return spread_settings_each(S_x, [Z], S_y, settings, tol=tol, unseen=unseen)[0]
-
-
-def spread_settings_each(
-    S_x: Any,
     links: Sequence[Any],
     S_y: Any,
     settings: Sequence[Setting],
@@ -76,7 +63,11 @@ def spread_settings_each(
     rows: Array | None = None,
     cols: Array | None = None,
 ) -> list[SettingsSpread]:
-    """Propagate several sets of links over the same graphs, side by side."""
+    """Propagate sets of links over the same graphs with every setting of a grid.
+
+    All sets and settings take one recurrence per view; vectors are kept of some rows
+    and columns, None for all.
+    """
     S_x, S_y = working_graphs(S_x, links[0], S_y)
     separable = share_filter(tuple(settings), tol=check_tol(tol), unseen=unseen)
     thin = [as_link_matrix(Z).thin() for Z in links]

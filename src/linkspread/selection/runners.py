@@ -28,7 +28,7 @@ from linkspread.propagation.rows import SpreadRows
 from linkspread.propagation.settings import (
     SettingsSpread,
     settings_bytes,
-    spread_settings_each,
+    spread_settings,
 )
 from linkspread.selection.grids import Parameters
 from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
@@ -288,7 +288,7 @@ def _spread_together(trials: Sequence[_Arrows]) -> bool:
         return False
     for way, (rows, cols) in wanted.items():
         S_x, S_y = (first.graphs[view][1] for view in way)
-        spreads = spread_settings_each(
+        spreads = spread_settings(
             S_x,
             [arrows.links[way] for arrows in trials],
             S_y,
