@@ -8,7 +8,7 @@ import pytest
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.web import Settings, serve
-from linkspread.web.access import Access, Buckets, host_name, is_same_site
+from linkspread.web.guard import Access, Buckets, host_name, is_same_site
 from web_sites import EVIL, fit_model, form_token, make_data, many_browsers
 
 TOKEN = "a token nobody knows"
@@ -104,7 +104,7 @@ def test_a_fault_of_ours_says_nothing_of_itself(browser, monkeypatch):
     def fail(*args, **how):
         raise RuntimeError("inner life")
 
-    monkeypatch.setattr("linkspread.web.model_pages.look", fail)
+    monkeypatch.setattr("linkspread.web.pages.look", fail)
     answer = browser.get("/look")
     assert answer.status_code == 500
     assert "inner life" not in answer.text
@@ -164,6 +164,7 @@ def test_forms_of_other_sites_change_nothing(browser):
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://127.0.0.1:1"},
+        {"origin": "http://["},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
     ]
@@ -195,6 +196,13 @@ def test_only_our_own_names_are_answered(browser, guarded):
         assert browser.get("/healthz", headers={"host": host}).status_code == 200
     assert guarded.get("/healthz", headers={"host": "10.0.0.7:1"}).status_code == 200
     assert guarded.get("/healthz", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_no_name_server_is_asked_by_a_request(monkeypatch):
+    access = Access(Settings(host="0.0.0.0"))
+    monkeypatch.setattr("linkspread.web.guard.socket", None)
+    assert not access.knows_host("evil.example")
+    assert access.knows_host("10.0.0.7:1")
 
 
 def test_nothing_breaks_out_of_a_header(browser):
@@ -265,9 +273,10 @@ def test_a_body_that_hides_its_length_is_cut_off(browser):
     headers = {"content-type": "application/json"}
     answer = browser.post("/api/judgements", content=body(), headers=headers)
     assert answer.status_code == 413
-    headers = {"content-length": "minus one", "content-type": "application/json"}
-    answer = browser.post("/api/judgements", content=b"{}", headers=headers)
-    assert answer.status_code in (400, 413)
+    for length in ("minus one", "9" * 5000):
+        headers["content-length"] = length
+        answer = browser.post("/api/judgements", content=b"{}", headers=headers)
+        assert answer.status_code in (400, 413)
 
 
 def test_only_what_we_wrote_is_kept_of_an_upload(browser):
@@ -301,7 +310,7 @@ def test_a_store_that_is_away_is_no_fault_of_ours(make_browser):
 
 def test_an_address_gets_back_what_it_may_ask(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("linkspread.web.access.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("linkspread.web.guard.time.monotonic", lambda: now[0])
     buckets = Buckets(2.0, 3)
     assert [buckets.takes("a") for _ in range(4)] == [True, True, True, False]
     assert buckets.takes("b")
@@ -315,7 +324,8 @@ def test_hosts_and_sites_are_told_apart():
     assert host_name("a/b") is None
     assert is_same_site("http://a:1", "", "A:1")
     assert not is_same_site("http://a:2", "", "a:1")
-    access = Access(Settings())
-    session = access.new_session()
+    assert not is_same_site("http://[", "", "a:1")
+    access, session, other = Access(Settings()), "s" * 43, "o" * 43
     assert access.is_form_token(session, access.form_token(session))
-    assert not access.is_form_token(access.new_session(), access.form_token(session))
+    assert not access.is_form_token(other, access.form_token(session))
+    assert not access.is_form_token("short", access.form_token("short"))

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 from linkspread.datasets import load_glyphs, make_glyph_image
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
-from linkspread.web.contents import Contents, FeatureContents, PictureCache, shorten
-from linkspread.web.glyph_contents import GlyphContents, are_glyphs
-from linkspread.web.searching import Query, ordinal
-from linkspread.web.title_index import TitleIndex
+from linkspread.web.contents import (
+    Contents,
+    FeatureContents,
+    GlyphContents,
+    TitleIndex,
+    are_glyphs,
+    shorten,
+)
+from linkspread.web.site import Query, ordinal
+from linkspread.web.uploads import PictureCache
 from web_sites import make_data, make_features, make_ids
 
 

@@ -102,11 +102,10 @@ def test_workers_see_each_others_judgements_and_end_gracefully(folder):
 
 def test_the_page_is_made_from_a_model_folder(folder, monkeypatch):
     from linkspread.cli.serve import FOLDER, make_app
-    from linkspread.web import Settings
     from linkspread.web.server import VARIABLE
 
     monkeypatch.setenv(FOLDER, str(folder))
-    monkeypatch.setenv(VARIABLE, Settings(title="colours").to_json())
+    monkeypatch.setenv(VARIABLE, json.dumps({"title": "colours"}))
     monkeypatch.setattr("linkspread.web.server.start_logging", lambda: None)
     made = make_app()
     assert made.title == "colours"

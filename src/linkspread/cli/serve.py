@@ -51,7 +51,7 @@ def run_serve(
     for module in ("fastapi", "jinja2", "uvicorn", "python_multipart", "sqlalchemy"):
         require(module, extra="web", purpose="Serving a page")
     from linkspread.web import Settings, serve
-    from linkspread.web.settings import is_loopback
+    from linkspread.web.server import is_loopback
 
     console = Console(stderr=True)
     if glyphs and not (model / MANIFEST).is_file():

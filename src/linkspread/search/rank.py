@@ -109,12 +109,8 @@ def rank_rows(
     closed = _closed(n_items, only)
 
     def work(rows: slice) -> tuple[Array, Array]:
-        block = score(rows)
-        if closed is not None:
-            block[:, closed] = -np.inf
-        if barred is not None:
-            block[barred[rows].tocoo().coords] = -np.inf
-        return best_entries(block, n_results)
+        bars = None if barred is None else barred[rows]
+        return best_entries(_close(score(rows), closed, bars), n_results)
 
     size = step or max(1, BLOCK_ENTRIES // max(n_items, 1))
     blocks = [slice(start, start + size) for start in range(0, n_queries, size)]
@@ -148,22 +144,23 @@ def rank_bounded(
         for i in range(n_queries if n_results else 0):
             row = slice(i, i + 1)
             asked = ask(row)
-            bars = np.zeros(0, np.int64) if barred is None else barred[row].indices
+            bars = None if barred is None else barred[row]
             if only is not None and LEAST_SHARE * len(only) <= n_items:
-                some = np.setdiff1d(only, bars, assume_unique=True)
+                some = only
+                if bars is not None:
+                    some = np.setdiff1d(only, bars.indices, assume_unique=True)
                 best, values[row] = best_entries(asked.scores(some), n_results)
                 positions[row] = some[best]
                 continue
             found = _rank_reaching(asked, n_results, closed, bars)
             if found is None:
-                block = _shut(asked.scores(), closed, bars)
-                found = best_entries(block, n_results)
+                found = best_entries(_close(asked.scores(), closed, bars), n_results)
             positions[row], values[row] = found
     return positions, values
 
 
 def _rank_reaching(
-    asked: Any, n_results: int, closed: Array | None, barred: Array
+    asked: Any, n_results: int, closed: Array | None, bars: Any
 ) -> tuple[Array, Array] | None:
     """Return the best items of one query by bounds; None for too many to score."""
     lower, upper = bound_scores(*asked.summands())
@@ -171,11 +168,11 @@ def _rank_reaching(
     if n_results > most:
         return None
     n_likely = min(N_LIKELY * n_results, most)
-    likely, lowest = best_entries(_shut(lower[None], closed, barred), n_likely)
+    likely, lowest = best_entries(_close(lower[None], closed, bars), n_likely)
     some = likely[0, lowest[0] > -np.inf]
     if len(some) < n_results:
         return None
-    _shut(upper[None], closed, barred)
+    _close(upper[None], closed, bars)
     reach, score = np.inf, best_entries(asked.scores(some), n_results)[1][0, -1]
     while score < reach:
         reach = score
@@ -211,12 +208,13 @@ def _closed(n_items: int, only: Array | None) -> Array | None:
     return closed
 
 
-def _shut(row: Array, closed: Array | None, barred: Array) -> Array:
-    """Return the scores of one query, those of items it may not find overwritten."""
+def _close(block: Array, closed: Array | None, bars: Any) -> Array:
+    """Return a block of scores, those of items that may not be found overwritten."""
     if closed is not None:
-        row[:, closed] = -np.inf
-    row[:, barred] = -np.inf
-    return row
+        block[:, closed] = -np.inf
+    if bars is not None:
+        block[bars.tocoo().coords] = -np.inf
+    return block
 
 
 def _join(parts: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:

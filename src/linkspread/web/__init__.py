@@ -6,7 +6,6 @@
 """
 
 from linkspread.web.app import create_app
-from linkspread.web.server import serve
-from linkspread.web.settings import Settings
+from linkspread.web.server import Settings, serve
 
 __all__ = ["Settings", "create_app", "serve"]

@@ -12,22 +12,14 @@ from starlette.exceptions import HTTPException
 from linkspread import __version__
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage import LinkStore
-from linkspread.web.access import Access
-from linkspread.web.api import api
-from linkspread.web.api_page import api_page
-from linkspread.web.ask_pages import ask_pages
-from linkspread.web.doors import doors
-from linkspread.web.files import plain_files
-from linkspread.web.guard import Guard
-from linkspread.web.history_pages import history_pages
-from linkspread.web.model_pages import model_pages
-from linkspread.web.rendering import render_error
-from linkspread.web.search_pages import search_pages
-from linkspread.web.settings import Settings
-from linkspread.web.site import Site, choose_contents
+from linkspread.web.api import api, watching
+from linkspread.web.contents import choose_contents
+from linkspread.web.guard import Access, Guard
+from linkspread.web.pages import pages, render_error
+from linkspread.web.server import Settings
+from linkspread.web.site import Site
 
-PAGES = (search_pages, ask_pages, history_pages, model_pages, doors)
-ROUTERS = (*PAGES, plain_files, api, api_page)
+SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
 
 
 def create_app(
@@ -41,45 +33,46 @@ def create_app(
     """Put a fitted model behind pages."""
     settings = settings or Settings()
     contents = choose_contents(model.items_, features)
-    site = Site(model, store, contents, absorbed, settings)
+    site, access = Site(model, store, contents, absorbed, settings), Access(settings)
+
+    @asynccontextmanager
+    async def live(app: FastAPI) -> AsyncIterator[None]:
+        site.start()
+        yield
+        site.stop()
+
     app = FastAPI(
         title=settings.title,
         version=__version__,
         # The usual pages load scripts from elsewhere; /api is one of our own.
         docs_url=None,
         redoc_url=None,
-        lifespan=_live,
+        lifespan=live,
         redirect_slashes=False,
     )
-    app.state.site, app.state.access = site, Access(settings)
-    for router in ROUTERS:
+    app.state.site, app.state.access = site, access
+    for router in (pages, api, watching):
         app.include_router(router)
-    app.add_exception_handler(LinkspreadError, _tell_input)
-    app.add_exception_handler(RequestValidationError, _tell_malformed)
-    app.add_exception_handler(HTTPException, _tell_refused)
-    app.add_middleware(Guard, settings=settings, telemetry=site.telemetry)
+    app.add_exception_handler(LinkspreadError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_malformed)
+    app.add_exception_handler(HTTPException, _answer_refused)
+    app.add_middleware(
+        Guard, access=access, settings=settings, telemetry=site.telemetry
+    )
     return app
 
 
-@asynccontextmanager
-async def _live(app: FastAPI) -> AsyncIterator[None]:
-    """Follow the store while the application runs."""
-    app.state.site.start()
-    yield
-    app.state.site.stop()
-
-
-def _tell_input(request: Request, error: Exception) -> Response:
+def _answer_error(request: Request, error: Exception) -> Response:
     """Answer a mistake of the input with its sentence."""
-    is_away = isinstance(error, StoreError)
-    status = 503 if is_away else 400
-    # A store's sentence names files of this machine.
-    sentence = "the judgements cannot be reached now. Try again." if is_away else ""
-    return _answer(request, status, sentence or str(error))
+    if isinstance(error, StoreError):
+        # A store's own sentence names files of this machine.
+        sentence = "the judgements cannot be reached now. Try again."
+        return _answer(request, 503, sentence)
+    return _answer(request, 400, str(error))
 
 
-def _tell_malformed(request: Request, error: Exception) -> Response:
-    """Answer a request whose parameters make no sense, naming them."""
+def _answer_malformed(request: Request, error: Exception) -> Response:
+    """Answer a request whose parameters make no sense, naming the first of them."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])[:60]
@@ -87,15 +80,14 @@ def _tell_malformed(request: Request, error: Exception) -> Response:
     return _answer(request, 400, sentence)
 
 
-def _tell_refused(request: Request, error: Exception) -> Response:
+def _answer_refused(request: Request, error: Exception) -> Response:
     """Answer with the status that a route or the framework chose."""
     assert isinstance(error, HTTPException)
-    status = error.status_code
-    sentences = {404: "there is no such page.", 405: "this cannot be done here."}
-    detail = error.detail if error.detail.islower() or " " in error.detail else ""
-    if detail in ("Not Found", "Method Not Allowed"):
-        detail = ""
-    return _answer(request, status, detail or sentences.get(status, "this is refused."))
+    # The framework's own words are in title case.
+    detail = "" if error.detail in ("Not Found", "Method Not Allowed") else error.detail
+    detail = detail if detail.islower() or " " in detail else ""
+    sentence = detail or SENTENCES.get(error.status_code, "this is refused.")
+    return _answer(request, error.status_code, sentence)
 
 
 def _answer(request: Request, status: int, sentence: str) -> Response:

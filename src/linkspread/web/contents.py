@@ -1,44 +1,54 @@
 """What items look like to people: a title, a text, a picture; or only their ids."""
 
 import io
-import threading
-from collections import OrderedDict
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from linkspread.datasets.glyphs import index_names, make_glyph_image
+from linkspread.datasets.unicode_blocks import family
 from linkspread.features import read_picture
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.links import Items
 
 MAX_TITLE, MAX_TEXT = 90, 400
+# Titles that are compared for one question.
+MAX_COMPARED = 2000
 
 
 class Contents:
-    """Items of which only ids are known; others know more."""
+    """Items of which only ids are known; subclasses know more of some views."""
 
-    # Pictures are black on white, so that a dark page may turn them round.
+    # Pictures are black on white, so that a dark page may invert them.
     is_ink = False
 
-    def __init__(self, items: dict[str, Items]) -> None:
-        self.items = items
+    def __init__(
+        self, items: dict[str, Items], kinds: dict[str, str] | None = None
+    ) -> None:
+        self.items, self.kinds = items, kinds or {}
+
+    def has_pictures(self, view: str) -> bool:
+        """Tell whether the items of a view are pictures."""
+        return self.kinds.get(view) == "picture"
+
+    def has_texts(self, view: str) -> bool:
+        """Tell whether the items of a view are texts."""
+        return self.kinds.get(view) == "text"
+
+    def can_read(self, view: str) -> bool:
+        """Tell whether new texts or pictures can search from a view."""
+        return view in self.kinds
 
     def text(self, view: str, position: int) -> str:
         """Return the text of an item, "" where it has none."""
         return ""
-
-    def has_pictures(self, view: str) -> bool:
-        """Tell whether the items of a view are pictures."""
-        return False
-
-    def has_texts(self, view: str) -> bool:
-        """Tell whether the items of a view are texts."""
-        return False
-
-    def can_read(self, view: str) -> bool:
-        """Tell whether new texts or pictures can search from a view."""
-        return False
 
     def picture(self, view: str, position: int, side: int) -> bytes:
         """Return the picture of an item as PNG, no larger than a square."""
@@ -68,13 +78,22 @@ class Contents:
                 return self.title(other, int(items.positions([id])[0]))
         return ""
 
+    def name(self, view: str, id: Any) -> str:
+        """Return the caption or the title of an item; its id if it is unknown."""
+        items = self.items.get(view)
+        if items is None or not items.contains([id])[0]:
+            return str(id)
+        position = int(items.positions([id])[0])
+        return self.caption(view, position) or self.title(view, position)
+
 
 class FeatureContents(Contents):
     """Items of a features folder: texts, and pictures in files."""
 
     def __init__(self, items: dict[str, Items], features: Any) -> None:
-        super().__init__(items)
+        super().__init__(items, features.kinds)
         self.features = features
+        # Where each item of the model is in the folder, -1 for nowhere.
         self._places = {
             view: _places(items[view], features.ids[view])
             for view in items
@@ -83,38 +102,24 @@ class FeatureContents(Contents):
 
     def text(self, view: str, position: int) -> str:
         """Return the text of an item."""
-        place = self._place(view, position)
-        if place is None or not self.has_texts(view):
+        if not self.has_texts(view):
             return ""
-        return shorten(str(self.features.contents[view][place]), MAX_TEXT)
-
-    def has_pictures(self, view: str) -> bool:
-        """Tell whether the items of a view are pictures."""
-        return self.features.kinds.get(view) == "picture"
-
-    def has_texts(self, view: str) -> bool:
-        """Tell whether the items of a view are texts."""
-        return self.features.kinds.get(view) == "text"
-
-    def can_read(self, view: str) -> bool:
-        """Tell whether new texts or pictures can search from a view."""
-        return view in self.features.kinds
+        return shorten(str(self._content(view, position) or ""), MAX_TEXT)
 
     def picture(self, view: str, position: int, side: int) -> bytes:
         """Return the picture of an item as PNG."""
-        place = self._place(view, position)
-        if place is None or not self.has_pictures(view):
+        name = self._content(view, position)
+        if name is None or not self.has_pictures(view):
             return super().picture(view, position, side)
         # Only names of the collection come here, never one that a browser sent.
-        path = Path(self.features.root) / str(self.features.contents[view][place])
-        return to_png(read_picture(path)[0], side)
+        return to_png(read_picture(Path(self.features.root) / str(name))[0], side)
 
     def rows(self, view: str, content: Any) -> Any:
         """Return the features of a new text or picture."""
         return self.features.transform(view, [content])
 
     def labels(self, view: str) -> np.ndarray | None:
-        """Return the classes of the items as integers, -1 where unknown."""
+        """Return the classes of the items as integers."""
         own = self.features.labels.get(view)
         if own is None or view not in self._places:
             return None
@@ -125,34 +130,125 @@ class FeatureContents(Contents):
         places = self._places[view]
         return np.where(places >= 0, numbers[np.maximum(places, 0)], -1)
 
-    def _place(self, view: str, position: int) -> int | None:
-        """Return where an item of the model is in the folder."""
+    def _content(self, view: str, position: int) -> Any:
+        """Return what the folder has of an item: a text or the name of a file."""
         places = self._places.get(view)
-        return None if places is None or places[position] < 0 else int(places[position])
+        if places is None or places[position] < 0:
+            return None
+        return self.features.contents[view][places[position]]
 
 
-class PictureCache:
-    """The pictures that were asked for last, as PNG."""
+class GlyphContents(FeatureContents):
+    """The characters of a font and their names, known by ids such as "U+0041"."""
 
-    def __init__(self, max_bytes: int = 64_000_000) -> None:
-        self.max_bytes = max_bytes
-        self._kept: OrderedDict[tuple, bytes] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
+    is_ink = True
 
-    def get(self, key: tuple, make: Any) -> bytes:
-        """Return a picture, made if it is not there."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        picture = make()
-        with self._lock:
-            self._size += len(picture) - len(self._kept.get(key, b""))
-            self._kept[key] = picture
-            while self._size > self.max_bytes:
-                self._size -= len(self._kept.popitem(last=False)[1])
-        return picture
+    def __init__(self, items: dict[str, Items], *, side: int = 32) -> None:
+        ids = {view: own.ids for view, own in items.items()}
+        characters = {
+            view: [chr(int(str(id)[2:], 16)) for id in own] for view, own in ids.items()
+        }
+        names = [unicodedata.name(own, "") for own in characters["name"]]
+        features = SimpleNamespace(
+            ids=ids,
+            kinds={"name": "text", "image": "picture"},
+            contents={"name": names, "image": characters["image"]},
+            labels={v: [family(own) for own in of] for v, of in characters.items()},
+        )
+        super().__init__(items, features)
+        self.side = side
+
+    def picture(self, view: str, position: int, side: int) -> bytes:
+        """Return a character, drawn black on white."""
+        if view != "image":
+            return super().picture(view, position, side)
+        ink = make_glyph_image(self._content(view, position), side)
+        pil = require("PIL.Image", extra="demo", purpose="Drawing glyphs")
+        return to_png(pil.fromarray(np.uint8(255 - 255 * ink)), side)
+
+    def rows(self, view: str, content: Any) -> Any:
+        """Return the features of words, or of a picture as ink; paper may be dark."""
+        if view == "name":
+            rows = csr_array(self._words.transform([content]))
+            if not rows.nnz:
+                raise LinkspreadError(
+                    "words must be part of the name of a character, got "
+                    f"{content[:60]!r}. Try words such as 'greek small letter'."
+                )
+            return rows
+        grey = content.convert("L")
+        square = require("PIL.ImageOps", extra="demo", purpose="Reading glyphs")
+        edge = np.asarray(grey)
+        paper = int(np.median(np.concatenate([edge[0], edge[-1], edge[:, 0]])))
+        fitted = square.pad(grey, (self.side, self.side), color=paper)
+        ink = np.abs(np.asarray(fitted, dtype=np.float32) - paper)
+        return (ink / max(float(ink.max()), 1.0)).reshape(1, -1)
+
+    @cached_property
+    def _words(self) -> Any:
+        """What turns the words of names into features."""
+        return index_names(self.features.contents["name"])
+
+
+class TitleIndex:
+    """Titles and ids of one view, in one long text that is searched at once."""
+
+    def __init__(self, contents: Contents, view: str) -> None:
+        parts, offset = [], 0
+        self._starts: list[int] = []
+        for position, id in enumerate(contents.items[view].ids):
+            own = f"{contents.title(view, position)}\t{id}".lower().replace("\n", " ")
+            self._starts.append(offset)
+            parts.append(own)
+            offset += len(own) + 1
+        self._text = "\n".join(parts)
+
+    def exact(self, words: str) -> int | None:
+        """Return the item with just this title or id, None for none or several."""
+        words = " ".join(words.lower().split())
+        found = [k for k, own in self._having(words) if words in own.split("\t")]
+        return found[0] if len(found) == 1 else None
+
+    def find(self, words: str, n: int) -> list[int]:
+        """Return items whose titles have all of these words, in their order."""
+        parts = words.lower().split()
+        found: list[int] = []
+        for position, title in self._having(max(parts, key=len, default="")):
+            if all(part in title for part in parts):
+                found.append(position)
+            if len(found) == n:
+                break
+        return found
+
+    def _having(self, letters: str) -> Iterator[tuple[int, str]]:
+        """Yield the first items whose title has these letters, with their titles."""
+        start, n_compared = 0, 0
+        while letters and n_compared < MAX_COMPARED:
+            start = self._text.find(letters, start)
+            if start < 0:
+                return
+            position = bisect_right(self._starts, start) - 1
+            begin = self._starts[position]
+            end = self._text.find("\n", begin)
+            title = self._text[begin:] if end < 0 else self._text[begin:end]
+            yield position, title
+            n_compared += 1
+            start = begin + len(title) + 1
+
+
+def choose_contents(items: dict[str, Items], features: Any = None) -> Contents:
+    """Return what is known of the items of a model."""
+    if features is not None:
+        return FeatureContents(items, features)
+    return GlyphContents(items) if are_glyphs(items) else Contents(items)
+
+
+def are_glyphs(items: dict[str, Items]) -> bool:
+    """Tell whether items are those of `load_glyphs`: code points with both views."""
+    return set(items) == {"name", "image"} and all(
+        own.n_items and all(str(id).startswith("U+") for id in own.ids)
+        for own in items.values()
+    )
 
 
 def to_png(image: Any, side: int) -> bytes:

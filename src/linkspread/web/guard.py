@@ -1,25 +1,41 @@
-"""What every request passes before it reaches a route, and every answer after it."""
+"""Who may ask, how often and how much; every request and every answer passes here."""
 
+import hashlib
+import hmac
+import ipaddress
 import logging
+import re
+import secrets
+import socket
+import threading
 import time
+from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
+from urllib.parse import quote, unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from linkspread.web.access import Access, Buckets, is_same_site
-from linkspread.web.settings import Settings
+from linkspread.web.server import Settings, is_loopback
 from linkspread.web.telemetry import Telemetry
 
 log = logging.getLogger("linkspread.web")
 
+LOCAL_NAMES = {"localhost", "127.0.0.1", "::1"}
+SESSION_COOKIE, NAME_COOKIE = "linkspread_session", "linkspread_name"
 PASS_COOKIE = "linkspread_pass"
+SESSION = re.compile(r"[A-Za-z0-9_-]{43}")
+A_YEAR = 365 * 24 * 3600
+MAX_NAME = 60
+NOBODY = "guest"
+MAX_ADDRESSES = 10_000
 # Anyone may see these: they say nothing about the collection.
 OPEN_PATHS = ("/healthz", "/enter", "/static/")
 READING = ("GET", "HEAD", "OPTIONS")
-# What a request takes from what an address may ask, where it is not 1.
+# What a request counts towards the limit of an address, where it is not 1.
 COSTS = {"/picture": 0.1, "/static": 0.1, "/why": 5.0, "/map": 5.0, "/upload": 5.0}
 MAX_BODY = 1_000_000
 HEADERS = {
@@ -37,23 +53,121 @@ HEADERS = {
 }
 
 
-class TooLarge(HTTPException):
-    """A request has more to say than is allowed."""
+class Access:
+    """Who may see a page and who may change anything."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(413, f"a request must have at most {most:,} bytes.")
+    def __init__(self, settings: Settings) -> None:
+        self.needs_token = bool(settings.token)
+        self._token, self._secret = settings.token, settings.secret.encode()
+        host = settings.host.strip("[]").lower()
+        self._names = {*LOCAL_NAMES, host}
+        self._is_public = not is_loopback(host)
+        if self._is_public:
+            # Once and not per request: a name server may be asked for the full name.
+            self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        # What the token is exchanged for, which does not contain it.
+        self.pass_cookie = self._sign(f"token {self._token}")
+
+    def knows_host(self, host: str) -> bool:
+        """Tell whether a Host header names this machine, to prevent DNS rebinding."""
+        name = host_name(host)
+        return name in self._names or (self._is_public and _is_address(name))
+
+    def is_token(self, given: str) -> bool:
+        """Tell whether this is the token, in a time that does not depend on it."""
+        return hmac.compare_digest(_digest(given), _digest(self._token))
+
+    def is_admitted(self, authorization: str, cookie: str) -> bool:
+        """Tell whether a request has the token, or the cookie for it."""
+        if not self.needs_token:
+            return True
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() == "bearer" and self.is_token(given.strip()):
+            return True
+        return hmac.compare_digest(cookie.encode(), self.pass_cookie.encode())
+
+    def form_token(self, session: str) -> str:
+        """Return what forms of a session must send back."""
+        return self._sign(f"form {session}")
+
+    def is_form_token(self, session: str, given: str) -> bool:
+        """Tell whether a form is one of ours, of this session."""
+        wanted = self.form_token(session)
+        return SESSION.fullmatch(session) is not None and hmac.compare_digest(
+            given.encode(errors="replace"), wanted.encode()
+        )
+
+    def _sign(self, text: str) -> str:
+        """Return a signature that only this server can make."""
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()
+
+
+class Visitor:
+    """Somebody with a browser: a session, a name, and the token of their forms."""
+
+    def __init__(self, request: Request, access: Access) -> None:
+        cookies = read_cookies(request.headers.get("cookie", ""))
+        self.session = cookies.get(SESSION_COOKIE, "")
+        self.is_new = SESSION.fullmatch(self.session) is None
+        if self.is_new:
+            self.session = secrets.token_urlsafe(32)
+        self.form_token = access.form_token(self.session)
+        self.name = clean_name(unquote(cookies.get(NAME_COOKIE, "")))
+        self._is_secure = request.url.scheme == "https"
+
+    def remember(self, response: Response, **cookies: str) -> Response:
+        """Set cookies, and the session, which scripts cannot read nor others use."""
+        if self.is_new:
+            cookies[SESSION_COOKIE] = self.session
+        for name, value in cookies.items():
+            response.set_cookie(
+                name,
+                value,
+                max_age=A_YEAR,
+                httponly=True,
+                samesite="lax",
+                secure=self._is_secure,
+            )
+        return response
+
+    def rename(self, response: Response, name: str) -> Response:
+        """Let the browser keep a name."""
+        return self.remember(
+            response, **{NAME_COOKIE: quote(clean_name(name), safe="")}
+        )
+
+
+class Buckets:
+    """How many requests each address may still make: so many, refilled at a rate."""
+
+    def __init__(self, per_second: float, most: float) -> None:
+        self._rate, self._most = per_second, most
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def takes(self, address: str, cost: float = 1.0) -> bool:
+        """Take from what an address may ask; tell whether there was enough."""
+        now = time.monotonic()
+        with self._lock:
+            left, at = self._left.pop(address, (self._most, now))
+            left = min(self._most, left + (now - at) * self._rate)
+            allowed = left >= cost
+            self._left[address] = (left - cost if allowed else left, now)
+            if len(self._left) > MAX_ADDRESSES:
+                self._left.popitem(last=False)
+        return allowed
 
 
 class Guard:
-    """Checks requests, limits them, and marks and counts answers."""
+    """Middleware that checks and limits requests, and marks and counts answers."""
 
-    def __init__(self, app: Any, *, settings: Settings, telemetry: Telemetry) -> None:
-        self.app, self.telemetry = app, telemetry
-        self.access = Access(settings)
+    def __init__(
+        self, app: Any, *, access: Access, settings: Settings, telemetry: Telemetry
+    ) -> None:
+        self.app, self.access, self.telemetry = app, access, telemetry
         rate = settings.requests_per_second
-        self._buckets = Buckets(rate, 10 * rate)
-        # Guessing a token is slow.
-        self._doors = Buckets(0.2, 10)
+        self._requests = Buckets(rate, 10 * rate)
+        self._attempts = Buckets(0.2, 10)  # to guess the token
         self._max_upload = settings.max_upload_bytes
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -62,93 +176,80 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        start, told = time.perf_counter(), {"status": 0}
-        refusal = self._refusal(scope, Headers(scope=scope))
-        limited = self._limited(scope, receive)
-        marked = self._marked(scope, send, told)
+        start, status, n_bytes = time.perf_counter(), 0, 0
+        limit = self._max_upload if scope["path"] == "/upload" else MAX_BODY
+
+        async def read() -> Any:
+            nonlocal n_bytes
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > limit:
+                raise HTTPException(413, _too_large(limit))
+            return message
+
+        async def write(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in (HEADERS | {"Cache-Control": "no-store"}).items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = self._refusal(scope, Headers(scope=scope), limit) or self.app
         try:
-            await (refusal or self.app)(scope, limited, marked)
+            await answer(scope, read, write)
         except Exception:
             log.exception("fault")
-            if told["status"]:
+            if status:
                 raise
-            sentence = "something went wrong here. It was written down."
-            await _say(500, sentence)(scope, receive, marked)
+            fault = _say(500, "something went wrong here. It was written down.")
+            await fault(scope, read, write)
         finally:
-            self._note(scope, told["status"], time.perf_counter() - start)
+            self._note(scope, status, time.perf_counter() - start)
 
-    def _refusal(self, scope: Any, headers: Headers) -> Any:
+    def _refusal(self, scope: Any, headers: Headers, limit: int) -> Response | None:
         """Return the answer to a request that is not let through, else None."""
         host, path = headers.get("host", ""), scope["path"]
-        if not self.access.is_called_right(host):
+        if not self.access.knows_host(host):
             return _say(421, "this server does not go by that name.")
         address = (scope.get("client") or ("", 0))[0]
-        if not self._buckets.takes(address, self._cost(path)):
+        cost = next((c for own, c in COSTS.items() if path.startswith(own)), 1.0)
+        if not self._requests.takes(address, cost):
             return _say(429, "too many requests; wait a moment.", {"Retry-After": "5"})
-        if not _declared_length(headers) <= self._limit(scope):
-            most = self._limit(scope)
-            return _say(413, f"a request must have at most {most:,} bytes.")
+        declared = headers.get("content-length", "0")
+        # Python refuses to read a number of thousands of digits.
+        if not declared.isdecimal() or len(declared) > 18 or int(declared) > limit:
+            return _say(413, _too_large(limit))
         if scope["method"] not in READING:
             where = headers.get("origin", ""), headers.get("sec-fetch-site", "")
             if not is_same_site(*where, host):
                 return _say(403, "this came from another site.")
-            if path == "/enter" and not self._doors.takes(address):
+            if path == "/enter" and not self._attempts.takes(address):
                 return _say(429, "too many attempts; wait.", {"Retry-After": "30"})
-        if path.startswith(OPEN_PATHS):
-            return None
-        cookies = read_cookies(headers.get("cookie", ""))
-        pass_cookie = cookies.get(PASS_COOKIE, "")
-        if self.access.is_admitted(headers.get("authorization", ""), pass_cookie):
+        cookie = read_cookies(headers.get("cookie", "")).get(PASS_COOKIE, "")
+        bearer = headers.get("authorization", "")
+        if path.startswith(OPEN_PATHS) or self.access.is_admitted(bearer, cookie):
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/enter", status_code=303)
         wanted = {"WWW-Authenticate": "Bearer"}
         return _say(401, "the token is missing or wrong.", wanted)
 
-    def _limit(self, scope: Any) -> int:
-        """Return how many bytes a request may have."""
-        return self._max_upload if scope["path"] == "/upload" else MAX_BODY
-
-    def _limited(self, scope: Any, receive: Any) -> Any:
-        """Return a reader that stops where a request grows too large."""
-        n_bytes = 0
-
-        async def read() -> Any:
-            nonlocal n_bytes
-            message = await receive()
-            n_bytes += len(message.get("body", b""))
-            if n_bytes > self._limit(scope):
-                raise TooLarge(self._limit(scope))
-            return message
-
-        return read
-
-    def _marked(self, scope: Any, send: Any, told: dict[str, int]) -> Any:
-        """Return a sender that adds the headers of all answers."""
-
-        async def write(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                told["status"] = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-                headers.setdefault("Cache-Control", "no-store")
-            await send(message)
-
-        return write
-
-    def _cost(self, path: str) -> float:
-        """Return what a request takes from what an address may ask."""
-        return next((c for own, c in COSTS.items() if path.startswith(own)), 1.0)
-
     def _note(self, scope: Any, status: int, seconds: float) -> None:
-        """Count and log an answer, by its route: a path may hold what people typed."""
+        """Count and log an answer by its route: a path may contain what was typed."""
         route = getattr(scope.get("route"), "path", None) or "none"
         method = scope["method"] if scope["method"].isalpha() else "none"
         self.telemetry.request(method, route, status, seconds)
         event = {"method": method, "route": route, "status": status}
         event["milliseconds"] = round(1000 * seconds, 1)
         log.info("request", extra={"event": event})
+
+
+def clean_name(name: str) -> str:
+    """Return a name in one short line."""
+    plain = "".join(c if c.isprintable() else " " for c in name)
+    return " ".join(plain.split())[:MAX_NAME] or NOBODY
 
 
 def read_cookies(header: str) -> dict[str, str]:
@@ -159,13 +260,52 @@ def read_cookies(header: str) -> dict[str, str]:
         return {}
 
 
-def _declared_length(headers: Headers) -> float:
-    """Return how many bytes a request says it has."""
-    given = headers.get("content-length", "0")
-    return int(given) if given.isdecimal() else float("inf")
+def host_name(host: str) -> str | None:
+    """Return the name of a Host header without its port; None for what is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        # Reading the port checks that it is one.
+        is_plain = parts.port is None or parts.port >= 0
+    except ValueError:
+        return None
+    is_plain = is_plain and not (parts.path or parts.query or parts.username)
+    return parts.hostname if is_plain and parts.hostname else None
 
 
-def _say(status: int, sentence: str, headers: dict[str, str] | None = None) -> Any:
+def is_same_site(origin: str, fetch_site: str, host: str) -> bool:
+    """Tell whether a page of ours made a request that changes something.
+
+    Browsers always say so; programs that are no browsers say nothing, and have no
+    cookies of anybody.
+    """
+    if fetch_site and fetch_site not in ("same-origin", "none"):
+        return False
+    try:
+        return not origin or urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
+
+
+def _is_address(name: str | None) -> bool:
+    """Tell whether a name is an address in numbers."""
+    try:
+        ipaddress.ip_address(name or "")
+    except ValueError:
+        return False
+    return True
+
+
+def _digest(text: str) -> bytes:
+    """Return a text at one length, whatever it was."""
+    return hashlib.sha256(text.encode(errors="replace")).digest()
+
+
+def _too_large(limit: int) -> str:
+    """Return what is said of a request that is too large."""
+    return f"a request must have at most {limit:,} bytes."
+
+
+def _say(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
     """Return an answer of one sentence."""
     text = sentence[:1].upper() + sentence[1:]
     return PlainTextResponse(f"{text}\n", status_code=status, headers=headers)

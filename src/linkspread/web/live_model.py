@@ -8,8 +8,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
@@ -26,9 +25,8 @@ REFUSED = "This model does not take links while it is served, so they count at t
 REFUSED += "next fit."
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What everyone searches."""
+class Shown(NamedTuple):
+    """What everyone searches: a snapshot, and the last row of the store in it."""
 
     number: int
     model: Any
@@ -66,14 +64,13 @@ class LiveModel:
             self._thread.join(timeout=10)
 
     def follow(self) -> None:
-        """Take up what is new in the store."""
+        """Apply what is new in the store."""
         with self._writing:
             rows = list(self.store.changes(after=self.shown.number))
             if rows:
                 self.ledger.take(rows)
-                self._absorb()
-                number = rows[-1].number or self.shown.number
-                self._show(Shown(number, self._model.snapshot()))
+                self._apply()
+                self._show(rows[-1].number or self.shown.number)
 
     def catch_up(self, *, id: str = "", patience: float = PATIENCE) -> bool:
         """Wait until a stored row is in the model; tell whether it is.
@@ -85,14 +82,14 @@ class LiveModel:
             self.follow()
             return True
         self._wake.set()
-        number = self._number_of(id) if id else self.store.last_number()
-        with self._news:
-            return self._news.wait_for(
-                lambda: self.shown.number >= number, timeout=patience
-            )
+        number = self.store.last_number()
+        if id:
+            pending = self.store.changes(after=self.shown.number)
+            number = next((row.number or 0 for row in pending if row.id == id), 0)
+        return self.wait(number - 1, patience) >= number
 
     def wait(self, number: int, timeout: float) -> int:
-        """Wait until the model has seen more than a number; return what it has."""
+        """Wait until the model has more than some rows; return how many it has."""
         with self._news:
             self._news.wait_for(lambda: self.shown.number > number, timeout=timeout)
         return self.shown.number
@@ -106,13 +103,8 @@ class LiveModel:
                 one = slice(0, 1)
                 self._model.scores(source, target, rows=one, cols=one)
                 self._opened.add((source, target))
-                self._show(Shown(self.shown.number, self._model.snapshot()))
+                self._show(self.shown.number)
         return self.shown.model
-
-    def _number_of(self, id: str) -> int:
-        """Return the number of a row that the model has not seen; 0 if it has."""
-        pending = self.store.changes(after=self.shown.number)
-        return next((row.number or 0 for row in pending if row.id == id), 0)
 
     def _watch(self) -> None:
         """Look for what is new, again and again."""
@@ -133,11 +125,11 @@ class LiveModel:
                 self.refusal = REFUSED
 
     def _warm_up(self) -> None:
-        """Take up a link and take it back, as the first one is by far the slowest."""
+        """Apply a link and remove it again, as the first one is by far the slowest."""
+        model = self._model
         # A model that chooses by its links must not choose by this one.
-        model = (
-            self._model.snapshot() if hasattr(self._model, "choices_") else self._model
-        )
+        if hasattr(model, "choices_"):
+            model = model.snapshot()
         for source, target in model.pairs_:
             left, right = model.items_[source].ids[:1], model.items_[target].ids[-1:]
             pair = (left[0].item(), right[0].item(), 1.0)
@@ -146,7 +138,7 @@ class LiveModel:
                 change_links(model, link, None)
                 change_links(model, None, link)
 
-    def _absorb(self) -> None:
+    def _apply(self) -> None:
         """Bring the model up to date, or say why it cannot be."""
         start = time.perf_counter()
         changes = self.ledger.changes()
@@ -163,8 +155,9 @@ class LiveModel:
         self.ledger.settle()
         self.seconds = time.perf_counter() - start
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, number: int) -> None:
         """Let everyone see the model as it is now."""
+        shown = Shown(number, self._model.snapshot())
         with self._news:
             self.shown = shown
             self._news.notify_all()

@@ -1,128 +1,270 @@
-"""What a model is made of, in numbers and as a map."""
+"""What a model is made of: in numbers, as a map, and as curves of its quality."""
 
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkspread.web.charts import line_chart, scatter_map
-from linkspread.web.searching import Query
-from linkspread.web.site import Site
+from linkspread.ground.errors import LinkspreadError
+from linkspread.metrics import mean_average_precision, precision_recall_curve
+from linkspread.web.contents import Contents
+from linkspread.web.live_model import LiveModel
 
-# Items of each view that a map shows.
-N_MAPPED = 200
+Array = np.ndarray
+
+# Items of each view that a map shows, and its side.
+N_MAPPED, SIDE = 200, 560
+# A map that changes with each judgement shows nothing.
+MAP_LIFETIME = 10
+# Queries and items by which a search is measured, and points that are kept.
+N_QUERIES, N_ITEMS, N_POINTS = 200, 2000, 500
+# Of the plot in a chart; `_charts.html` draws axes around it.
+WIDTH, HEIGHT = 496, 170
 SEED = 0
-SHAPES = ("round", "square")
 
 
-class ViewCounts(NamedTuple):
-    """A view in numbers."""
+def look(live: LiveModel, contents: Contents) -> dict[str, Any]:
+    """Count views, items and links, as a document."""
+    model, ledger = live.shown.model, live.ledger
+    links, names = model.links_, tuple(model.view_names_)
+    facts = {view: dict(model.facts_[view]) for view in names}
+    sizes = {view: model.items_[view].n_items for view in names}
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[k:]]
+    return {
+        "views": [
+            {
+                "name": view,
+                "n_items": facts[view].pop("items"),
+                "facts": facts[view],
+                "kind": f"{contents.kinds.get(view, 'id')}s",
+            }
+            for view in names
+        ],
+        "links": [
+            {
+                "between": (a, b),
+                "n_must": int((links.judged(a, b) > 0).sum()),
+                "n_cannot": int((links.judged(a, b) < 0).sum()),
+                "has_labels": links.memberships(a, shared_with=b) is not None,
+            }
+            for a, b in pairs
+            if links.connects(a, b)
+        ],
+        "n_labelled": {
+            view: int(_is_labelled(links, view, n).sum()) for view, n in sizes.items()
+        },
+        "n_conflicts": len(links.conflicts()),
+        "n_disagreements": sum(1 for _ in ledger.disagreements()),
+        "verdicts": {name: n for name, n in ledger.verdicts.items() if n},
+        "n_unknown": live.n_unknown,
+        "number": live.shown.number,
+        "summary": getattr(model, "summary_", ""),
+        "inexact": model.notes_,
+    }
 
-    name: str
-    n_items: int
-    facts: dict[str, Any]
-    kind: str
+
+class Mark(NamedTuple):
+    """An item on a map."""
+
+    view: str
+    other: str
+    id: str
+    title: str
+    x: float
+    y: float
 
 
-class LinkCounts(NamedTuple):
-    """The links between two views in numbers."""
+class Atlas:
+    """Maps of items of two views, near those whose scores are like theirs."""
 
-    between: tuple[str, str]
-    n_must: int
-    n_cannot: int
-    has_labels: bool
+    def __init__(self, live: LiveModel, contents: Contents) -> None:
+        self._live, self._contents = live, contents
+        self._drawing = threading.Lock()
+        # With the number of the store that they were drawn at.
+        self._kept: dict[tuple[str, str], tuple[int, list[Mark]]] = {}
+
+    def map(self, source: str, target: str) -> list[Mark]:
+        """Return items of both views in the plane."""
+        number = self._live.shown.number
+        with self._drawing:
+            kept = self._kept.get((source, target))
+            if kept is None or number - kept[0] >= MAP_LIFETIME:
+                kept = number, self._draw(source, target)
+                self._kept[source, target] = kept
+        return kept[1]
+
+    def _draw(self, source: str, target: str) -> list[Mark]:
+        """Place items of both views in the plane."""
+        model = self._live.open(source, target)
+        searching, found = model.embeddings(source, target)
+        rng = np.random.default_rng(SEED)
+        blocks: list[Array] = []
+        places: list[tuple[str, str, int]] = []
+        for view, other, vectors in (
+            (source, target, searching),
+            (target, source, found),
+        ):
+            n_drawn = min(N_MAPPED, len(vectors))
+            own = np.sort(rng.choice(len(vectors), n_drawn, replace=False))
+            norms = np.linalg.norm(vectors[own], axis=1, keepdims=True)
+            blocks.append(vectors[own] / np.where(norms > 0, norms, 1.0))
+            places += [(view, other, k) for k in own.tolist()]
+        points = _plane(np.concatenate(blocks))
+        low, high = points.min(axis=0), points.max(axis=0)
+        points = 12 + (points - low) / np.maximum(high - low, 1e-12) * (SIDE - 24)
+        return [
+            Mark(
+                view,
+                other,
+                str(model.items_[view].ids[k]),
+                f"{view}: {self._contents.title(view, k)}",
+                x,
+                y,
+            )
+            for (view, other, k), (x, y) in zip(places, points.tolist(), strict=True)
+        ]
 
 
-class Overview(NamedTuple):
-    """A model in numbers."""
+@dataclass(frozen=True)
+class CurvePoint:
+    """Mean average precision after so many judgements."""
 
-    views: list[ViewCounts]
-    links: list[LinkCounts]
-    n_labelled: dict[str, int]
-    n_conflicts: int
-    n_disagreements: int
-    verdicts: dict[str, int]
-    n_unknown: int
     number: int
-    summary: str
-    inexact: list[str]
+    n_judgements: int
+    score: float
 
 
-def look(site: Site) -> Overview:
-    """Count views, items and links."""
-    model, ledger = site.live.shown.model, site.live.ledger
-    links = model.links_
-    return Overview(
-        views=[_view_counts(site, model, view) for view in site.views],
-        links=[_link_counts(links, own) for own in _joined(site, links)],
-        n_labelled={view: _n_labelled(links, view) for view in site.views},
-        n_conflicts=len(links.conflicts()),
-        n_disagreements=sum(1 for _ in ledger.disagreements()),
-        verdicts={name: n for name, n in ledger.verdicts.items() if n},
-        n_unknown=site.live.n_unknown,
-        number=site.live.shown.number,
-        summary=getattr(model, "summary_", ""),
-        inexact=model.notes_,
+class ScoreCurve:
+    """Mean average precision since the start, by labels not given to the model."""
+
+    def __init__(
+        self, live: LiveModel, contents: Contents, directions: list[tuple[str, str]]
+    ) -> None:
+        self._live, self._contents = live, contents
+        between = (own for own in directions if own[0] != own[1])
+        self.direction = next(between, None)
+        self.points: list[CurvePoint] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Measure now, and again after each change."""
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="curve")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Measure no longer."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def measure(self) -> None:
+        """Add a point for the model as it is shown now."""
+        number, model = self._live.shown
+        if self._sample is not None:
+            score = mean_average_precision(*self._measured(model))
+            n_judgements = sum(self._live.ledger.verdicts.values())
+            self.points.append(CurvePoint(number, n_judgements, float(score)))
+            del self.points[:-N_POINTS]
+
+    def chart(self) -> "Chart | None":
+        """Draw how the mean average precision has moved."""
+        return line_chart([(own.n_judgements, own.score) for own in self.points])
+
+    def recall_chart(self) -> "Chart | None":
+        """Draw precision against recall of the model as it is shown now."""
+        if self._sample is None:
+            return None
+        model = self._live.shown.model
+        precision, recall = precision_recall_curve(*self._measured(model))
+        points = list(zip(recall.tolist(), precision.tolist(), strict=True))
+        return line_chart(points, from_zero=True)
+
+    def _watch(self) -> None:
+        """Measure whenever the model has changed."""
+        number = -1
+        while not self._stop.is_set() and self._sample is not None:
+            if self._live.shown.number != number:
+                number = self._live.shown.number
+                try:
+                    self.measure()
+                except LinkspreadError:
+                    return
+            self._live.wait(number, timeout=0.5)
+
+    def _measured(self, model: Any) -> tuple[Array, Array, Array]:
+        """Return the scores of the sample, and the labels of its rows and columns."""
+        assert self.direction is not None and self._sample is not None
+        (rows, row_labels), (cols, col_labels) = self._sample
+        source, target = self.direction
+        # Ids, as positions would be taken for ids that are integers.
+        ids = model.items_[source].ids[rows], model.items_[target].ids[cols]
+        block = model.scores(source, target, rows=ids[0], cols=ids[1])
+        return block, row_labels, col_labels
+
+    @cached_property
+    def _sample(self) -> list[tuple[Array, Array]] | None:
+        """Positions and labels of the items of both views; None if there are none."""
+        if self.direction is None:
+            return None
+        rng, links = np.random.default_rng(SEED), self._live.shown.model.links_
+        sample = []
+        for view, most in zip(self.direction, (N_QUERIES, N_ITEMS), strict=True):
+            labels = self._contents.labels(view)
+            if labels is None:
+                return None
+            is_given = _is_labelled(links, view, len(labels))
+            hidden = np.flatnonzero((labels >= 0) & ~is_given)
+            if not len(hidden):
+                return None
+            n_drawn = min(most, len(hidden))
+            chosen = np.sort(rng.choice(hidden, n_drawn, replace=False))
+            sample.append((chosen, labels[chosen]))
+        return sample
+
+
+class Chart(NamedTuple):
+    """A line through points, as numbers of an SVG."""
+
+    path: str
+    last: tuple[float, float]
+    heights: list[tuple[float, str]]
+    places: list[tuple[float, str]]
+    words: str
+
+
+def line_chart(
+    points: Sequence[tuple[float, float]], *, from_zero: bool = False
+) -> Chart | None:
+    """Return a line through points, None for no points."""
+    if not points:
+        return None
+    x, y = np.array(points, dtype=float).T
+    x_low, x_high = x.min(), max(x.max(), x.min() + 1)
+    # An axis never makes much of small changes.
+    room = max(0.02 - np.ptp(y), 0.0) / 2
+    y_low, y_high = (0.0, 1.0) if from_zero else (y.min() - room, y.max() + room)
+    across = (x - x_low) / (x_high - x_low) * WIDTH
+    up = HEIGHT - (y - y_low) / (y_high - y_low) * HEIGHT
+    shares = (0.0, 0.5, 1.0)
+    return Chart(
+        path=" ".join(f"{u:.1f},{v:.1f}" for u, v in zip(across, up, strict=True)),
+        last=(float(across[-1]), float(up[-1])),
+        heights=[
+            (HEIGHT * (1 - own), f"{y_low + own * (y_high - y_low):.3g}")
+            for own in shares
+        ],
+        places=[
+            (WIDTH * own, f"{x_low + own * (x_high - x_low):.3g}") for own in shares
+        ],
+        words=f"{y[0]:.3g} at {x[0]:.6g}, {y[-1]:.3g} at {x[-1]:.6g}.",
     )
 
 
-def item_map(site: Site, source: str, target: str) -> str:
-    """Draw some items of two views near those whose scores are like theirs."""
-    number = site.live.shown.number
-    with site.drawing:
-        # Drawn again after ten judgements: a map that jumps with each shows nothing.
-        kept = site.maps.get((source, target))
-        if kept is None or number - kept[0] >= 10:
-            kept = site.maps[source, target] = number, _draw_map(site, source, target)
-    return kept[1]
-
-
-def recall_chart(site: Site) -> str:
-    """Draw precision against recall, "" where no labels are known."""
-    curve = site.curve.precision_recall()
-    if curve is None:
-        return ""
-    precision, recall = curve
-    points = list(zip(recall.tolist(), precision.tolist(), strict=True))
-    return line_chart(
-        points,
-        title="Precision against recall",
-        x_label="recall",
-        y_label="precision",
-        from_zero=True,
-    )
-
-
-def _draw_map(site: Site, source: str, target: str) -> str:
-    """Place items of both views in the plane and draw them."""
-    model = site.live.open(source, target)
-    rng = np.random.default_rng(SEED)
-    searching, found = model.embeddings(source, target)
-    blocks: list[np.ndarray] = []
-    views: list[str] = []
-    places: list[int] = []
-    for view, vectors in ((source, searching), (target, found)):
-        own = np.sort(
-            rng.choice(len(vectors), min(N_MAPPED, len(vectors)), replace=False)
-        )
-        blocks.append(_unit(vectors[own]))
-        views += [view] * len(own)
-        places += own.tolist()
-    other = {source: target, target: source}
-    ids = [str(site.items[v].ids[k]) for v, k in zip(views, places, strict=True)]
-    titles = [
-        f"{view}: {site.contents.title(view, place)}"
-        for view, place in zip(views, places, strict=True)
-    ]
-    urls = [
-        Query(view, other[view], item=id).url()
-        for view, id in zip(views, ids, strict=True)
-    ]
-    shapes = {source: SHAPES[0], target: SHAPES[source != target]}
-    points = _plane(np.concatenate(blocks))
-    return scatter_map(points, views, titles, urls, shapes=shapes)
-
-
-def _plane(vectors: np.ndarray) -> np.ndarray:
+def _plane(vectors: Array) -> Array:
     """Return points of the plane, near each other where vectors point alike."""
     # Imported here because only this page needs it.
     from sklearn.manifold import TSNE
@@ -140,42 +282,9 @@ def _plane(vectors: np.ndarray) -> np.ndarray:
     return flat.fit_transform(np.asarray(vectors, dtype=np.float32))
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors at length 1; those of length 0 stay."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1.0)
-
-
-def _view_counts(site: Site, model: Any, view: str) -> ViewCounts:
-    """Count the items of a view, and say what the model tells of it."""
-    facts = dict(model.facts_[view])
-    n_items = facts.pop("items")
-    kind = "pictures" if site.contents.has_pictures(view) else "ids"
-    kind = "texts" if site.contents.has_texts(view) else kind
-    return ViewCounts(view, n_items, facts, kind)
-
-
-def _link_counts(links: Any, between: tuple[str, str]) -> LinkCounts:
-    """Count the single pairs between two views."""
-    pairs = links.judged(*between)
-    shared = links.memberships(between[0], shared_with=between[1]) is not None
-    return LinkCounts(between, int((pairs > 0).sum()), int((pairs < 0).sum()), shared)
-
-
-def _joined(site: Site, links: Any) -> list[tuple[str, str]]:
-    """Return the pairs of views that links join, each once."""
-    views = site.views
-    return [
-        (views[i], views[j])
-        for i in range(len(views))
-        for j in range(i, len(views))
-        if links.connects(views[i], views[j])
-    ]
-
-
-def _n_labelled(links: Any, view: str) -> int:
-    """Count the items of a view that have labels."""
+def _is_labelled(links: Any, view: str, n_items: int) -> Array:
+    """Tell which items the model was given labels of."""
     memberships = links.memberships(view)
     if memberships is None:
-        return 0
-    return int((np.asarray(memberships.sum(axis=1)).ravel() > 0).sum())
+        return np.zeros(n_items, dtype=bool)
+    return np.asarray(memberships.sum(axis=1)).ravel() > 0

@@ -1,25 +1,41 @@
-"""Run the pages: one process, or several that share one store."""
+"""How pages are served: settings, processes that share one store, and their log."""
 
+import ipaddress
+import json
+import logging
 import os
+import secrets
 import signal
 import socket
 import sys
 import tempfile
-from dataclasses import replace
-from pathlib import Path
+import time
+from dataclasses import asdict, dataclass, field, replace
 
 import uvicorn
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.web.settings import Settings, is_loopback
-from linkspread.web.telemetry import start_logging
 
-# Settings travel to workers here, and not on a command line that others can see.
+# Settings reach workers by the environment: others can see a command line.
 VARIABLE = "LINKSPREAD_SERVE_SETTINGS"
 
 
+@dataclass(frozen=True)
+class Settings:
+    """Where a page is served, to whom, and how much of anything is allowed."""
+
+    title: str = "linkspread"
+    host: str = "127.0.0.1"
+    token: str = field(default="", repr=False)
+    uploads: str = ""  # folder of uploaded pictures; none are taken if empty
+    max_upload_bytes: int = 8_000_000
+    max_upload_pixels: int = 40_000_000
+    requests_per_second: float = 60.0  # per client address and process
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+
 def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> None:
-    """Serve an application until it is told to stop."""
+    """Serve an application until it is stopped."""
     if not settings.token and not is_loopback(settings.host):
         raise LinkspreadError(
             "a page that other machines can reach must have a token, and "
@@ -30,15 +46,14 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
     # Raised again by uvicorn when all is closed; the folder below must go as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="linkspread-uploads-") as folder:
-        settings = replace(settings, uploads=str(Path(folder)))
-        os.environ[VARIABLE] = settings.to_json()
+        os.environ[VARIABLE] = json.dumps(asdict(replace(settings, uploads=folder)))
         uvicorn.run(
             factory,
             factory=True,
             host=settings.host,
             port=port,
             workers=workers,
-            # Our own lines say nothing of what people ask.
+            # Our own log does not contain what people search.
             access_log=False,
             log_level="warning",
             server_header=False,
@@ -53,11 +68,43 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
 def read_settings() -> Settings:
     """Return the settings that a worker was started with."""
     start_logging()
-    return Settings.from_json(os.environ[VARIABLE])
+    return Settings(**json.loads(os.environ[VARIABLE]))
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def start_logging() -> None:
+    """Log lines of JSON to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LineFormatter())
+    logger = logging.getLogger("linkspread.web")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+
+
+class _LineFormatter(logging.Formatter):
+    """Write each record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **getattr(record, "event", {}),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=True)
 
 
 def _check_port(host: str, port: int) -> None:
-    """Say in a sentence that a port is taken, before anything is loaded."""
+    """Refuse a port that is taken, before anything is loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,24 +1,130 @@
-"""Everything that the routes of one worker share."""
+"""A model with its store and contents, and all that pages and programs ask of it."""
 
 import threading
-from typing import Any
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import LinkspreadError
+from linkspread.judging import Explanation
 from linkspread.links import Items
-from linkspread.storage import LinkStore
-from linkspread.web.asking import Asker
-from linkspread.web.contents import Contents, FeatureContents, PictureCache
-from linkspread.web.glyph_contents import GlyphContents, are_glyphs
+from linkspread.storage import Judgement, LinkStore, Undo
+from linkspread.storage.judgements import check_uuid
+from linkspread.storage.ledger import pair_key
+from linkspread.studies.report import explanation_picture
+from linkspread.web.contents import Contents, TitleIndex
 from linkspread.web.live_model import LiveModel
-from linkspread.web.score_curve import ScoreCurve
-from linkspread.web.settings import Settings
+from linkspread.web.overview import Atlas, ScoreCurve
+from linkspread.web.server import Settings
 from linkspread.web.telemetry import Telemetry
-from linkspread.web.title_index import TitleIndex
-from linkspread.web.uploads import Uploads
+from linkspread.web.uploads import PictureCache, Uploads
+
+PAGE = 24
+MAX_PAGES = 50
+# Pairs that are suggested together.
+N_QUEUE = 25
+# Parts of an explanation that are named.
+N_PARTS = 6
+VERDICT_WORDS = {"must": "belongs", "cannot": "does not belong", "unsure": "unsure"}
+HEADINGS = {
+    "links": "Links and labels",
+    "source_neighbors": "Through neighbours of the query",
+    "target_neighbors": "Through neighbours of the result",
+    "target_labels": "Labels, by labelled result",
+    "classes": "Labels, by classes",
+}
+KINDS = {
+    "own": "the item itself",
+    "neighbor": "neighbour",
+    "prior": "how alike both are",
+    "hubs": "correction for what everything finds",
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is searched; the address of a page holds all of it."""
+
+    source: str
+    target: str
+    item: str = ""
+    q: str = ""
+    upload: str = ""
+
+    def url(self, path: str = "/", **more: Any) -> str:
+        """Return the address of a page about this query."""
+        given = {name: value for name, value in asdict(self).items() if value}
+        return f"{path}?{urlencode(given | more)}"
+
+
+class Asked(NamedTuple):
+    """A query as the model takes it: an id, or the features of something new."""
+
+    queries: Any
+    position: int | None
+    title: str
+    text: str = ""
+    picture: str = ""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One card of a list of results."""
+
+    id: str
+    rank: int
+    score: float
+    title: str
+    caption: str
+    picture: str
+    mine: str  # verdict of who looks
+    others: tuple[str, ...]  # verdicts of others, in words
+    undo: str  # id of the own judgement
+    was: str  # where the card was before a judgement
+
+
+@dataclass(frozen=True)
+class Question:
+    """A pair to ask about, and the share of the variance that an answer explains."""
+
+    left: str
+    right: str
+    gain: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A line of the table of an explanation."""
+
+    split: str
+    kind: str
+    source: str
+    target: str
+    amount: float
+
+
+class Why(NamedTuple):
+    """What a score is made of, for people."""
+
+    explanation: Explanation
+    picture: str
+    parts: list[Part]
+
+
+class Entry(NamedTuple):
+    """A line of the history."""
+
+    row: Judgement | Undo
+    is_active: bool
+    left: str = ""
+    right: str = ""
 
 
 class Site:
-    """A model with its store and contents, ready to be shown."""
+    """What all routes of one worker share."""
 
     def __init__(
         self,
@@ -33,20 +139,19 @@ class Site:
         self.items: dict[str, Items] = model.items_
         self.views: tuple[str, ...] = tuple(model.view_names_)
         self.pictures, self.telemetry = PictureCache(), Telemetry()
-        self.uploads = None
+        self.uploads: Uploads | None = None
         if settings.uploads:
             limit = settings.max_upload_pixels
             self.uploads = Uploads(settings.uploads, max_pixels=limit)
-        self.asker = Asker(self.live)
         self.curve = ScoreCurve(self.live, contents, self.directions())
-        # More searches at once than cores are no faster, and the thread that takes up
+        self.atlas = Atlas(self.live, contents)
+        # More searches at once than cores are no faster, and the thread that applies
         # judgements would have to wait behind all of them.
-        self.searching = threading.BoundedSemaphore(count_threads(None))
+        self._searching = threading.BoundedSemaphore(count_threads(None))
         self._titles: dict[str, TitleIndex] = {}
-        self._indexing = threading.Lock()
-        # Maps of the items, with the number of the store they were drawn at.
-        self.drawing = threading.Lock()
-        self.maps: dict[tuple[str, str], tuple[int, str]] = {}
+        self._indexing, self._asking = threading.Lock(), threading.Lock()
+        # One queue for each direction, shared by all people.
+        self._questions: dict[tuple[str, str], list[Question]] = {}
 
     def start(self) -> None:
         """Begin to follow the store."""
@@ -70,30 +175,286 @@ class Site:
         """Return which view can be searched from which, texts to others first."""
         model = self.live.shown.model
         pairs = {frozenset(pair) for pair in model.pairs_}
+
+        def usefulness(direction: tuple[str, str]) -> tuple[bool, ...]:
+            source, target = direction
+            types = self.contents.can_read(source) and self.contents.has_texts(source)
+            return source != target, types, self.contents.has_pictures(target)
+
         found = [
             (s, t)
             for s in self.views
             for t in self.views
             if {s, t} in pairs or model.links_.connects(s, t)
         ]
-        return sorted(found, key=self._usefulness, reverse=True)
+        return sorted(found, key=usefulness, reverse=True)
 
-    def takes_pictures(self) -> bool:
-        """Tell whether people may search with pictures of their own."""
-        readable = [v for v in self.views if self.contents.can_read(v)]
-        return self.uploads is not None and any(
-            self.contents.has_pictures(view) for view in readable
+    def choose_views(self, source: str, target: str) -> tuple[str, str]:
+        """Return the views to search between, by default the most useful ones."""
+        directions = self.directions()
+        if not directions:
+            raise LinkspreadError(
+                "views must be joined by links to be searched, and this model has "
+                "none. Fit it with a few links."
+            )
+        for s, t in directions:
+            if source in ("", s) and target in ("", t):
+                return s, t
+        # What is asked for but not there is refused by the model, in a sentence.
+        return source, target or source
+
+    def picture_view(self) -> str:
+        """Return the view that searches with pictures of people, "" for none."""
+        contents = self.contents
+        views = (v for v in self.views if contents.has_pictures(v))
+        found = next((v for v in views if contents.can_read(v)), "")
+        return found if self.uploads is not None else ""
+
+    def picture_url(self, view: str, id: Any) -> str:
+        """Return the address of an item's picture, "" where it has none."""
+        if not self.contents.has_pictures(view):
+            return ""
+        return f"/picture?{urlencode({'view': view, 'id': id})}"
+
+    def resolve(self, query: Query) -> Asked | None:
+        """Return what searches; None where nothing, or no single thing, is meant."""
+        view, contents = query.source, self.contents
+        items = self.live.open(view, query.target).items_[view]
+        if query.item:
+            return self._asked_item(view, int(items.positions([query.item])[0]))
+        if query.upload:
+            if self.uploads is None:
+                raise LinkspreadError(
+                    "pictures must be allowed by the model to search with, and this "
+                    "one has no view that reads them. Search with one of its items."
+                )
+            rows = contents.rows(view, self.uploads.open(query.upload))
+            address = f"/upload/{query.upload}"
+            return Asked(rows, None, "Your picture", picture=address)
+        if not query.q.strip():
+            return None
+        place = self.titles(view).exact(query.q)
+        if place is not None:
+            return self._asked_item(view, place)
+        if contents.can_read(view) and contents.has_texts(view):
+            return Asked(contents.rows(view, query.q), None, f"“{query.q}”")
+        return None
+
+    def find_hits(
+        self,
+        query: Query,
+        asked: Asked,
+        *,
+        who: str = "",
+        start: int = 0,
+        stop: int = PAGE,
+        seen: Sequence[str] = (),
+    ) -> list[Hit]:
+        """Return the cards of some ranks; `seen` are the ids of the list before."""
+        source, target, contents = query.source, query.target, self.contents
+        with self._searching:
+            ids, scores = self.live.shown.model.search(
+                asked.queries,
+                source=source,
+                target=target,
+                n_results=min(stop, PAGE * MAX_PAGES),
+            )
+        if asked.position is None:
+            ids, scores = ids[0], scores[0]
+        before = {id: rank for rank, id in enumerate(seen, start=1)}
+        positions = self.items[target].positions(ids[start:stop]).tolist()
+        hits = []
+        for k, position in enumerate(positions, start=start):
+            id = str(self.items[target].ids[position])
+            words: dict[str, Judgement] = {}
+            if asked.position is not None:
+                key = pair_key((source, asked.queries), (target, id))
+                words = self.live.ledger.words(key)
+            mine = words.pop(who, None)
+            hit = Hit(
+                id=id,
+                rank=k + 1,
+                score=float(scores[k]),
+                title=contents.title(target, position),
+                caption=contents.caption(target, position),
+                picture=self.picture_url(target, id),
+                mine=mine.verdict if mine else "",
+                others=tuple(
+                    f"{name}: {VERDICT_WORDS[word.verdict]}"
+                    for name, word in words.items()
+                ),
+                undo=mine.id if mine else "",
+                was=_was(id, k + 1, before),
+            )
+            hits.append(hit)
+        return hits
+
+    def judge(
+        self,
+        *,
+        who: str,
+        source: tuple[str, str],
+        target: tuple[str, str],
+        verdict: str,
+        key: str = "",
+        note: str = "",
+    ) -> tuple[str, bool]:
+        """Store what somebody says of two items, each a view and an id.
+
+        Returns the id of the judgement, and whether it is in the model. The same `key`
+        with the same content is one judgement, however often it is sent.
+        """
+        left, right = (
+            self._known_id(*item, what="a judgement") for item in (source, target)
         )
+        content = "\n".join((verdict, source[0], str(left), target[0], str(right)))
+        base = uuid.UUID(check_uuid(key, "key")) if key else uuid.uuid4()
+        judgement = Judgement(
+            who=who,
+            left_view=source[0],
+            left_id=left,
+            right_view=target[0],
+            right_id=right,
+            verdict=verdict,
+            note=note,
+            id=str(uuid.uuid5(base, content)),
+        )
+        return self._stored(self.live.store.add(judgement), verdict)
 
-    def _usefulness(self, direction: tuple[str, str]) -> tuple[bool, bool, bool]:
-        """Return what makes a direction a good one to begin with."""
-        source, target = direction
-        can_type = self.contents.can_read(source) and self.contents.has_texts(source)
-        return source != target, can_type, self.contents.has_pictures(target)
+    def take_back(self, id: str, *, who: str) -> tuple[str, bool]:
+        """Take a judgement back; return the id of the undo, and whether it counts."""
+        return self._stored(self.live.store.undo(id, who=who), "undo")
+
+    def history(self, *, before: int | None, n: int) -> list[Entry]:
+        """Return rows of the store before a number, the newest first."""
+        last = self.live.store.last_number()
+        end = last if before is None else max(0, min(before - 1, last))
+        start = max(0, end - n)
+        entries = []
+        for row in self.live.store.changes(after=start, limit=end - start):
+            entry = Entry(row, False)
+            if isinstance(row, Judgement):
+                left = self.contents.name(row.left_view, row.left_id)
+                right = self.contents.name(row.right_view, row.right_id)
+                entry = Entry(row, self.live.ledger.is_active(row.id), left, right)
+            entries.append(entry)
+        return entries[::-1]
+
+    def questions(self, source: str, target: str, who: str) -> list[Question]:
+        """Return the pairs that a person may be asked about, the best first."""
+
+        def open_to(own: Question) -> bool:
+            key = pair_key((source, own.left), (target, own.right))
+            words = self.live.ledger.words(key)
+            return who not in words and all(
+                word.verdict == "unsure" for word in words.values()
+            )
+
+        with self._asking:
+            found = list(filter(open_to, self._questions.get((source, target), [])))
+            if not found:
+                fresh = self._questions[source, target] = self._suggest(source, target)
+                found = list(filter(open_to, fresh))
+        return found
+
+    def explain(self, query: Query, asked: Asked, found: str) -> Why:
+        """Explain the score of a query and an item that it found."""
+        target = self._known_id(query.target, found, what="`found`")
+        own = self.live.open(query.source, query.target).explain(
+            asked.queries,
+            target,
+            source=query.source,
+            target=query.target,
+            n_links=N_PARTS,
+        )
+        titles: dict[str, dict[Any, str]] = {query.source: {}, query.target: {}}
+        pictures: dict[str, dict[Any, str]] = {query.source: {}, query.target: {}}
+        for view, id in _named(own):
+            if id is not None:
+                titles[view][id] = self.contents.name(view, id)
+                if self.contents.has_pictures(view):
+                    pictures[view][id] = self.picture_url(view, id)
+        # An item that was typed or sent has no id.
+        titles[query.source][None] = asked.title
+        picture = explanation_picture(
+            own, n_links=N_PARTS, titles=titles, pictures=pictures
+        )
+        return Why(own, picture, list(_parts(own, titles)))
+
+    def _asked_item(self, view: str, position: int) -> Asked:
+        """Describe a fitted item that searches."""
+        contents, id = self.contents, self.items[view].ids[position].item()
+        title, text = contents.title(view, position), contents.text(view, position)
+        about = text if text != title else contents.caption(view, position)
+        return Asked(id, position, title, about, self.picture_url(view, id))
+
+    def _known_id(self, view: str, id: str, *, what: str) -> str | int:
+        """Return the id of an item as the model has it."""
+        if view not in self.items:
+            raise LinkspreadError(
+                f"{what} must name views of the model, {list(self.views)}, got "
+                f"{view[:60]!r}. Correct the name."
+            )
+        items = self.items[view]
+        return items.ids[items.positions([id], what=what)[0]].item()
+
+    def _stored(self, id: str, event: str) -> tuple[str, bool]:
+        """Count a stored row, and wait a while for the model to have it."""
+        self.telemetry.count("judgements", event)
+        return id, self.live.catch_up(id=id) and not self.live.refusal
+
+    def _suggest(self, source: str, target: str) -> list[Question]:
+        """Ask the model for pairs."""
+        model = self.live.open(source, target)
+        # Pairs about which people are unsure are no links, and would come again.
+        n = N_QUEUE + self.live.ledger.verdicts["unsure"]
+        left, right = model.suggest_pairs(n, source=source, target=target)
+        if not len(left):
+            return []
+        gains = model.expected_gains(left, right, source=source, target=target)
+        rows = zip(left.tolist(), right.tolist(), gains.tolist(), strict=True)
+        return [Question(str(i), str(j), gain) for i, j, gain in rows]
 
 
-def choose_contents(items: dict[str, Items], features: Any = None) -> Contents:
-    """Return what is known of the items of a model."""
-    if features is not None:
-        return FeatureContents(items, features)
-    return GlyphContents(items) if are_glyphs(items) else Contents(items)
+def ordinal(n: int) -> str:
+    """Return a number as in "7th"."""
+    endings = {1: "st", 2: "nd", 3: "rd"}
+    is_teen = 10 < n % 100 < 14
+    return f"{n}{'th' if is_teen else endings.get(n % 10, 'th')}"
+
+
+def _was(id: str, rank: int, before: dict[str, int]) -> str:
+    """Say where a card was, if it has moved."""
+    if not before or before.get(id) == rank:
+        return ""
+    return f"was {ordinal(before[id])}" if id in before else "new here"
+
+
+def _named(own: Explanation) -> Iterator[tuple[str, Any]]:
+    """Yield view and id of every item that an explanation names."""
+    named: list[Any] = [own]
+    named += [part for split in own.splits.values() for part in split.parts]
+    for about in named:
+        yield own.source, about.source_item
+        yield own.target, about.target_item
+
+
+def _parts(own: Explanation, titles: dict[str, dict[Any, str]]) -> Iterator[Part]:
+    """Yield the lines of the table."""
+    for name, split in own.splits.items():
+        for part in split.parts:
+            yield Part(
+                HEADINGS[name],
+                KINDS.get(part.kind, part.kind),
+                _title(titles[own.source], part.source_item),
+                _title(titles[own.target], part.target_item),
+                part.amount,
+            )
+        if split.n_rest:
+            rest = f"{split.n_rest:,} others"
+            yield Part(HEADINGS[name], rest, "", "", split.rest)
+
+
+def _title(titles: dict[Any, str], id: Any) -> str:
+    """Return the title of an item, "" for none."""
+    return "" if id is None else titles[id]

@@ -1,13 +1,17 @@
-"""Pictures that people search with: checked, made small, kept for a while.
+"""Pictures in memory and on the disk: those of items, and those that people send.
 
-Workers share one folder. A picture is named by what it holds, and what is kept was
-written by us, so that nothing of a stranger's file is ever served.
+Workers share one folder of uploads. A picture is named by what it holds, and what is
+kept was encoded here, so that nothing of a received file is ever served.
 """
 
 import hashlib
 import os
 import re
 import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,40 +25,66 @@ SIDE = 1024
 NAME = re.compile(r"[0-9a-f]{32}")
 
 
+class PictureCache:
+    """The pictures that were asked for last, as PNG."""
+
+    def __init__(self, max_bytes: int = 64_000_000) -> None:
+        self.max_bytes = max_bytes
+        self._kept: OrderedDict[tuple, bytes] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple, make: Callable[[], bytes]) -> bytes:
+        """Return a picture, made if it is not there."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        picture = make()
+        with self._lock:
+            self._size += len(picture) - len(self._kept.get(key, b""))
+            self._kept[key] = picture
+            while self._size > self.max_bytes:
+                self._size -= len(self._kept.popitem(last=False)[1])
+        return picture
+
+
 class Uploads:
-    """A folder of pictures."""
+    """A folder of pictures that people search with, kept for a while."""
 
     def __init__(self, folder: str | Path, *, max_pixels: int) -> None:
-        self.folder = Path(folder)
-        self.max_pixels = max_pixels
+        self.folder, self.max_pixels = Path(folder), max_pixels
 
     def keep(self, data: bytes) -> str:
         """Keep a picture; return its name."""
         name = hashlib.sha256(data).hexdigest()[:32]
         if not self._path(name).exists():
-            self._write(name, to_png(self._read(data), SIDE))
-            self._forget_old()
+            picture = to_png(self._decode(data), SIDE)
+            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                file.write(picture)
+            # In one step, as others may be reading.
+            os.replace(file.name, self._path(name))
+            for path in sorted(self.folder.glob("*.png"), key=_age)[:-N_KEPT]:
+                path.unlink(missing_ok=True)
         return name
 
-    def bytes_of(self, name: str) -> bytes:
+    def read(self, name: str) -> bytes:
         """Return a picture as PNG."""
-        try:
+        with suppress(OSError):
             if NAME.fullmatch(name):
                 return self._path(name).read_bytes()
-        except OSError:
-            pass
         raise LinkspreadError(
             "a picture must have been sent a short while ago, and this one is no "
             "longer here. Send it again."
         )
 
     def open(self, name: str) -> Any:
-        """Return a picture."""
-        self.bytes_of(name)
+        """Return a picture, decoded."""
+        self.read(name)
         return read_picture(self._path(name))[0]
 
-    def _read(self, data: bytes) -> Any:
-        """Decode what a stranger sent, by what it holds."""
+    def _decode(self, data: bytes) -> Any:
+        """Decode what somebody sent, by what it holds; errors do not name the file."""
         with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new") as file:
             file.write(data)
             file.flush()
@@ -65,37 +95,19 @@ class Uploads:
                     f"the picture must have at most {self.max_pixels:,} pixels, got "
                     f"{width:,} x {height:,}. Make it smaller."
                 )
-            return _decode(file.name)
-
-    def _write(self, name: str, picture: bytes) -> None:
-        """Write a picture in one step, as others may be reading."""
-        with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-            file.write(picture)
-        os.replace(file.name, self._path(name))
-
-    def _forget_old(self) -> None:
-        """Remove all but the newest pictures."""
-        found = sorted(self.folder.glob("*.png"), key=_age)
-        for path in found[:-N_KEPT]:
-            path.unlink(missing_ok=True)
+            try:
+                return read_picture(file.name)[0]
+            except LinkspreadError as error:
+                sentence = str(error).replace(file.name, "the picture")
+                raise LinkspreadError(sentence) from error
 
     def _path(self, name: str) -> Path:
         """Return where a picture lies."""
         return self.folder / f"{name}.png"
 
 
-def _decode(path: str) -> Any:
-    """Return the picture in a file, without naming the file in errors."""
-    try:
-        return read_picture(path)[0]
-    except LinkspreadError as error:
-        sentence = str(error).replace(path, "the picture")
-        raise LinkspreadError(sentence) from error
-
-
 def _age(path: Path) -> float:
     """Return when a picture was written; one that is gone is the oldest."""
-    try:
+    with suppress(OSError):
         return path.stat().st_mtime
-    except OSError:
-        return 0.0
+    return 0.0

@@ -1,0 +1,426 @@
+"""The pages: search, judge, answer questions, look; and the files they load."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, File, Form, HTTPException, Request, UploadFile
+from fastapi import Query as Param
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from linkspread.ground.errors import LinkspreadError
+from linkspread.web.guard import PASS_COOKIE, Access, Visitor
+from linkspread.web.overview import look
+from linkspread.web.site import MAX_PAGES, PAGE, VERDICT_WORDS, Query, Site
+
+pages = APIRouter(include_in_schema=False)
+
+N_MATCHES, N_EXAMPLES, N_HISTORY = 8, 12, 50
+# Nothing else of the folder is served.
+STATIC = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+SIDES = {"small": 96, "large": 320}
+KEPT = {"Cache-Control": "private, max-age=3600"}
+
+# What addresses and forms may hold, and how much of it.
+View = Annotated[str, Param(max_length=200)]
+Id = Annotated[str, Param(max_length=1000)]
+Words = Annotated[str, Param(max_length=2000)]
+Field = Annotated[str, Form(max_length=1000)]
+Number = Annotated[int | None, Param(ge=1, le=2**62)]
+
+
+@cache
+def templates() -> Environment:
+    """Return the templates; everything put into them is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["amount"] = lambda own: f"{own:+.3g}" if own < 0 else f"{own:.3g}"
+    made.filters["count"] = lambda n: f"{n:,}"
+    made.globals["verdict_words"] = VERDICT_WORDS
+    return made
+
+
+class Page:
+    """A request for a page: the site, who asks, and how the answer is made."""
+
+    def __init__(self, request: Request) -> None:
+        self.site: Site = request.app.state.site
+        self.access: Access = request.app.state.access
+        self.visitor = Visitor(request, self.access)
+        self._path = request.url.path
+
+    def render(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page, made from a template."""
+        shared = {
+            "site": self.site,
+            "settings": self.site.settings,
+            "visitor": self.visitor,
+            "path": self._path,
+            "takes_token": self.access.needs_token,
+        }
+        text = templates().get_template(name).render(**shared, **values)
+        response = HTMLResponse(text, status_code=status)
+        self.visitor.remember(response)
+        return response
+
+    def redirect(self, url: str, **cookies: str) -> Response:
+        """Lead to another page."""
+        response = RedirectResponse(url, status_code=303)
+        return self.visitor.remember(response, **cookies)
+
+
+# Without waiting for anything: a plain function would be sent to another thread.
+async def find_site(request: Request) -> Site:
+    """Return what the routes share."""
+    site: Site = request.app.state.site
+    return site
+
+
+async def find_page(request: Request) -> Page:
+    """Return the request of anybody."""
+    return Page(request)
+
+
+async def check_form(
+    request: Request, form_token: Annotated[str, Form(max_length=200)] = ""
+) -> Page:
+    """Return the request of a form, which must be one that we gave."""
+    page = Page(request)
+    visitor = page.visitor
+    if visitor.is_new or not page.access.is_form_token(visitor.session, form_token):
+        raise HTTPException(
+            403,
+            "a form must come from a page of this server, and this one is too old or "
+            "from elsewhere. Reload the page and try again.",
+        )
+    return page
+
+
+Here = Annotated[Site, Depends(find_site)]
+Anyone = Annotated[Page, Depends(find_page)]
+FromForm = Annotated[Page, Depends(check_form)]
+
+
+def read_query(
+    site: Here, source: View = "", target: View = "", item: Id = "", q: Words = ""
+) -> Query:
+    """Return what an address asks for."""
+    return Query(*site.choose_views(source, target), item=item, q=q)
+
+
+Asking = Annotated[Query, Depends(read_query)]
+
+
+@pages.get("/")
+def search_page(
+    page: Anyone,
+    query: Asking,
+    upload: View = "",
+    number: Annotated[int, Param(ge=1, le=MAX_PAGES, alias="page")] = 1,
+    shown: Annotated[int, Param(ge=0, le=MAX_PAGES)] = 0,
+    part: bool = False,
+) -> HTMLResponse:
+    """Show the search, and a page of results; `shown` shows all pages up to one."""
+    query = replace(query, upload=upload)
+    first, last = (1, shown) if shown else (number, number)
+    values = _results(page, query, first, last)
+    name = "_results.html" if part else "search.html"
+    return page.render(name, status=400 if values["problem"] else 200, **values)
+
+
+@pages.post("/")
+def judge_result(
+    page: FromForm,
+    query: Asking,
+    must: Field = "",
+    cannot: Field = "",
+    unsure: Field = "",
+    undo: Field = "",
+    key: Field = "",
+    seen: Annotated[str, Form(max_length=500_000)] = "",
+    part: bool = False,
+) -> HTMLResponse:
+    """Keep a judgement on a result, or take one back; show the list as it is then."""
+    verdicts = {"must": must, "cannot": cannot, "unsure": unsure}
+    verdict, found = next(((v, id) for v, id in verdicts.items() if id), ("", ""))
+    site = page.site
+    notice: dict[str, Any] = {"undo": undo}
+    if undo:
+        _, is_in_model = site.take_back(undo, who=page.visitor.name)
+    else:
+        asked = site.resolve(query)
+        if asked is None or asked.position is None:
+            raise LinkspreadError(
+                "a result can be judged for an item of the model only, and this search "
+                "is not by one. Pick an item."
+            )
+        id, is_in_model = site.judge(
+            who=page.visitor.name,
+            source=(query.source, str(asked.queries)),
+            target=(query.target, found),
+            verdict=verdict,
+            key=key,
+        )
+        title = site.contents.name(query.target, found)
+        notice |= {"id": id, "verdict": verdict, "title": title}
+    before = [own for own in seen.splitlines() if own]
+    last = max(1, min(MAX_PAGES, -(-len(before) // PAGE)))
+    values = _results(page, query, 1, last, seen=before)
+    values["notice"] = notice | {"is_in_model": is_in_model}
+    return page.render("_results.html" if part else "search.html", **values)
+
+
+@pages.post("/name")
+def set_name(page: FromForm, name: Field = "", back: Field = "/") -> Response:
+    """Keep the name under which somebody judges."""
+    # Only a path of ours: what starts with two slashes leads elsewhere.
+    is_ours = back.startswith("/") and back[1:2] not in ("/", "\\")
+    response = RedirectResponse(
+        back if is_ours and back.isprintable() else "/", status_code=303
+    )
+    return page.visitor.rename(response, name)
+
+
+@pages.get("/ask")
+def ask_page(page: Anyone, query: Asking, part: bool = False) -> HTMLResponse:
+    """Ask about the pair that teaches most."""
+    return _ask(page, query, part, None)
+
+
+@pages.post("/ask")
+def answer_question(
+    page: FromForm,
+    query: Asking,
+    left: Field = "",
+    right: Field = "",
+    verdict: Field = "",
+    undo: Field = "",
+    key: Field = "",
+    part: bool = False,
+) -> HTMLResponse:
+    """Keep an answer, or take one back, and ask the next."""
+    who = page.visitor.name
+    if undo:
+        page.site.take_back(undo, who=who)
+        return _ask(page, query, part, {"undo": undo})
+    source, target = (query.source, left), (query.target, right)
+    id, _ = page.site.judge(
+        who=who, source=source, target=target, verdict=verdict, key=key
+    )
+    return _ask(page, query, part, {"id": id, "verdict": verdict, "undo": ""})
+
+
+@pages.get("/history")
+def history_page(page: Anyone, before: Number = None) -> HTMLResponse:
+    """Show what was judged, the newest first."""
+    entries = page.site.history(before=before, n=N_HISTORY)
+    oldest = min((own.row.number or 1 for own in entries), default=1)
+    older = oldest if oldest > 1 else None
+    is_newest = before is None
+    return page.render(
+        "history.html", entries=entries, older=older, is_newest=is_newest
+    )
+
+
+@pages.post("/history")
+def undo_entry(page: FromForm, undo: Field = "") -> Response:
+    """Take back a judgement of anybody."""
+    page.site.take_back(undo, who=page.visitor.name)
+    return page.redirect("/history")
+
+
+@pages.get("/why")
+def why_page(page: Anyone, query: Asking, found: Id, upload: View = "") -> HTMLResponse:
+    """Explain one score."""
+    query = replace(query, upload=upload)
+    asked = page.site.resolve(query)
+    if asked is None:
+        raise LinkspreadError(
+            "a score has a query and a result, and this address has no query. Search "
+            "first, then click a score."
+        )
+    why = page.site.explain(query, asked, found)
+    return page.render("why.html", query=query, asked=asked, why=why)
+
+
+@pages.get("/look")
+def look_page(page: Anyone, query: Asking) -> HTMLResponse:
+    """Show what the model is made of."""
+    site = page.site
+    return page.render(
+        "look.html",
+        query=query,
+        overview=look(site.live, site.contents),
+        recall=site.curve.recall_chart(),
+        curve=site.curve.chart(),
+    )
+
+
+@pages.get("/map")
+def map_part(page: Anyone, source: View, target: View) -> HTMLResponse:
+    """Draw the map, which takes a second or two."""
+    marks = page.site.atlas.map(source, target)
+    return page.render("_map.html", source=source, marks=marks)
+
+
+@pages.get("/enter")
+def enter_page(page: Anyone) -> HTMLResponse:
+    """Ask for the token."""
+    return page.render("enter.html", is_wrong=False)
+
+
+@pages.post("/enter")
+def enter(page: Anyone, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
+    """Exchange the token for a cookie that does not contain it."""
+    if not page.access.is_token(token):
+        return page.render("enter.html", status=401, is_wrong=True)
+    return page.redirect("/", **{PASS_COOKIE: page.access.pass_cookie})
+
+
+@pages.get("/api")
+def describe_api(request: Request, page: Anyone) -> HTMLResponse:
+    """List what programs can ask, from the description that they read."""
+    return page.render("api.html", schema=request.app.openapi())
+
+
+@pages.get("/static/{name}")
+def static_file(name: str) -> Response:
+    """Return the style sheet, the script or the icon."""
+    if name not in STATIC:
+        raise HTTPException(404, "there is no such file.")
+    content = files("linkspread.web").joinpath("static", name).read_bytes()
+    return Response(content, media_type=STATIC[name], headers=KEPT)
+
+
+@pages.get("/picture")
+def picture(site: Here, view: View, id: Id, size: str = "small") -> Response:
+    """Return the picture of an item, by its id; a path is never asked for."""
+    items = site.items.get(view)
+    if items is None or size not in SIDES or not items.contains([id])[0]:
+        raise HTTPException(404, "there is no such picture.")
+    key = view, int(items.positions([id])[0]), SIDES[size]
+    found = site.pictures.get(key, lambda: site.contents.picture(*key))
+    return Response(found, media_type="image/png", headers=KEPT)
+
+
+@pages.post("/upload")
+def upload(
+    page: FromForm,
+    picture: Annotated[UploadFile, File()],
+    target: Annotated[str, Form(max_length=200)] = "",
+) -> Response:
+    """Keep a picture for a while, and search with it."""
+    site, source = page.site, page.site.picture_view()
+    if site.uploads is None or not source:
+        raise LinkspreadError(
+            "pictures must be readable by the model to search with, and this one has "
+            "no view that reads them. Search with one of its items."
+        )
+    name = site.uploads.keep(picture.file.read())
+    wanted = target if (source, target) in site.directions() else ""
+    query = Query(*site.choose_views(source, wanted), upload=name)
+    return page.redirect(query.url())
+
+
+@pages.get("/upload/{name}")
+def uploaded(site: Here, name: str) -> Response:
+    """Return a picture that somebody searches with."""
+    if site.uploads is None:
+        raise HTTPException(404, "there is no such picture.")
+    return Response(site.uploads.read(name), media_type="image/png", headers=KEPT)
+
+
+def render_error(title: str, status: int, sentence: str) -> HTMLResponse:
+    """Return a page that says what was wrong."""
+    page = templates().get_template("error.html")
+    text = page.render(title=title, status=status, sentence=sentence)
+    return HTMLResponse(text, status_code=status)
+
+
+def _results(
+    page: Page, query: Query, first: int, last: int, seen: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what the search page shows of some pages of results."""
+    site, asked, problem, hits = page.site, None, "", []
+    try:
+        asked = site.resolve(query)
+    except LinkspreadError as error:
+        problem = str(error)
+    if asked is not None:
+        start, stop, who = (first - 1) * PAGE, last * PAGE, page.visitor.name
+        hits = site.find_hits(query, asked, who=who, start=start, stop=stop, seen=seen)
+    matches, examples = [], []
+    if query.q and (asked is None or asked.position is None):
+        matches = site.titles(query.source).find(query.q, N_MATCHES)
+    if asked is None and query.source in site.items:
+        # Spread evenly over the view.
+        n_items = site.items[query.source].n_items
+        examples = sorted({k * n_items // N_EXAMPLES for k in range(N_EXAMPLES)})
+    n_items = site.items[query.target].n_items if query.target in site.items else 0
+    return {
+        "query": query,
+        "asked": asked,
+        "problem": problem,
+        "hits": hits,
+        "first": first,
+        "last": last,
+        "has_more": bool(hits) and last * PAGE < n_items and last < MAX_PAGES,
+        "matches": [_pick(site, query, k) for k in matches],
+        "examples": [_pick(site, query, k) for k in examples],
+        "number": site.live.shown.number,
+        "key": str(uuid.uuid4()),
+        "notice": None,
+    }
+
+
+def _pick(site: Site, query: Query, position: int) -> tuple[str, str]:
+    """Return the title of an item and the address of its search."""
+    id = str(site.items[query.source].ids[position])
+    url = Query(query.source, query.target, item=id).url()
+    return site.contents.title(query.source, position), url
+
+
+def _ask(
+    page: Page, query: Query, part: bool, notice: dict[str, str] | None
+) -> HTMLResponse:
+    """Return the page with the next question."""
+    site, contents, sides = page.site, page.site.contents, []
+    query = Query(query.source, query.target)
+    queue = site.questions(query.source, query.target, page.visitor.name)
+    pair = (queue[0].left, queue[0].right) if queue else ()
+    for view, id in zip((query.source, query.target), pair, strict=False):
+        position = int(site.items[view].positions([id])[0])
+        side = {
+            "view": view,
+            "id": id,
+            "title": contents.title(view, position),
+            "text": contents.text(view, position),
+            "caption": contents.caption(view, position),
+            "picture": site.picture_url(view, id),
+        }
+        sides.append(side)
+    return page.render(
+        "_question.html" if part else "ask.html",
+        query=query,
+        sides=sides,
+        n_waiting=len(queue),
+        gain=queue[0].gain if queue else 0.0,
+        curve=site.curve.chart(),
+        key=str(uuid.uuid4()),
+        number=site.live.shown.number,
+        notice=notice,
+    )
