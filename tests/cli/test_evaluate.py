@@ -175,7 +175,7 @@ def test_below_a_threshold_the_status_is_1(run, capsys, given, threshold, status
         ("evaluate model --labels text=text-labels.csv", "two views that the "
          "model joins"),
         (f"evaluate labelled {LABELS.replace('-labels.', '-some.')}", "must have items "
-         "with a label that the model was not told, got none of 20"),
+         "with a label that the model does not know, got none of 20"),
         ("info nowhere", "there is none at 'nowhere'"),
         ("info photos", "must be a model or a features folder, and 'photos' is "
          "neither"),

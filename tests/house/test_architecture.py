@@ -45,8 +45,6 @@ ONLY_IMPORTERS = {
     "datasets": {"cli", "web", "studies"},
     "features": {"cli", "web", "studies", "manifests", "datasets"},
 }
-# Not yet as it should be.
-EXCEPTIONS = {("selection", "studies")}
 # `from linkspread import __version__`: model folders and exports state who wrote them.
 READS_VERSION = {"cli", "web", "storage", "exchange", "manifests", "cluster"}
 HOMES = {
@@ -112,8 +110,6 @@ def room_violations(importer, name):
 
 def allowed(importer, imported):
     """Tell whether one room may import from another."""
-    if (importer, imported) in EXCEPTIONS:
-        return True
     is_below = line_of(importer) < line_of(imported)
     return is_below and importer in ONLY_IMPORTERS.get(imported, {importer})
 

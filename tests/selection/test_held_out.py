@@ -11,7 +11,7 @@ from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views
 from linkspread.ground.errors import FewLinksError, LinkError, LinkspreadError
 from linkspread.selection import held_out, held_out_quality, plan_held_out
-from linkspread.selection.quality import _chance_precision, measure_pairs
+from linkspread.selection.held_out import _chance_precision, measure_pairs
 from linkspread.studies.baselines import BilinearRidge
 
 SIZES = {"text": 90, "image": 70}

@@ -12,7 +12,7 @@ from linkspread.metrics import mean_average_precision
 from linkspread.models.view_graphs import GRAPHS
 from linkspread.selection import LabelFolds, runners, tune
 from linkspread.selection.folds import item_trials, link_trials
-from linkspread.selection.grids import expand_grid, group_settings
+from linkspread.selection.tune import expand_grid, group_settings
 from linkspread.studies.baselines import (
     BilinearRidge,
     CorrelationMatching,

@@ -10,10 +10,9 @@ from sklearn.base import clone
 
 from linkspread import Links
 from linkspread.selection import tune
-from linkspread.selection.folds import link_trials
-from linkspread.selection.grids import expand_grid
-from linkspread.selection.questions import PairQuestion, Trial
+from linkspread.selection.folds import PairQuestion, Trial, link_trials
 from linkspread.selection.runners import ModelRunner
+from linkspread.selection.tune import expand_grid
 from linkspread.studies.baselines import KernelSmoother
 from linkspread.studies.baselines.kernel_smoother import GaussianKernel
 from linkspread.studies.baselines.memory import Memory, RowsOnce, in_tiles

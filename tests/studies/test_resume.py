@@ -8,8 +8,7 @@ import pytest
 from benchmarks_in_small import small_collection
 from linkspread import LinkSpreading
 from linkspread.ground.errors import LinkspreadError
-from linkspread.selection.grids import expand_grid
-from linkspread.selection.tuning import flatten, unflatten
+from linkspread.selection.tune import expand_grid, flatten, unflatten
 from linkspread.studies import tables
 from linkspread.studies.baselines import SemanticMatching
 from linkspread.studies.collections import WIDTHS

@@ -29,7 +29,11 @@ from linkspread.learning import (
 from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
 from linkspread.links.evidence import read_changes
-from linkspread.models.link_choice import check_views_known, find_chain
+from linkspread.models.link_choice import (
+    check_views_known,
+    find_chain,
+    labelled_items,
+)
 from linkspread.models.live_search import (
     ByView,
     ItemChange,
@@ -540,13 +544,10 @@ def _judged_items(
     for other in tables:
         if links.connects(view, other):
             judged[links.judged(view, other).tocoo().row] = True
-    memberships = links.memberships(view)
-    n_labelled = 0
-    if memberships is not None:
-        labelled = np.asarray(memberships.sum(axis=1)).ravel() > 0
-        judged |= labelled
-        n_labelled = int(labelled.sum())
-    return np.flatnonzero(judged), n_labelled
+    labelled = labelled_items(links, view)
+    if labelled is None:
+        return np.flatnonzero(judged), 0
+    return np.flatnonzero(judged | labelled), int(labelled.sum())
 
 
 def _suited_metric(X: Any) -> str:

@@ -32,9 +32,19 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
     )
 
 
-def hard_labels(links: Links, view: str) -> Array:
+def labelled_items(
+    links: Links, view: str, *, shared_with: str | None = None
+) -> Array | None:
+    """Tell which items of a view have labels; None of a view without any."""
+    memberships = links.memberships(view, shared_with=shared_with)
+    if memberships is None:
+        return None
+    return np.asarray(memberships.sum(axis=1)).ravel() > 0
+
+
+def hard_labels(links: Links, view: str, *, shared_with: str | None = None) -> Array:
     """Return the class of each item of a view by its largest membership, or -1."""
-    memberships = links.memberships(view)
+    memberships = links.memberships(view, shared_with=shared_with)
     known = np.asarray(memberships.sum(axis=1)).ravel() > 0
     return np.where(known, np.asarray(memberships.argmax(axis=1)).ravel(), UNKNOWN)
 

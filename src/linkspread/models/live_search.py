@@ -23,6 +23,7 @@ from linkspread.judging.explanation import Explanation, Shares, make_split
 from linkspread.judging.suggestion import OpenPairs, explained_shares, suggest
 from linkspread.links import Items, Links
 from linkspread.links.growth import add_pairs, grow_links, keep_items
+from linkspread.models.link_choice import labelled_items
 from linkspread.models.queries import (
     SourceItem,
     choose_positions,
@@ -559,10 +560,8 @@ def _more_items(items: Items, ids: Any, n_new: int) -> Items:
 
 def _labelled(links: Links, items: Items, other: str) -> Array:
     """Tell which items of a view have labels that items of the other have too."""
-    memberships = links.memberships(items.view, shared_with=other)
-    if memberships is None:
-        return np.zeros(items.n_items, dtype=bool)
-    return np.asarray(memberships.sum(axis=1)).ravel() > 0
+    known = labelled_items(links, items.view, shared_with=other)
+    return np.zeros(items.n_items, dtype=bool) if known is None else known
 
 
 def _judged_positions(links: Links, source: str, target: str) -> tuple[Array, Array]:

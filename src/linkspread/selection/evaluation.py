@@ -1,24 +1,51 @@
-"""How well a fitted model searches, by labels or pairs that it was not told."""
+"""How good a fitted model is: searches, judged pairs, and what its scores mean.
 
+A model is measured by labels or pairs that it does not know. Scores become
+probabilities by how often held-out pairs that score so belong together: each fold of
+the links is scored by a model fitted to the other folds, and a rising curve is fitted
+to what was scored and what is known.
+"""
+
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.utils.validation import check_is_fitted
 
-from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import (
+    ColumnWarning,
+    FewLinksError,
+    LinkError,
+    LinkspreadError,
+)
 from linkspread.links import Links
 from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
-from linkspread.selection.folds import judged_pairs
-from linkspread.selection.quality import Quality, measure_pairs
-from linkspread.selection.questions import PairQuestion
+from linkspread.models.link_choice import labelled_items
+from linkspread.selection.folds import (
+    ItemQuestion,
+    LabelFolds,
+    PairQuestion,
+    Trial,
+    item_trials,
+    judged_pairs,
+    link_trials,
+)
+from linkspread.selection.held_out import Quality, measure_pairs
+from linkspread.tables.validation import as_mapping, check_columns, check_views
 
 Array = np.ndarray
 K = 10
 # Must-links alone of which all pairs of items are scored.
 MAX_PARTNERS = 300
+# Pairs of labelled items that are scored in each fold of a calibration.
+LARGEST_SAMPLE = 100_000
 
 
 @dataclass(frozen=True)
@@ -46,6 +73,49 @@ class SearchQuality:
     ndcg: float
 
 
+@dataclass(frozen=True)
+class ScoreCalibration:
+    """Turn scores of one model between two views into probabilities.
+
+    Attributes
+    ----------
+    source, target : str
+        Views that the scores are between.
+    curve : IsotonicRegression
+        Fitted to held-out scores in units of `scale`.
+    scale : float
+        Root mean square of all scores of the model.
+    n_pairs : int
+        Held-out pairs that the curve was fitted to.
+    base_rate : float
+        Share of must-links among them.
+    """
+
+    source: str
+    target: str
+    curve: IsotonicRegression
+    scale: float
+    n_pairs: int
+    base_rate: float
+
+    def probability(self, scores: Any) -> Array:
+        """Return the probability of belonging together, for each score.
+
+        Parameters
+        ----------
+        scores : array-like of any shape
+            Of the model that was calibrated, between the same views.
+
+        Returns
+        -------
+        probabilities : ndarray of the same shape
+            For pairs drawn like the judged ones: where every tenth judged pair was a
+            must-link, they average a tenth.
+        """
+        scores = np.asarray(scores, dtype=float)
+        return self.curve.predict(scores.ravel() / self.scale).reshape(scores.shape)
+
+
 def evaluate_search(
     model: Any, labels: Mapping[str, Any], *, include_known: bool = False
 ) -> list[SearchQuality]:
@@ -59,7 +129,7 @@ def evaluate_search(
         Classes of the fitted items, as for `Links.from_labels`; those unknown are
         neither asked nor searched.
     include_known : bool, default=False
-        Whether items count whose label the model was told.
+        Whether items count whose label the model knows.
 
     Returns
     -------
@@ -78,10 +148,20 @@ def evaluate_search(
     [60, 60]
     """
     classes = number_classes(labels)
-    asked = {v: _asked(model, v, own, include_known) for v, own in classes.items()}
+    asked = {}
+    for view, own in classes.items():
+        known = None if include_known else labelled_items(model.links_, view)
+        counted = own >= 0
+        asked[view] = np.flatnonzero(counted if known is None else counted & ~known)
+        if len(asked[view]) == 0:
+            raise LinkspreadError(
+                f"view {view!r} must have items with a label that the model does not "
+                f"know, got none of {int(counted.sum()):,}. Give labels of other "
+                "items, or count all of them."
+            )
     joined = {frozenset(pair) for pair in model.pairs_}
     found = [
-        _measure(model, classes, asked, *direction)
+        _measure_search(model, classes, asked, *direction)
         for a, b in combinations(classes, 2)
         if {a, b} in joined
         for direction in ((a, b), (b, a))
@@ -94,12 +174,42 @@ def evaluate_search(
     return found
 
 
+def _measure_search(
+    model: Any,
+    classes: Mapping[str, Array],
+    asked: Mapping[str, Array],
+    source: str,
+    target: str,
+) -> SearchQuality:
+    """Search one view from another, a block of queries at a time."""
+    rows, cols = asked[source], asked[target]
+    scores = _ScoreRows(model, source, target, rows, cols)
+    given: tuple[Any, ...] = scores, classes[source][rows], classes[target][cols]
+    precisions = average_precision(*given)
+    counted = np.isin(given[1], given[2])
+    if not counted.any():
+        raise LinkspreadError(
+            f"some items of view {source!r} must have a label that some item of "
+            f"view {target!r} has too, got none of {len(rows):,}. Name the classes "
+            "alike in both views."
+        )
+    return SearchQuality(
+        source,
+        target,
+        n_queries=int(counted.sum()),
+        n_items=len(cols),
+        mean_average_precision=float(precisions[counted].mean()),
+        precision_at_10=precision_at_k(*given, k=K),
+        ndcg=ndcg(*given),
+    )
+
+
 def evaluate_pairs(
     model: Any, links: Links, *, include_known: bool = False
 ) -> list[Quality]:
-    """Score judged pairs, and measure how well must is told from cannot.
+    """Score judged pairs, and measure how well must is separated from cannot.
 
-    Where there is no cannot-link, partners are told from those of the others.
+    Where there is no cannot-link, partners are compared with those of the others.
 
     Parameters
     ----------
@@ -108,7 +218,7 @@ def evaluate_pairs(
     links : Links
         Pairs with their verdicts, of items of the model.
     include_known : bool, default=False
-        Whether pairs count that the model was told, as pairs or by labels of both.
+        Whether pairs count that the model knows, as pairs or by labels of both.
 
     Returns
     -------
@@ -123,49 +233,50 @@ def evaluate_pairs(
     ]
 
 
-def _asked(model: Any, view: str, classes: Array, include_known: bool) -> Array:
-    """Return the positions of the items that count."""
-    counted = classes >= 0
-    told = None if include_known else model.links_.memberships(view)
-    if told is not None:
-        counted = counted & (np.asarray(told.sum(axis=1)).ravel() == 0)
-    if not counted.any():
-        raise LinkspreadError(
-            f"view {view!r} must have items with a label that the model was not told, "
-            f"got none of {int(np.sum(classes >= 0)):,}. Give labels of other items, "
-            "or count all of them."
+def _measure_pairs(
+    model: Any, links: Links, between: tuple[str, str], include_known: bool
+) -> Quality:
+    """Score the pairs of two views."""
+    i, j, weights = judged_pairs(links, between)
+    is_known = _is_known(model.links_, between, i, j)
+    if not include_known:
+        i, j, weights = (own[~is_known] for own in (i, j, weights))
+    must = weights > 0
+    if not must.any():
+        raise LinkError(
+            "there must be must-links that the model does not know, got 0 must and "
+            f"{len(weights):,} cannot between {between[0]!r} and {between[1]!r}. Judge "
+            "more pairs, or count all."
         )
-    return np.flatnonzero(counted)
+    kind, question = "pairs", PairQuestion(*between, i, j, weights)
+    if must.all():
+        kind = "partners"
+        question = PairQuestion.of_partners(*between, i, j, n_asked=MAX_PARTNERS)
 
+    def scores(source: str, target: str, *, rows: Array, cols: Array) -> Array:
+        return _ScoreRows(model, source, target, rows, cols).rows(slice(None))
 
-def _measure(
-    model: Any,
-    classes: Mapping[str, Array],
-    asked: Mapping[str, Array],
-    source: str,
-    target: str,
-) -> SearchQuality:
-    """Search one view from another, a block of queries at a time."""
-    rows, cols = asked[source], asked[target]
-    scores = _ScoreRows(model, source, target, rows, cols)
-    given = scores, classes[source][rows], classes[target][cols]
-    precisions = average_precision(*given)
-    counted = ~np.isnan(precisions)
-    if not counted.any():
-        raise LinkspreadError(
-            f"at least one item of view {source!r} must have a label that some item of "
-            f"view {target!r} has too, got none of {len(rows):,}. Name the classes "
-            "alike in both views."
-        )
-    return SearchQuality(
-        source,
-        target,
-        n_queries=int(counted.sum()),
-        n_items=len(cols),
-        mean_average_precision=float(precisions[counted].mean()),
-        precision_at_10=precision_at_k(*given, k=K),
-        ndcg=ndcg(*given),
+    return measure_pairs(
+        question.pair_scores(scores),
+        question.weights > 0,
+        question.rows,
+        question.cols,
+        between=between,
+        kind=kind,
+        n_judged=len(weights),
+        n_known=0 if include_known else int(is_known.sum()),
     )
+
+
+def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Array:
+    """Tell which pairs links judge, or give both items of a label."""
+    a, b = between
+    is_known = np.asarray(links.judged(a, b).astype(bool)[i, j]).ravel()
+    left = labelled_items(links, a, shared_with=b)
+    right = labelled_items(links, b, shared_with=a)
+    if left is None or right is None:
+        return is_known
+    return is_known | (left[i] & right[j])
 
 
 @dataclass(frozen=True)
@@ -185,72 +296,170 @@ class _ScoreRows:
 
     def rows(self, index: Any) -> Array:
         """Return the scores of the queries in `index`."""
-        chosen = [_mask(self.model, self.source, self.queries[index])]
-        chosen.append(_mask(self.model, self.target, self.items))
-        return self.model.scores(
-            self.source, self.target, rows=chosen[0], cols=chosen[1]
+        chosen = (self.source, self.queries[index]), (self.target, self.items)
+        rows, cols = (self._mask(view, positions) for view, positions in chosen)
+        return self.model.scores(self.source, self.target, rows=rows, cols=cols)
+
+    def _mask(self, view: str, positions: Array) -> Array:
+        """Return positions, which are in order, as a mask: ids may be numbers too."""
+        mask = np.zeros(self.model.items_[view].n_items, dtype=bool)
+        mask[positions] = True
+        return mask
+
+
+def calibrate(
+    model: Any,
+    views: Any,
+    *,
+    source: str,
+    target: str,
+    n_splits: int = 5,
+    random_state: int = 0,
+) -> ScoreCalibration:
+    """Learn what probability a score means, from links held out of the fit.
+
+    Takes `n_splits` further fits. Where items of both views have labels, these are
+    held out; else judged pairs.
+
+    Parameters
+    ----------
+    model : LinkSpreading, or a baseline of :mod:`linkspread.studies.baselines`
+        Fitted; its `links_` are what is held out.
+    views : mapping from str to table of shape (n_items, n_features)
+        Those that the model was fitted to.
+    source, target : str
+        Views that the scores are between.
+    n_splits : int, default=5
+        Folds; fewer where there are not so many links of a kind.
+    random_state : int, default=0
+
+    Returns
+    -------
+    calibration : ScoreCalibration
+
+    Examples
+    --------
+    >>> import linkspread as ls
+    >>> from linkspread.selection import calibrate
+    >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
+    >>> model = ls.LinkSpreading(n_neighbors=8).fit(data.views(), data.labels)
+    >>> calibration = calibrate(model, data.views(), source="text", target="image")
+    >>> _, scores = model.search(7, source="text", target="image", n_results=3)
+    >>> calibration.probability(scores).shape
+    (3,)
+    """
+    check_is_fitted(model)
+    check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
+    ids = {view: items.ids for view, items in model.items_.items() if items.has_ids}
+    views = {
+        view: check_columns(own, model._columns.get(view), view=view)
+        for view, own in as_mapping(views).items()
+    }
+    tables = check_views(views, ids).tables
+    between = source, target
+    trials = _calibration_trials(model.links_, tables, between, n_splits, random_state)
+    with warnings.catch_warnings():
+        # The fit of the model itself has warned of its columns.
+        warnings.simplefilter("ignore", ColumnWarning)
+        parts = [
+            part
+            for trial in trials
+            for part in _held_out_scores(clone(model), trial, ids, random_state)
+        ]
+    scores, is_must = (np.concatenate(own) for own in zip(*parts, strict=True))
+    if is_must.all() or not is_must.any():
+        raise FewLinksError(
+            "held-out links must be of both kinds for a calibration, got "
+            f"{len(scores):,} of one. Add links of the other kind."
         )
+    # Scores are too unevenly spread for a logistic curve: most are near 0.
+    curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+    curve.fit(scores, is_must)
+    base_rate = float(is_must.mean())
+    scale = _score_scale(model, source, target)
+    return ScoreCalibration(source, target, curve, scale, len(scores), base_rate)
 
 
-def _mask(model: Any, view: str, positions: Array) -> Array:
-    """Return positions, which are in order, as a mask: ids may be numbers too."""
-    mask = np.zeros(model.items_[view].n_items, dtype=bool)
-    mask[positions] = True
-    return mask
-
-
-def _measure_pairs(
-    model: Any, links: Links, between: tuple[str, str], include_known: bool
-) -> Quality:
-    """Score the pairs of two views."""
-    i, j, weights = judged_pairs(links, between)
-    is_known = _is_known(model.links_, between, i, j)
-    if not include_known:
-        i, j, weights = (own[~is_known] for own in (i, j, weights))
-    must = weights > 0
-    if not must.any():
-        raise LinkError(
-            "there must be must-links that the model was not told of, got 0 must and "
-            f"{len(weights):,} cannot between {between[0]!r} and {between[1]!r}. Judge "
-            "more pairs, or count all."
+def _calibration_trials(
+    links: Links,
+    tables: Mapping[str, Any],
+    views: tuple[str, str],
+    n_splits: int,
+    random_state: int,
+) -> list[Trial]:
+    """Return the fits to make, each with the questions that lie between two views."""
+    if links.memberships(views[0], shared_with=views[1]) is not None:
+        splitter = LabelFolds(n_splits, random_state=random_state)
+        folds = item_trials(tables, links, splitter, protocol="transductive")
+    else:
+        weights = links.judged(*views).data
+        n_must, n_cannot = int(np.sum(weights > 0)), int(np.sum(weights < 0))
+        if min(n_must, n_cannot) < 2:
+            raise FewLinksError(
+                f"a calibration between {views[0]!r} and {views[1]!r} must have at "
+                f"least two must- and two cannot-links, got {n_must} and {n_cannot}. "
+                "Judge a few pairs of both kinds; scores can be ranked without."
+            )
+        drawn = {"n_splits": n_splits, "n_repeats": 1, "random_state": random_state}
+        folds = link_trials(tables, links, **drawn)
+    trials = []
+    for trial in (trial for fold in folds for trial in fold):
+        asked = tuple(q for q in trial.questions if {q.source, q.target} == set(views))
+        if asked:
+            trials.append(Trial(trial.views, trial.links, asked))
+    if not trials:
+        raise LinkspreadError(
+            "`source` and `target` must be views whose links can be held out, got "
+            f"{views[0]!r} and {views[1]!r} with {links!r}. Calibrate two views that "
+            "links join."
         )
-    kind, question = "pairs", PairQuestion(*between, i, j, weights)
-    if must.all():
-        kind = "partners"
-        question = PairQuestion.of_partners(*between, i, j, n_asked=MAX_PARTNERS)
-    return measure_pairs(
-        question.pair_scores(_by_position(model)),
-        question.weights > 0,
-        question.rows,
-        question.cols,
-        between=between,
-        kind=kind,
-        n_judged=len(weights),
-        n_known=0 if include_known else int(is_known.sum()),
-    )
+    return trials
 
 
-def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Array:
-    """Tell which pairs links judge, or give both items of a label."""
-    is_known = np.asarray(links.judged(*between).astype(bool)[i, j]).ravel()
-    a, b = between
-    left, right = (links.memberships(a, shared_with=b),
-                   links.memberships(b, shared_with=a))  # fmt: skip
-    if left is None or right is None:
-        return is_known
-    labelled = [np.asarray(own.sum(axis=1)).ravel() > 0 for own in (left, right)]
-    return is_known | (labelled[0][i] & labelled[1][j])
+def _held_out_scores(
+    model: Any, trial: Trial, ids: Mapping[str, Any], random_state: int
+) -> list[tuple[Array, Array]]:
+    """Return scores of held-out pairs, and which of them belong together."""
+    model.fit(trial.views, trial.links, ids=ids)
+    parts = []
+    for question in trial.questions:
+        rows, cols, is_must = _pairs_of(question, random_state)
+        scale = _score_scale(model, question.source, question.target)
+        left, right = model.embeddings(question.source, question.target)
+        scores = np.einsum("ij,ij->i", left[rows], right[cols]) / scale
+        parts.append((scores.astype(float), is_must))
+    return parts
 
 
-def _by_position(model: Any) -> Any:
-    """Return the scores of a model by positions, which ids may be mistaken for."""
+def _pairs_of(question: Any, random_state: int) -> tuple[Array, Array, Array]:
+    """Return the positions of the pairs that a question asks for, and the answers."""
+    if isinstance(question, PairQuestion):
+        return question.rows, question.cols, question.weights > 0
+    assert isinstance(question, ItemQuestion)
+    rng = np.random.default_rng(random_state)
+    n_pairs = len(question.rows) * len(question.cols)
+    n_sampled = min(n_pairs, LARGEST_SAMPLE)
+    chosen = rng.choice(n_pairs, n_sampled, replace=False)
+    i, j = np.divmod(chosen, len(question.cols))
+    same = question.query_labels[i] == question.item_labels[j]
+    different = i != j if question.source == question.target else np.ones_like(same)
+    i, j, same = i[different], j[different], same[different]
+    return question.rows[i], question.cols[j], same
 
-    def scores(source: str, target: str, *, rows: Array, cols: Array) -> Array:
-        return model.scores(
-            source,
-            target,
-            rows=_mask(model, source, rows),
-            cols=_mask(model, target, cols),
+
+def _score_scale(model: Any, source: str, target: str) -> float:
+    """Return the root mean square of all scores, from the vectors of both views.
+
+    A model that saw fewer links scores lower. In units of its own scores, those of
+    every fold and of the whole fit mean the same.
+    """
+    left, right = (side.astype(float) for side in model.embeddings(source, target))
+    total = np.sum((left.T @ left) * (right.T @ right))
+    scale = float(np.sqrt(max(total, 0.0) / (len(left) * len(right))))
+    if scale == 0:
+        raise LinkspreadError(
+            f"scores between {source!r} and {target!r} must not all be 0 for a "
+            "calibration, and they are after a part of the links was held out. Give "
+            "more links, or a larger `alpha`."
         )
-
-    return scores
+    return scale

@@ -1,28 +1,171 @@
-"""Folds: what is hidden from a fit, and asked for afterwards."""
+"""Folds: what is hidden from a fit, and the questions that are asked afterwards."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from sklearn.metrics import average_precision_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from linkspread.ground.errors import FewLinksError
 from linkspread.links import Links
-from linkspread.models.link_choice import hard_labels
-from linkspread.selection.questions import (
-    ItemQuestion,
-    PairQuestion,
-    PartnerQuestion,
-    Question,
-    Trial,
-)
+from linkspread.metrics import ScoreBlock, mean_average_precision, partner_ranks
+from linkspread.models.link_choice import UNKNOWN, hard_labels
 
 Array = np.ndarray
-UNKNOWN = -1
+
+# Scores of held-out pairs are computed in blocks of so many entries.
+BLOCK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True)
+class SingleScores:
+    """Scores of blocks, and of single pairs without the blocks around them.
+
+    Where vectors are long, a block of all their products takes far longer than what
+    is asked of it.
+    """
+
+    block: ScoreBlock
+    pairs: Callable[[str, str, Array, Array], Array]
+
+    def __call__(self, source: str, target: str, *, rows: Any, cols: Any) -> Array:
+        """Return a block of scores."""
+        return self.block(source, target, rows=rows, cols=cols)
+
+
+@dataclass(frozen=True)
+class ItemQuestion:
+    """Find the items of the same class among items whose label was hidden."""
+
+    source: str
+    target: str
+    rows: Any
+    cols: Array
+    query_labels: Array
+    item_labels: Array
+    both_ways: bool = True
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return the mean average precision, the mean of both directions if asked."""
+        block = scores(self.source, self.target, rows=self.rows, cols=self.cols)
+        labels = self.query_labels, self.item_labels
+        there = mean_average_precision(block, *labels)
+        if not self.both_ways:
+            return there
+        back = mean_average_precision(np.ascontiguousarray(block.T), *labels[::-1])
+        return (there + back) / 2
+
+
+@dataclass(frozen=True)
+class PairQuestion:
+    """Separate held-out must-links from held-out cannot-links."""
+
+    source: str
+    target: str
+    rows: Array
+    cols: Array
+    weights: Array
+
+    @classmethod
+    def of_partners(
+        cls, source: str, target: str, i: Array, j: Array, *, n_asked: int
+    ) -> "PairQuestion":
+        """Ask for all pairs of some partners' items, those not linked as cannot."""
+        chosen = np.random.default_rng(0).permutation(len(i))[:n_asked]
+        rows, own_i = np.unique(i[chosen], return_inverse=True)
+        cols, own_j = np.unique(j[chosen], return_inverse=True)
+        weights = np.full((len(rows), len(cols)), -1.0)
+        weights[own_i, own_j] = 1.0
+        p, q = (own.ravel() for own in np.indices(weights.shape))
+        # Within a view nothing is its own partner.
+        apart = rows[p] != cols[q] if source == target else p >= 0
+        p, q = p[apart], q[apart]
+        return cls(source, target, rows[p], cols[q], weights[p, q])
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return the average precision of the must-links among all held-out pairs."""
+        must = self.weights > 0
+        return float(average_precision_score(must, self.pair_scores(scores)))
+
+    def pair_scores(self, scores: ScoreBlock) -> Array:
+        """Return the score of each pair, from blocks of a few rows if need be."""
+        if isinstance(scores, SingleScores):
+            return scores.pairs(self.source, self.target, self.rows, self.cols)
+        cols, place = np.unique(self.cols, return_inverse=True)
+        rows, row_place = np.unique(self.rows, return_inverse=True)
+        values = np.empty(len(self.rows))
+        step = max(1, BLOCK_ENTRIES // len(cols))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            block = scores(self.source, self.target, rows=some, cols=cols)
+            here = (row_place >= start) & (row_place < start + step)
+            values[here] = block[row_place[here] - start, place[here]]
+        return values
+
+
+@dataclass(frozen=True)
+class PartnerQuestion:
+    """Find held-out partners among all items that no link of the fit judges.
+
+    `held_out` has the positions of the items of each held-out pair; `rows` and `cols`
+    are the candidates of both views, these items among them.
+    """
+
+    source: str
+    target: str
+    held_out: tuple[Array, Array]
+    rows: Array
+    cols: Array
+
+    def measure(self, scores: ScoreBlock) -> float:
+        """Return the mean reciprocal rank of the partners, the mean of both ways."""
+
+        def there(rows: Array) -> Array:
+            return scores(self.source, self.target, rows=rows, cols=self.cols)
+
+        def back(cols: Array) -> Array:
+            return scores(self.source, self.target, rows=self.rows, cols=cols).T
+
+        def is_same(candidates: Array) -> Callable[[Array], Array] | None:
+            if self.source != self.target:
+                return None
+            return lambda some: some[:, None] == candidates
+
+        i, j = self.held_out
+        ways = (there, i, j, self.cols), (back, j, i, self.rows)
+        ranks = [
+            partner_ranks(
+                score,
+                queries,
+                np.searchsorted(candidates, partners),
+                n_candidates=len(candidates),
+                itself=is_same(candidates),
+            )
+            for score, queries, partners, candidates in ways
+        ]
+        return float(np.mean([1 / own for own in ranks]))
+
+
+Question = ItemQuestion | PairQuestion | PartnerQuestion
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fit and what is asked of it."""
+
+    views: Mapping[str, Any]
+    links: Links
+    questions: tuple[Question, ...]
+
+    def measure(self, scores: ScoreBlock) -> list[float]:
+        """Return the answer to every question."""
+        return [question.measure(scores) for question in self.questions]
 
 
 class LabelFolds:
@@ -36,7 +179,7 @@ class LabelFolds:
     n_splits : int, default=5
         Number of folds; fewer where no class has so many labels.
     n_repeats : int, default=1
-        How often all folds are drawn anew.
+        How often all folds are drawn.
     random_state : int, default=0
 
     Examples
@@ -120,15 +263,43 @@ class LabelFolds:
 def item_trials(
     views: Mapping[str, Any], links: Links, folds: LabelFolds, *, protocol: str
 ) -> list[list[Trial]]:
-    """Return for each fold the fits to make, with the labels of a fold hidden."""
-    labels = {v: hard_labels(links, v) for v in views if _is_labelled(links, v)}
+    """Return for each fold the fits to make, with the labels of a fold hidden.
+
+    Transductive fits are to all items; inductive ones lack the queries.
+    """
+    labelled = [view for view in views if links.memberships(view) is not None]
+    labels = {view: hard_labels(links, view) for view in labelled}
+
+    def transductive(hidden: Mapping[str, Array]) -> Trial:
+        ways = list(combinations(hidden, 2)) or [(view, view) for view in hidden]
+        questions = tuple(
+            ItemQuestion(
+                a, b, hidden[a], hidden[b], labels[a][hidden[a]], labels[b][hidden[b]]
+            )
+            for a, b in ways
+        )
+        return Trial(views, links.hide(hidden), questions)
+
+    def inductive(hidden: Mapping[str, Array], source: str, target: str) -> Trial:
+        queries, items = hidden[source], hidden[target]
+        kept = np.setdiff1d(np.arange(len(labels[source])), queries)
+        question = ItemQuestion(
+            source,
+            target,
+            views[source][queries],
+            items,
+            labels[source][queries],
+            labels[target][items],
+            both_ways=False,
+        )
+        seen = {**views, source: views[source][kept]}
+        shown = links.hide({target: items}).select({source: kept})
+        return Trial(seen, shown, (question,))
+
     hidden = hidden_items(labels, folds)
     if protocol == "transductive":
-        return [[_transductive(views, links, labels, h)] for h in hidden]
-    return [
-        [_inductive(views, links, labels, h, *way) for way in permutations(h, 2)]
-        for h in hidden
-    ]
+        return [[transductive(own)] for own in hidden]
+    return [[inductive(own, *way) for way in permutations(own, 2)] for own in hidden]
 
 
 def link_trials(
@@ -141,7 +312,9 @@ def link_trials(
 ) -> list[list[Trial]]:
     """Return for each fold one fit to make, with the pairs of a fold held out."""
     groups = _pair_groups(links)
-    is_must = _is_must(links, groups)
+    weights = [table.weights for _, table in links.pair_tables]
+    # All judgements of a pair add up.
+    is_must = np.bincount(groups, np.concatenate([*weights, np.zeros(0)])) > 0
     rarest = np.unique(is_must, return_counts=True)[1].min(initial=len(is_must))
     if rarest < 2:
         raise FewLinksError(
@@ -197,18 +370,13 @@ def deal_items(
     return folds[nodes[0]], folds[nodes[1]]
 
 
-def _is_labelled(links: Links, view: str) -> bool:
-    """Tell whether items of a view have labels."""
-    return links.memberships(view) is not None
-
-
 def hidden_items(
     labels: Mapping[str, Array], folds: LabelFolds
 ) -> list[dict[str, Array]]:
     """Return the items of each view that every fold hides.
 
     Where rows of all views are the same things with the same labels, they are hidden
-    together: the picture of a text must not tell what the text is about.
+    together: the picture of a text must not give away what the text is about.
     """
     first, *others = labels.values()
     if all(np.array_equal(first, other) for other in others):
@@ -219,92 +387,36 @@ def hidden_items(
     ]
 
 
-def _transductive(
-    views: Mapping[str, Any],
-    links: Links,
-    labels: Mapping[str, Array],
-    hidden: Mapping[str, Array],
-) -> Trial:
-    """Return a fit to all items, the labels of some hidden."""
-    questions = tuple(
-        ItemQuestion(
-            a, b, hidden[a], hidden[b], labels[a][hidden[a]], labels[b][hidden[b]]
-        )
-        for a, b in (combinations(hidden, 2) if len(hidden) > 1 else _itself(hidden))
-    )
-    return Trial(views, links.hide(hidden), questions)
-
-
-def _inductive(
-    views: Mapping[str, Any],
-    links: Links,
-    labels: Mapping[str, Array],
-    hidden: Mapping[str, Array],
-    source: str,
-    target: str,
-) -> Trial:
-    """Return a fit without the queries; the items they search are unlabelled."""
-    queries, items = hidden[source], hidden[target]
-    kept = np.setdiff1d(np.arange(len(labels[source])), queries)
-    question = ItemQuestion(
-        source,
-        target,
-        views[source][queries],
-        items,
-        labels[source][queries],
-        labels[target][items],
-        both_ways=False,
-    )
-    seen = {**views, source: views[source][kept]}
-    shown = links.hide({target: items}).select({source: kept})
-    return Trial(seen, shown, (question,))
-
-
-def _itself(hidden: Mapping[str, Array]) -> list[tuple[str, str]]:
-    """Return the pair of a single view with itself."""
-    return [(view, view) for view in hidden]
-
-
 def _pair_groups(links: Links) -> Array:
     """Give every pair a number, the same to pairs of the same two items."""
     names = sorted(links.views)
     keys = [np.zeros((0, 4), dtype=np.int64)]
     for between, table in links.pair_tables:
-        places = zip(map(names.index, between), table.known_positions(between),
-                     strict=True)  # fmt: skip
+        views, positions = map(names.index, between), table.known_positions(between)
+        places = zip(views, positions, strict=True)
         (a, i), (b, j) = sorted(places, key=lambda place: place[0])
         n_pairs = len(table)
         keys.append(np.column_stack([np.full(n_pairs, a), np.full(n_pairs, b), i, j]))
     return np.unique(np.vstack(keys), axis=0, return_inverse=True)[1].ravel()
 
 
-def _is_must(links: Links, groups: Array) -> Array:
-    """Tell of each distinct pair whether it is a must-link, all judgements added."""
-    weights = [table.weights for _, table in links.pair_tables]
-    return np.bincount(groups, np.concatenate([*weights, np.zeros(0)])) > 0
-
-
 def _pair_questions(held_out: Links, shown: Links) -> tuple[Question, ...]:
     """Return a question for every two views that pairs were held out of.
 
     Without any cannot-link between them, partners are searched among all items that
-    the fit has no link of: a handful of held-out partners any score tells apart.
+    the fit has no link of: any score separates a handful of held-out partners.
     """
-    return tuple(
-        _partner_question(between, *table.known_positions(between), shown)
-        if table.weights.min() > 0 and shown.judged(*between).data.min(initial=1) > 0
-        else PairQuestion(*between, *table.known_positions(between), table.weights)
-        for between, table in held_out.pair_tables
-        if len(table)
-    )
-
-
-def _partner_question(
-    between: tuple[str, str], i: Array, j: Array, shown: Links
-) -> PartnerQuestion:
-    """Return the question for held-out partners of two views."""
-    judged = shown.judged(*between).tocoo()
-    n, m = judged.shape
-    rows = np.union1d(np.setdiff1d(np.arange(n), judged.row), i)
-    cols = np.union1d(np.setdiff1d(np.arange(m), judged.col), j)
-    return PartnerQuestion(*between, (i, j), rows, cols)
+    questions: list[Question] = []
+    for between, table in held_out.pair_tables:
+        if len(table) == 0:
+            continue
+        i, j = table.known_positions(between)
+        judged = shown.judged(*between)
+        if table.weights.min() <= 0 or judged.data.min(initial=1) <= 0:
+            questions.append(PairQuestion(*between, i, j, table.weights))
+            continue
+        known, (n, m) = judged.tocoo(), judged.shape
+        rows = np.union1d(np.setdiff1d(np.arange(n), known.row), i)
+        cols = np.union1d(np.setdiff1d(np.arange(m), known.col), j)
+        questions.append(PartnerQuestion(*between, (i, j), rows, cols))
+    return tuple(questions)

@@ -16,23 +16,22 @@ import numpy as np
 from sklearn.base import clone
 
 from linkspread.graphs.memory import remember_tables
-from linkspread.ground.errors import FewLinksError, LinkspreadError
+from linkspread.ground.errors import FewLinksError, LinkError, LinkspreadError
 from linkspread.ground.progress import format_seconds, track
 from linkspread.links import Items, Links, as_link_matrix
-from linkspread.models.link_choice import choose_links
+from linkspread.models.link_choice import choose_links, hard_labels
 from linkspread.models.spreading import check_alphas
 from linkspread.propagation.exact import propagation_cost
 from linkspread.selection.folds import (
     LabelFolds,
+    PairQuestion,
+    Trial,
     deal_items,
     hidden_items,
     judged_pairs,
 )
-from linkspread.selection.quality import Quality, measure_pairs
-from linkspread.selection.questions import PairQuestion, Trial
 from linkspread.selection.runners import (
     TOL,
-    ModelRunner,
     SpreadingRunner,
     choose_runner,
     has_constrained_graphs,
@@ -51,6 +50,97 @@ ENOUGH = 300
 MAX_ITEMS = 100
 # Share of cannot-links below which must-links are all there is to measure by.
 FEW_CANNOT = 0.05
+# Bootstrap: draws for few pairs and for many, and the product of draws and pairs.
+N_DRAWS, FEWEST_DRAWS, DRAWN_ENTRIES = 500, 100, 1 << 22
+# Drawn weights that are held in memory at a time.
+BLOCK_ENTRIES = 1 << 20
+# The interval covers this share of the draws, so many deviations of a normal variable.
+COVERED, DEVIATIONS = 0.9, 1.645
+KINDS = {
+    "pairs": "{must:,} must- and {cannot:,} cannot-links",
+    "partners": "{judged:,} must-links, each partner against those of the others",
+    "labels": "{judged:,} labelled items, those of one class against others",
+}
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the same pairs give to something simpler than the model.
+
+    Attributes
+    ----------
+    name : str
+    auc, average_precision : float
+    """
+
+    name: str
+    auc: float
+    average_precision: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well scores separate pairs that belong together from others; print it.
+
+    Attributes
+    ----------
+    between : tuple of two str
+    kind : {"pairs", "partners", "labels"}
+        Judged pairs; must-links alone, where all other pairs of the same items stand
+        for cannot-links; or labels, where these are pairs of different classes.
+    n_judged : int
+        Judged pairs, or labelled items.
+    n_must, n_cannot : int
+        Pairs of both kinds that were scored.
+    auc, average_precision : float
+        How often a pair that belongs together scores higher than one that does not;
+        and the mean precision at each that does.
+    auc_interval, average_precision_interval : tuple of two float
+        90 % intervals, by a bootstrap over the items.
+    baselines : tuple of Baseline
+        The first is chance: what a random order of the same pairs has on average.
+    hidden : tuple of str, default=()
+        Views whose items were hidden from the fits that scored them.
+    n_folds : int, default=0
+        Parts in which they were hidden.
+    n_known : int, default=0
+        Pairs that were left out, because the model knew them.
+    """
+
+    between: tuple[str, str]
+    kind: str
+    n_judged: int
+    n_must: int
+    n_cannot: int
+    auc: float
+    average_precision: float
+    auc_interval: tuple[float, float]
+    average_precision_interval: tuple[float, float]
+    baselines: tuple[Baseline, ...]
+    hidden: tuple[str, ...] = ()
+    n_folds: int = 0
+    n_known: int = 0
+
+    def __str__(self) -> str:
+        names = " and ".join(dict.fromkeys(self.hidden or self.between))
+        title = f"Held-out items of {names}" if self.hidden else names
+        basis = KINDS[self.kind].format(
+            must=self.n_must, cannot=self.n_cannot, judged=self.n_judged
+        )
+        end = ""
+        if self.n_folds:
+            end = " in 1 fold" if self.n_folds == 1 else f" in {self.n_folds:,} folds"
+        auc = self._figure("auc", "90 % interval ")
+        return (
+            f"{title}: AUC {auc}, average precision "
+            f"{self._figure('average_precision')}, from {basis}{end}."
+        )
+
+    def _figure(self, name: str, words: str = "") -> str:
+        """Return a figure with its interval and the baselines beside it."""
+        low, high = getattr(self, f"{name}_interval")
+        beside = "".join(f", {b.name} {getattr(b, name):.2f}" for b in self.baselines)
+        return f"{getattr(self, name):.2f} ({words}{low:.2f} to {high:.2f}{beside})"
 
 
 @dataclass(frozen=True)
@@ -74,6 +164,17 @@ class HeldOutPlan:
         return f"{self.n_judged:,} {what.get(self.kind, 'judged pairs')} of {names}"
 
 
+@dataclass(frozen=True)
+class _Part:
+    """One fit, what it is asked, and how many judgements are asked and left."""
+
+    trial: Trial
+    question: PairQuestion
+    hidden: tuple[str, ...]
+    n_asked: int
+    n_left: int
+
+
 def held_out_quality(
     model: Any,
     views: Any,
@@ -92,7 +193,7 @@ def held_out_quality(
 
     Parameters
     ----------
-    model : LinkSpreading, or a rival of :mod:`linkspread.studies.baselines`
+    model : LinkSpreading, or a baseline of :mod:`linkspread.studies.baselines`
         Only its parameters are used where `links` are given.
     views : mapping from str to table of shape (n_items, n_features)
         Those that the model was fitted to, or is to be.
@@ -121,7 +222,7 @@ def held_out_quality(
     ('labels', True)
     """
     with warnings.catch_warnings(), remember_tables():
-        # What a fit warns of, the fit itself has told.
+        # The fit itself has given its warnings.
         warnings.simplefilter("ignore", UserWarning)
         if links is not None:
             read = check_views(views, ids, columns)
@@ -188,20 +289,8 @@ def _labels(links: Links, between: tuple[str, str]) -> dict[str, Array] | None:
         known = links.memberships(view, shared_with=other)
         if known is None or not known.sum():
             return None
-        classes = np.asarray(known.argmax(axis=1)).ravel()
-        labels[view] = np.where(np.asarray(known.sum(axis=1)).ravel() > 0, classes, -1)
+        labels[view] = hard_labels(links, view, shared_with=other)
     return labels
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One fit, what it is asked, and how many judgements are asked and left."""
-
-    trial: Trial
-    question: PairQuestion
-    hidden: tuple[str, ...]
-    n_asked: int
-    n_left: int
 
 
 def _hold_out(
@@ -213,11 +302,23 @@ def _hold_out(
     verbose: bool,
 ) -> Quality:
     """Fit without each part of the items, and score their pairs."""
-    runner, is_cheap = _choose_runner(model, tables, links)
+    runner = choose_runner(model)
+    whole = Trial(tables, links, ())
+    # Fits that share their graphs are cheap.
+    is_cheap = isinstance(runner, SpreadingRunner)
+    is_cheap = is_cheap and not has_constrained_graphs(model, whole)
+    if is_cheap:
+        runner = SpreadingRunner(model, getattr(model, "graphs_", None))
     make = _label_parts if plan.kind == "labels" else _pair_parts
     parts = list(make(tables, links, plan, N_FOLDS if is_cheap else N_REFITS))
     seconds = _expected_seconds(model, plan, parts, is_cheap=is_cheap)
-    _check_time(seconds, len(parts), max_seconds)
+    if seconds > max_seconds:
+        raise LinkspreadError(
+            f"a held-out figure must take no more than {format_seconds(max_seconds)}, "
+            f"and {len(parts)} fits to parts of the links would take about "
+            f"{format_seconds(seconds)}. Judge some pairs that are in no fit, and "
+            "measure by them with `linkspread evaluate MODEL --links`."
+        )
     runner.prepare([part.trial for part in parts], {}, [{}])
     scores = []
     label = f"held-out quality by {len(parts)} fits"
@@ -242,18 +343,6 @@ def _hold_out(
     )
 
 
-def _choose_runner(
-    model: Any, tables: Mapping[str, Any], links: Links
-) -> tuple[ModelRunner | SpreadingRunner, bool]:
-    """Return who fits the model, and whether the fits share their graphs."""
-    runner = choose_runner(model)
-    if not isinstance(runner, SpreadingRunner):
-        return runner, False
-    if has_constrained_graphs(model, Trial(tables, links, ())):
-        return runner, False
-    return SpreadingRunner(model, getattr(model, "graphs_", None)), True
-
-
 def _expected_seconds(
     model: Any, plan: HeldOutPlan, parts: list[_Part], *, is_cheap: bool
 ) -> float:
@@ -276,17 +365,6 @@ def _expected_seconds(
         tol=TOL,
     )
     return seconds
-
-
-def _check_time(seconds: float, n_fits: int, max_seconds: float) -> None:
-    """Refuse fits that would take too long."""
-    if seconds > max_seconds:
-        raise LinkspreadError(
-            f"a held-out figure must take no more than {format_seconds(max_seconds)}, "
-            f"and {n_fits} fits to parts of the links would take about "
-            f"{format_seconds(seconds)}. Judge some pairs that are in no fit, and "
-            "`linkspread evaluate MODEL --links` tells."
-        )
 
 
 def _label_parts(
@@ -321,13 +399,21 @@ def _pair_parts(
         i, j, weights = i[weights > 0], j[weights > 0], weights[weights > 0]
     is_within = plan.between[0] == plan.between[1]
     left, right = deal_items(i, j, weights, n_folds, is_within=is_within)
+    # The folds of rows and of columns that pairs have, equal ones first.
+    both = np.sort([left, right], axis=0) if is_within else np.stack([left, right])
+    cells = [(int(a), int(b)) for a, b in np.unique(both, axis=1).T]
     n_asked = 0
-    for a, b in _cells(left, right, is_within=is_within):
+    for a, b in sorted(cells, key=lambda cell: cell[0] != cell[1]):
         asked, out = (left == a) & (right == b), (left == a, right == b)
         if is_within:
             asked |= (left == b) & (right == a)
             out = np.isin(left, (a, b)), np.isin(right, (a, b))
-        hidden = _hidden(plan.between, (i, j), out)
+        hidden: dict[str, Array] = {}
+        for view, own, is_out in zip(plan.between, (i, j), out, strict=True):
+            # The only judged item of a view is not hidden.
+            if len(np.unique(own)) > 1:
+                before = hidden.get(view, np.zeros(0, dtype=np.int64))
+                hidden[view] = np.union1d(before, own[is_out])
         rest = links.hide(hidden)
         n_left = len(judged_pairs(rest, plan.between)[0])
         if n_left and n_asked < ENOUGH:
@@ -349,20 +435,100 @@ def _pair_parts(
         )
 
 
-def _cells(left: Array, right: Array, *, is_within: bool) -> list[tuple[int, int]]:
-    """Return the folds of rows and of columns that pairs have, equal ones first."""
-    both = np.sort([left, right], axis=0) if is_within else np.stack([left, right])
-    cells = [(int(a), int(b)) for a, b in np.unique(both, axis=1).T]
-    return sorted(cells, key=lambda cell: cell[0] != cell[1])
+def measure_pairs(
+    scores: Array,
+    is_must: Array,
+    rows: Array,
+    cols: Array,
+    *,
+    widening: float = 1.0,
+    **about: Any,
+) -> Quality:
+    """Return how well scores separate the pairs of two kinds.
+
+    The bootstrap draws the items of one view, with all their pairs, and then those of
+    the other; the widest interval counts, and at least that of a share among as many
+    as there are items: a few pairs without an error are no proof. `widening` is
+    for scores of several fits that share judgements, and so err together.
+    """
+    n_must, n_cannot = int(is_must.sum()), int((~is_must).sum())
+    if not n_must or not n_cannot:
+        a, b = about["between"]
+        raise LinkError(
+            f"pairs of both kinds must be held out to measure scores of {a!r} and "
+            f"{b!r}, got {n_must:,} must and {n_cannot:,} cannot. Judge a few more "
+            "pairs."
+        )
+    order = np.argsort(-scores, kind="stable")
+    ranked, is_must = scores[order], is_must[order]
+    # Where pairs of another score begin: equal ones tie.
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    found = _weighted(is_must, starts, np.ones((1, len(scores))))[:, 0]
+    drawn = [_draw(is_must, starts, items[order]) for items in (rows, cols)]
+    n_items = [n for own in (rows, cols) if (n := len(np.unique(own))) > 1]
+    n_free = min(n_must, n_cannot, *n_items)
+    ends = [(1 - COVERED) / 2, (1 + COVERED) / 2]
+    intervals = []
+    for k, value in enumerate(found):
+        spans = [_wilson(value, n_free)]
+        for own in drawn:
+            spans.append(value + widening * (np.nanquantile(own[k], ends) - value))
+        low, high = min(span[0] for span in spans), max(span[1] for span in spans)
+        intervals.append((float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))))
+    return Quality(
+        n_must=n_must,
+        n_cannot=n_cannot,
+        auc=float(found[0]),
+        average_precision=float(found[1]),
+        auc_interval=intervals[0],
+        average_precision_interval=intervals[1],
+        baselines=(Baseline("chance", 0.5, _chance_precision(n_must, n_cannot)),),
+        **about,
+    )
 
 
-def _hidden(
-    between: tuple[str, str], items: tuple[Array, Array], out: tuple[Array, Array]
-) -> dict[str, Array]:
-    """Return the items to hide; the only judged one of a view cannot be missed."""
-    hidden: dict[str, Array] = {}
-    for view, own, is_out in zip(between, items, out, strict=True):
-        if len(np.unique(own)) > 1:
-            before = hidden.get(view, np.zeros(0, dtype=np.int64))
-            hidden[view] = np.union1d(before, own[is_out])
-    return hidden
+def _chance_precision(n_must: int, n_cannot: int) -> float:
+    """Return the mean average precision of all orders of the pairs.
+
+    It is the share of must-links, and a little more where pairs are few.
+    """
+    n_pairs = n_must + n_cannot
+    others = (n_must - 1) / (n_pairs - 1)
+    first = float(np.mean(1 / np.arange(1, n_pairs + 1)))
+    return others + (1 - others) * first
+
+
+def _draw(is_must: Array, starts: Array, items: Array) -> Array:
+    """Return AUC and average precision of pairs whose items are drawn with return."""
+    known, places = np.unique(items, return_inverse=True)
+    n_draws = int(np.clip(DRAWN_ENTRIES // len(items), FEWEST_DRAWS, N_DRAWS))
+    rng, parts = np.random.default_rng(0), []
+    step = max(1, BLOCK_ENTRIES // len(items))
+    for start in range(0, n_draws, step):
+        size = min(step, n_draws - start)
+        weights = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size)
+        parts.append(_weighted(is_must, starts, weights[:, places].astype(float)))
+    return np.hstack(parts)
+
+
+def _weighted(is_must: Array, starts: Array, weights: Array) -> Array:
+    """Return AUC and average precision of ranked pairs, for each row of weights."""
+    must, cannot = (
+        np.add.reduceat(weights * kind, starts, axis=1) for kind in (is_must, ~is_must)
+    )
+    n_must, n_cannot = np.cumsum(must, axis=1), np.cumsum(cannot, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Cannot-links that a must-link beats, of those that tie with it a half.
+        beaten = n_cannot[:, -1:] - n_cannot + cannot / 2
+        auc = np.sum(must * beaten, axis=1) / (n_must[:, -1] * n_cannot[:, -1])
+        precision = np.where(must > 0, n_must / (n_must + n_cannot), 0.0)
+        mean = np.sum(must * precision, axis=1) / n_must[:, -1]
+    return np.stack([auc, mean])
+
+
+def _wilson(share: float, n: int) -> Array:
+    """Return the interval of a share among n, never a point [Wilson1927]."""
+    z = DEVIATIONS**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
+    return np.array([middle - half, middle + half])

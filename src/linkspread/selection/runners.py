@@ -1,13 +1,14 @@
 """Fit the settings of a grid to a trial, as cheaply as the model allows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from sklearn.base import clone
 
 from linkspread.compiled.threads import small_algebra
 from linkspread.graphs import normalize
+from linkspread.metrics import ScoreBlock
 from linkspread.models import LinkSpreading
 from linkspread.models.queries import is_table
 from linkspread.models.spreading import (
@@ -17,8 +18,7 @@ from linkspread.models.spreading import (
 )
 from linkspread.models.view_graphs import (
     CONSTRAINED,
-    GraphContext,
-    build_graph,
+    build_graphs,
     choose_graphs,
     similarities,
 )
@@ -30,12 +30,13 @@ from linkspread.propagation.settings import (
     settings_bytes,
     spread_settings,
 )
-from linkspread.selection.grids import Parameters
-from linkspread.selection.questions import ScoreBlock, SingleScores, Trial
-from linkspread.studies.baselines.matching import Matching
-from linkspread.studies.baselines.memory import Memory
+from linkspread.selection.folds import SingleScores, Trial
 
 Array = np.ndarray
+Parameters = dict[str, Any]
+Way = tuple[str, str]
+# Of each view its graph, and that normalised.
+Graphs = Mapping[str, tuple[Any, Any]]
 
 # Memory that the shared functions of a grid may take; of larger links only the rows
 # that are asked for are spread.
@@ -44,15 +45,33 @@ MAX_BYTES = 2e9
 TOL = 1e-4
 
 
+@runtime_checkable
+class SharingModel(Protocol):
+    """A model that can share what it learns of one trial with other settings."""
+
+    def fit(self, views: Any, links: Any) -> Self:
+        """Learn from views and links."""
+
+    @property
+    def scores(self) -> ScoreBlock:
+        """Return a block of scores."""
+
+    def sharing_with(self, other: Self | None) -> Self:
+        """Take what another setting learnt of the same views and links."""
+
+    def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
+        """Return the scores of single pairs."""
+
+
 class ModelRunner:
-    """Fit any model anew for every setting."""
+    """Fit any model for every setting."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         # Parameters in which settings may differ and still share a fit: all those of
-        # a rival, so that what settings share is kept for no more than one trial.
-        is_rival = isinstance(model, Matching)
-        self.together = tuple(model.get_params(deep=False)) if is_rival else ()
+        # a model that shares, so that this is kept for no more than one trial.
+        shares = isinstance(model, SharingModel)
+        self.together = tuple(model.get_params(deep=False)) if shares else ()
 
     def prepare(
         self,
@@ -66,14 +85,15 @@ class ModelRunner:
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
     ) -> Iterator[ScoreBlock]:
         """Yield the scores of each setting, whose other parameters are common."""
-        memory = Memory()
+        before = None
         for setting in settings:
             model = clone(self.model).set_params(**common, **setting)
-            if not isinstance(model, Matching):
+            if not isinstance(model, SharingModel):
                 yield model.fit(trial.views, trial.links).scores
                 continue
-            model.sharing(memory).fit(trial.views, trial.links)
-            yield SingleScores(model.scores, model.pair_scores)
+            before = model.sharing_with(before)
+            fitted = before.fit(trial.views, trial.links)
+            yield SingleScores(fitted.scores, fitted.pair_scores)
 
 
 class SpreadingRunner:
@@ -87,7 +107,7 @@ class SpreadingRunner:
         self.model = model
         self._graphs = graphs
         # Trials whose links were spread together with those of others.
-        self._prepared: list[_Arrows] = []
+        self._prepared: list[_TrialSpreads] = []
 
     def prepare(
         self,
@@ -103,7 +123,7 @@ class SpreadingRunner:
         if self._graphs is None and has_constrained_graphs(models[0], first):
             return
         graphs = self._build(first, models[0])
-        together = [_Arrows(trial, graphs, models) for trial in trials]
+        together = [_TrialSpreads(trial, graphs, models) for trial in trials]
         if _spread_together(together):
             self._prepared = together
 
@@ -111,13 +131,13 @@ class SpreadingRunner:
         self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
     ) -> Iterator[ScoreBlock]:
         """Yield the scores of each setting of `alpha`, `beta` and `rank`."""
-        for arrows in self._prepared:
-            if arrows.trial is trial:
-                yield from arrows.run()
+        for prepared in self._prepared:
+            if prepared.trial is trial:
+                yield from prepared.run()
                 return
         models = self._models(common, settings)
         graphs = self._build(trial, models[0])
-        yield from _Arrows(trial, graphs, models).run()
+        yield from _TrialSpreads(trial, graphs, models).run()
 
     def _models(
         self, common: Parameters, settings: Sequence[Parameters]
@@ -128,43 +148,30 @@ class SpreadingRunner:
             check_parameters(model)
         return models
 
-    def _build(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
+    def _build(self, trial: Trial, model: LinkSpreading) -> Graphs:
         """Return the graph of each view and its normalised form."""
-        if self._graphs is not None:
-            return {v: (g, normalize(g.affinity_)) for v, g in self._graphs.items()}
-        choices = choose_graphs(model, trial.views, trial.links)
-        return {
-            view: self._graph(trial, view, choices[view], model) for view in trial.views
-        }
-
-    def _graph(
-        self, trial: Trial, view: str, choice: Parameters, model: LinkSpreading
-    ) -> Any:
-        """Return the graph of a view and its normalised form."""
-        context = GraphContext(
-            view=view,
-            links=trial.links,
-            **self._adjustment(trial, model)[view],
-            balance=model.balance,
-            rank=model.rank,
-            tol=model.tol,
-            n_jobs=model.n_jobs,
-            verbose=False,
-        )
-        fitted = build_graph(trial.views[view], context, **choice)
-        return fitted, normalize(fitted.affinity_)
-
-    def _adjustment(self, trial: Trial, model: LinkSpreading) -> dict[str, Any]:
-        """Return how links adjust the graphs."""
-        alphas = check_alphas(model.alpha, trial.views)
-        return check_adjustment(model.adjustment, alphas, model.beta)
+        graphs = self._graphs
+        if graphs is None:
+            alphas = check_alphas(model.alpha, trial.views)
+            graphs, _ = build_graphs(
+                trial.views,
+                choose_graphs(model, trial.views, trial.links),
+                check_adjustment(model.adjustment, alphas, model.beta),
+                links=trial.links,
+                balance=model.balance,
+                rank=model.rank,
+                tol=model.tol,
+                n_jobs=model.n_jobs,
+                verbose=False,
+            )
+        return {v: (own, normalize(own.affinity_)) for v, own in graphs.items()}
 
 
-class _Arrows:
+class _TrialSpreads:
     """The graphs and links of a trial, and the settings to spread them with."""
 
     def __init__(
-        self, trial: Trial, graphs: dict[str, Any], models: Sequence[LinkSpreading]
+        self, trial: Trial, graphs: Graphs, models: Sequence[LinkSpreading]
     ) -> None:
         self.trial = trial
         self.graphs = graphs
@@ -177,8 +184,7 @@ class _Arrows:
         self.unseen = any(is_table(q.rows) for q in trial.questions)
         # Models whose scores are not truncated, which can share their functions.
         self.whole = [k for k, model in enumerate(models) if model.rank is None]
-
-        self.spreads: dict[tuple[str, str], SettingsSpread] = {}
+        self.spreads: dict[Way, SettingsSpread] = {}
         # Views, new items and their similarities, which all settings share.
         self._nears: list[tuple[str, Any, Any]] = []
 
@@ -193,12 +199,10 @@ class _Arrows:
             else:
                 yield self._single_scores(k)
 
-    def grid(self, way: tuple[str, str]) -> list[Setting]:
-        """Return the settings between two views of models that are not truncated."""
-        return [
-            ((self.alphas[k][way[0]], self.alphas[k][way[1]]), self.models[k].beta)
-            for k in self.whole
-        ]
+    def setting(self, k: int, way: Way) -> Setting:
+        """Return alpha of both views and beta of a model."""
+        alphas = self.alphas[k]
+        return (alphas[way[0]], alphas[way[1]]), self.models[k].beta
 
     def _shared_scores(self, place: int) -> ScoreBlock:
         """Score a setting from functions that all of them share."""
@@ -220,8 +224,9 @@ class _Arrows:
 
         def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
             S_x, S_y = (self.graphs[view][1] for view in (source, target))
-            filter = self._filter(k, (source, target)) | {"tol": TOL}
-            exact = SpreadRows.of(S_x, self.links[source, target], S_y, **filter)
+            alpha, beta = self.setting(k, (source, target))
+            Z = self.links[source, target]
+            exact = SpreadRows.of(S_x, Z, S_y, alpha=alpha, beta=beta, tol=TOL)
             if is_table(rows):
                 return exact.unseen_rows(self._near(rows, source))[:, cols]
             return exact.block(rows, cols)
@@ -242,26 +247,18 @@ class _Arrows:
 
         return scores
 
-    def _spread_one(self, k: int, way: tuple[str, str]) -> Spread:
+    def _spread_one(self, k: int, way: Way) -> Spread:
         """Spread the links of two views with one setting, turned as a fit does."""
-        names, Z = list(self.trial.views), self.links[way]
+        names, Z, model = list(self.trial.views), self.links[way], self.models[k]
         is_turned = names.index(way[0]) > names.index(way[1])
         if is_turned:
-            way, Z = way[::-1], Z.T
+            way, Z = (way[1], way[0]), Z.T
         S_x, S_y = (self.graphs[view][1] for view in way)
-        model = self.models[k]
+        alpha, beta = self.setting(k, way)
         spread = spread_links(
-            S_x, Z, S_y, **self._filter(k, way), tol=model.tol, rank=model.rank
+            S_x, Z, S_y, alpha=alpha, beta=beta, tol=model.tol, rank=model.rank
         )
         return spread.T if is_turned else spread
-
-    def _filter(self, k: int, way: tuple[str, str]) -> dict[str, Any]:
-        """Return the filter of one setting between two views."""
-        alphas = self.alphas[k]
-        return {
-            "alpha": (alphas[way[0]], alphas[way[1]]),
-            "beta": self.models[k].beta,
-        }
 
     def _near(self, rows: Any, view: str) -> Any:
         """Return the similarities of new items to the fitted ones, searched once."""
@@ -273,59 +270,50 @@ class _Arrows:
         return near
 
 
-def _spread_together(trials: Sequence[_Arrows]) -> bool:
+def _spread_together(trials: Sequence[_TrialSpreads]) -> bool:
     """Spread the links of trials with the same graphs at once, if memory allows."""
-    first = trials[0]
+    first, n_bytes = trials[0], 0.0
     if not first.whole:
         return False
     wanted = {way: _wanted_items(trials, way) for way in first.links}
-    n_bytes = sum(
-        settings_bytes(arrows.links[way], n_items=_count(wanted[way], arrows, way))
-        for arrows in trials
-        for way in first.links
-    )
+    for way, (rows, cols) in wanted.items():
+        for trial in trials:
+            Z = trial.links[way]
+            n_rows = Z.shape[0] if rows is None else len(rows)
+            n_bytes += settings_bytes(Z, n_items=n_rows + len(cols))
     if n_bytes > MAX_BYTES:
         return False
     for way, (rows, cols) in wanted.items():
         S_x, S_y = (first.graphs[view][1] for view in way)
         spreads = spread_settings(
             S_x,
-            [arrows.links[way] for arrows in trials],
+            [trial.links[way] for trial in trials],
             S_y,
-            first.grid(way),
+            [first.setting(k, way) for k in first.whole],
             tol=TOL,
             unseen=first.unseen,
             rows=rows,
             cols=cols,
         )
-        for arrows, spread in zip(trials, spreads, strict=True):
-            arrows.spreads[way] = spread
+        for trial, spread in zip(trials, spreads, strict=True):
+            trial.spreads[way] = spread
     return True
 
 
 def _wanted_items(
-    trials: Sequence[_Arrows], way: tuple[str, str]
+    trials: Sequence[_TrialSpreads], way: Way
 ) -> tuple[Array | None, Array]:
     """Return the items of two views that are asked about; None for new ones."""
     asked = [
         question
-        for arrows in trials
-        for question in arrows.trial.questions
+        for own in trials
+        for question in own.trial.questions
         if (question.source, question.target) == way
     ]
     cols = np.unique(np.concatenate([question.cols for question in asked]))
     if any(is_table(question.rows) for question in asked):
         return None, cols
     return np.unique(np.concatenate([question.rows for question in asked])), cols
-
-
-def _count(
-    wanted: tuple[Array | None, Array], arrows: _Arrows, way: tuple[str, str]
-) -> int:
-    """Return the number of items of both views whose vectors are kept."""
-    rows, cols = wanted
-    n_rows = arrows.links[way].shape[0] if rows is None else len(rows)
-    return n_rows + len(cols)
 
 
 def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:

@@ -2,7 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,28 +12,23 @@ from sklearn.base import clone
 
 from linkspread.compiled.threads import count_rows, own_threads
 from linkspread.graphs.memory import remember_tables
-from linkspread.ground.checks import check_count
-from linkspread.ground.errors import ColumnWarning, LinkError, LinkspreadError
+from linkspread.ground.checks import check_count, check_name
+from linkspread.ground.errors import ColumnWarning, LinkError, LinkspreadError, require
 from linkspread.ground.progress import track
 from linkspread.links import Items, Links
 from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import choose_links
-from linkspread.selection.folds import LabelFolds, item_trials, link_trials
-from linkspread.selection.grids import (
-    Parameters,
-    check_model,
-    check_names,
-    expand_grid,
-    group_settings,
-    own_setting,
-    place_of,
-    refine_stages,
+from linkspread.selection.folds import (
+    ItemQuestion,
+    LabelFolds,
+    PartnerQuestion,
+    Trial,
+    item_trials,
+    link_trials,
 )
-from linkspread.selection.questions import ItemQuestion, PartnerQuestion, Trial
-from linkspread.selection.runners import choose_runner
-from linkspread.selection.tuning import Tuning
+from linkspread.selection.runners import Parameters, choose_runner
 from linkspread.tables import Views
-from linkspread.tables.validation import check_views
+from linkspread.tables.validation import check_views, per_view
 
 Array = np.ndarray
 Trials = list[list[Trial]]
@@ -45,6 +42,140 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
     "alpha": (0.025, 0.1, 0.3, 0.6, 0.9),
     "beta": (0.5, 0.95),
 }
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings, how well each did on every fold, and which one is best.
+
+    Attributes
+    ----------
+    model : estimator
+        Not fitted, with the best parameters set.
+    settings : tuple of dict
+        Every setting that was tried.
+    fold_scores : ndarray of shape (n_settings, n_folds)
+    default : dict
+        The model's own values of what was tried.
+    default_fold_scores : ndarray of shape (n_folds,)
+        NaN where these views are too small for the default.
+    measure : str
+        What the mean of a setting's scores is, in words.
+    seconds : float
+        Time of the search.
+    protocol : str
+        "transductive" or "inductive".
+    """
+
+    model: Any
+    settings: tuple[Parameters, ...]
+    fold_scores: Array
+    default: Parameters
+    default_fold_scores: Array
+    measure: str
+    seconds: float
+    protocol: str
+
+    def __str__(self) -> str:
+        own, best = (
+            f"{folds.mean():.3f} ± {folds.std():.3f}"
+            for folds in (self.default_fold_scores, self.fold_scores[self.best_index])
+        )
+        words = f"{self.measure} (± standard deviation over the folds)"
+        if self.keeps_default:
+            return f"default {own} stays, the best that was tried has {best}: {words}"
+        if np.isnan(self.default_score):
+            return (
+                f"best {best}, and these views are too small for the default: {words}"
+            )
+        return f"default {own}, best {best}: {words}"
+
+    @property
+    def scores(self) -> Array:
+        """Mean of the folds, for each setting."""
+        return self.fold_scores.mean(axis=1)
+
+    @property
+    def default_score(self) -> float:
+        """Mean of the folds, for the default."""
+        return float(self.default_fold_scores.mean())
+
+    @property
+    def best_index(self) -> int:
+        """Which of the settings that were tried is best; the first of equal ones."""
+        return int(np.argmax(self.scores))
+
+    @property
+    def keeps_default(self) -> bool:
+        """Whether no setting that was tried has a larger mean than the default."""
+        return bool(self.scores[self.best_index] <= self.default_score)
+
+    @property
+    def best_parameters(self) -> Parameters:
+        """The setting with the largest mean, the default if none has a larger one."""
+        return self.default if self.keeps_default else self.settings[self.best_index]
+
+    @property
+    def best_score(self) -> float:
+        """Its mean over the folds, a little too high because it was chosen."""
+        return float(np.nanmax([self.scores[self.best_index], self.default_score]))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the settings and their scores, a list for each column.
+
+        Returns
+        -------
+        columns : dict from str to list
+            Parameters by view have a column for each view, such as "alpha text".
+        """
+        rows = [flatten(setting) for setting in self.settings]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns: dict[str, list[Any]] = {n: [r.get(n) for r in rows] for n in names}
+        columns["mean"] = self.scores.tolist()
+        columns["deviation"] = self.fold_scores.std(axis=1).tolist()
+        for i in range(self.fold_scores.shape[1]):
+            columns[f"fold {i + 1}"] = self.fold_scores[:, i].tolist()
+        return columns
+
+    def frame(self) -> Any:
+        """Return the settings and their scores as a pandas DataFrame.
+
+        Returns
+        -------
+        frame : DataFrame
+            Best first.
+        """
+        pandas = require("pandas", extra="tables", purpose="A frame of scores")
+        frame = pandas.DataFrame(self.columns())
+        return frame.sort_values("mean", ascending=False, kind="stable")
+
+    def curve(self, parameter: str) -> tuple[list[Any], Array]:
+        """Return the scores against one parameter, others as in the best tried.
+
+        Parameters
+        ----------
+        parameter : str
+            Such as "beta", or "alpha text" for the alpha of one view.
+
+        Returns
+        -------
+        values : list
+            In the order of the grid.
+        scores : ndarray of shape (n_values,)
+        """
+        rows = [flatten(setting) for setting in self.settings]
+        best = rows[self.best_index]
+        if parameter not in best:
+            raise LinkspreadError(
+                f"`parameter` must be one that was tried, {list(best)}, got "
+                f"{parameter!r}. Correct the name."
+            )
+        others = [name for name in best if name != parameter]
+        found: dict[Any, float] = {}
+        for row, score in zip(rows, self.scores, strict=True):
+            if row.keys() == best.keys() and all(row[n] == best[n] for n in others):
+                found.setdefault(row[parameter], float(score))
+        return list(found), np.array(list(found.values()))
 
 
 def tune(
@@ -86,14 +217,14 @@ def tune(
     n_splits : int, default=5
         Folds; fewer where there are not so many labels of a class.
     n_repeats : int, default=1
-        How often all folds are drawn anew; more for few labels.
+        How often all folds are drawn; more for few labels.
     protocol : {"transductive", "inductive"}, default="transductive"
         Whether queries take part in the fit, without a label, or are new.
     folds : {"auto", "items", "links"}, default="auto"
         Hide labels of items and search among these, or hold out judged pairs and
-        tell must from cannot; "auto" takes items where there are labels. Must-links
-        alone are scored by the mean reciprocal rank of held-out partners among all
-        items without a link.
+        separate must from cannot; "auto" takes items where there are labels.
+        Must-links alone are scored by the mean reciprocal rank of held-out partners
+        among all items without a link.
     ids : mapping from str to array-like of shape (n_items,), default=None
     columns : mapping from str to list of str, default=None
         Both as for :meth:`LinkSpreading.fit`.
@@ -116,27 +247,34 @@ def tune(
     (2, True)
     """
     start = time.perf_counter()
-    model = check_model(LinkSpreading() if model is None else model)
+    model = _check_model(LinkSpreading() if model is None else model)
+    check_name(protocol, PROTOCOLS, name="protocol")
+    check_name(folds, FOLDS, name="folds")
+    check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
+    check_count(n_repeats, name="n_repeats", remedy="The default is 1.")
     read = check_views(views, ids, columns)
     read.report_columns(verbose=verbose)
-    trials = _make_trials(
-        read, links, n_splits, n_repeats, protocol, folds, random_state
-    )
-    stages = refine_stages(_default_grid(trials) if grid is None else grid)
+    drawn = {
+        "n_splits": n_splits,
+        "n_repeats": n_repeats,
+        "random_state": random_state,
+    }
+    trials = _make_trials(read, links, protocol, folds, drawn)
+    stages = _stages(_default_grid(trials) if grid is None else grid)
     for stage in stages:
-        check_names(stage, model)
+        _check_names(stage, model)
     grids = [expand_grid(stage) for stage in stages]
-    chosen = default = own_setting(model, stages, trials[0][0].views)
+    chosen = default = _own_setting(model, stages, trials[0][0].views)
     tried: list[Parameters] = []
     scores, own_scores = np.zeros((0, len(trials))), np.zeros(0)
     threads = own_threads(getattr(model, "n_jobs", None), count_rows(views))
     with threads, remember_tables(), warnings.catch_warnings():
-        # The whole views were told of; each fold would tell it again.
+        # Columns of the whole views were warned of; each fold would warn again.
         warnings.simplefilter("ignore", ColumnWarning)
         for own in grids:
             settings = [chosen | setting for setting in own]
             if not tried:
-                found, own_scores = _with_default(
+                found, own_scores = _measure_with_default(
                     model, settings, default, trials, verbose=verbose
                 )
             else:
@@ -159,19 +297,9 @@ def tune(
 
 
 def _make_trials(
-    read: Views,
-    links: Any,
-    n_splits: int,
-    n_repeats: int,
-    protocol: str,
-    folds: str,
-    random_state: int,
+    read: Views, links: Any, protocol: str, folds: str, drawn: dict[str, int]
 ) -> Trials:
-    """Check what was given and part it into folds."""
-    _check_choice(protocol, PROTOCOLS, "protocol")
-    check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
-    check_count(n_repeats, name="n_repeats", remedy="The default is 1.")
-    _check_choice(folds, FOLDS, "folds")
+    """Part labels or links into folds."""
     tables = read.tables
     items = {view: Items(own, view=view) for view, own in read.ids.items()}
     # A trial knows items by their positions, so that no fit needs their ids.
@@ -183,23 +311,16 @@ def _make_trials(
             f"and {resolved!r}. Leave it out, or give labels."
         )
     if folds != "links" and has_labels:
-        splitter = LabelFolds(n_splits, n_repeats=n_repeats, random_state=random_state)
-        return item_trials(tables, resolved, splitter, protocol=protocol)
+        return item_trials(tables, resolved, LabelFolds(**drawn), protocol=protocol)
     if protocol == "inductive":
         raise LinkspreadError(
             "`protocol` must be 'transductive' where pairs are held out, got "
             "'inductive'. Leave it at its default, or give labels."
         )
-    return link_trials(
-        tables,
-        resolved,
-        n_splits=n_splits,
-        n_repeats=n_repeats,
-        random_state=random_state,
-    )
+    return link_trials(tables, resolved, **drawn)
 
 
-def _with_default(
+def _measure_with_default(
     model: Any,
     settings: list[Parameters],
     default: Parameters,
@@ -208,13 +329,12 @@ def _with_default(
     verbose: bool,
 ) -> tuple[Array, Array]:
     """Return the scores of settings, and those of the default, measured once."""
-    place = place_of(default, settings)
-    if place is not None:
-        found = _measure(model, settings, trials, verbose=verbose)
-        return found, found[place]
-    last = len(settings)
-    found = _measure(model, [*settings, default], trials, optional=last,
-                     verbose=verbose)  # fmt: skip
+    for k, setting in enumerate(settings):
+        if _equal(default, setting):
+            found = _measure(model, settings, trials, verbose=verbose)
+            return found, found[k]
+    last, both = len(settings), [*settings, default]
+    found = _measure(model, both, trials, optional=last, verbose=verbose)
     return found[:last], found[last]
 
 
@@ -241,24 +361,17 @@ def _measure(
         try:
             if fold == 0:
                 runner.prepare([t for trial in trials for t in trial], common, own)
-            values[members, fold] = _run_fold(runner, trials[fold], common, own)
+            answers: list[list[float]] = [[] for _ in own]
+            for trial in trials[fold]:
+                run = runner.run(trial, common, own)
+                for found, scores in zip(answers, run, strict=True):
+                    found += trial.measure(scores)
+            values[members, fold] = [float(np.mean(found)) for found in answers]
         except LinkspreadError:
             # A default that these views are too small for is no reason to stop.
             if members != [optional]:
                 raise
     return values
-
-
-def _run_fold(
-    runner: Any, trials: list[Trial], common: Parameters, settings: list[Parameters]
-) -> list[float]:
-    """Return the score of each setting on one fold."""
-    answers: list[list[float]] = [[] for _ in settings]
-    for trial in trials:
-        run = runner.run(trial, common, settings)
-        for found, scores in zip(answers, run, strict=True):
-            found += trial.measure(scores)
-    return [float(np.mean(found)) for found in answers]
 
 
 def _name_measure(trials: Trials) -> str:
@@ -285,10 +398,133 @@ def _default_grid(trials: Trials) -> dict[str, list[Any]]:
     return grid | {"n_neighbors": fitting or [max(1, smallest - 1)]}
 
 
-def _check_choice(value: Any, choices: tuple[str, ...], name: str) -> None:
-    """Refuse what is not one of the choices."""
-    if value not in choices:
+def _check_model(model: Any) -> Any:
+    """Return a model whose parameters can be tried."""
+    missing = [n for n in ("get_params", "fit", "scores") if not hasattr(model, n)]
+    if missing:
         raise LinkspreadError(
-            f"`{name}` must be one of {list(choices)}, got {value!r}. Use "
-            f"{choices[0]!r} if in doubt."
+            "`model` must be an estimator with fit(views, links) and scores, got "
+            f"{model!r:.60} without {missing[0]!r}. Use LinkSpreading() or one of "
+            "`linkspread.studies.baselines`."
         )
+    return model
+
+
+def _stages(grid: Any) -> list[Any]:
+    """Return the grids that are searched one after the other."""
+    if isinstance(grid, str | Mapping) or not isinstance(grid, Sequence):
+        return [grid]
+    if not grid:
+        raise LinkspreadError(
+            "`grid` must have at least one stage, got an empty list. Leave it out for "
+            "the default grid."
+        )
+    return list(grid)
+
+
+def _check_names(grid: Any, model: Any) -> None:
+    """Refuse a grid of parameters that the model does not have."""
+    known = list(model.get_params(deep=False))
+    unknown = [name for name in grid if name not in known]
+    if isinstance(grid, Mapping) and unknown:
+        raise LinkspreadError(
+            f"`grid` must name parameters of {type(model).__name__}, {known}, got "
+            f"{unknown[0]!r}. Correct the name."
+        )
+
+
+def expand_grid(grid: Mapping[str, Any]) -> list[Parameters]:
+    """Return every setting of a grid, the last parameter changing fastest."""
+    if not isinstance(grid, Mapping):
+        raise LinkspreadError(
+            f"`grid` must map names of parameters to lists of values, got "
+            f'{grid!r:.60}. Write {{"alpha": [0.1, 0.5]}}.'
+        )
+    choices = [_choices(name, values) for name, values in grid.items()]
+    return [dict(zip(grid, values, strict=True)) for values in product(*choices)]
+
+
+def _choices(name: str, values: Any) -> list[Any]:
+    """Return the values that one parameter takes."""
+    if isinstance(values, Mapping):
+        combinations = product(*(_choices(name, v) for v in values.values()))
+        return [dict(zip(values, chosen, strict=True)) for chosen in combinations]
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise LinkspreadError(
+            f"`grid` must have a list of values for {name!r}, got {values!r:.60}. "
+            f"Write [{values!r:.60}] for a single one."
+        )
+    chosen = list(values)
+    if not chosen:
+        raise LinkspreadError(
+            f"`grid` must have at least one value for {name!r}, got none. Remove it "
+            "to keep the model's own."
+        )
+    return chosen
+
+
+def _own_setting(
+    model: Any, stages: Sequence[Mapping[str, Any]], views: Mapping[str, Any]
+) -> Parameters:
+    """Return the model's own values of all that is tried, by view where grids are."""
+    own = model.get_params(deep=False)
+    for stage in stages:
+        for name, values in stage.items():
+            if isinstance(values, Mapping):
+                own[name] = per_view(own[name], views, name=name)
+    return {name: own[name] for stage in stages for name in stage}
+
+
+def group_settings(
+    settings: Sequence[Parameters], together: Iterable[str]
+) -> list[tuple[Parameters, list[int]]]:
+    """Gather the settings that differ in some parameters only."""
+    together = set(together)
+    groups: list[tuple[Parameters, list[int]]] = []
+    for k, setting in enumerate(settings):
+        common = {n: v for n, v in setting.items() if n not in together}
+        for known, members in groups:
+            if _equal(known, common):
+                members.append(k)
+                break
+        else:
+            groups.append((common, [k]))
+    return groups
+
+
+def _equal(one: Parameters, other: Parameters) -> bool:
+    """Tell whether two settings are the same."""
+    return one.keys() == other.keys() and all(_same(one[n], other[n]) for n in one)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether two values of a parameter are the same."""
+    # Values may be arrays or functions: the same object is the same value.
+    if one is other:
+        return True
+    plain = str | int | float | bool | dict | tuple | None
+    return isinstance(one, plain) and isinstance(other, plain) and one == other
+
+
+def flatten(setting: Parameters) -> Parameters:
+    """Return a setting with a name of its own for each view's value."""
+    flat: Parameters = {}
+    for name, value in setting.items():
+        if isinstance(value, dict):
+            flat |= {f"{name} {view}": own for view, own in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def unflatten(flat: Parameters) -> Parameters:
+    """Return the setting that `flatten` gave a name for each view's value."""
+    setting: Parameters = {}
+    for key, value in flat.items():
+        # Names of parameters have no space; those of views may have some.
+        name, is_by_view, view = key.partition(" ")
+        if is_by_view:
+            setting.setdefault(name, {})[view] = value
+        else:
+            setting[name] = value
+    return setting

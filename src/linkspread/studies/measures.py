@@ -11,7 +11,7 @@ from linkspread.ground.errors import FewLinksError
 from linkspread.links import Links
 from linkspread.metrics import average_precision, precision_recall_curve
 from linkspread.selection import Tuning, tune
-from linkspread.selection.tuning import flatten
+from linkspread.selection.tune import flatten
 from linkspread.studies.methods import Method
 from linkspread.studies.report import Run
 from linkspread.studies.splits import Split

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import announce, format_seconds
 from linkspread.selection import Tuning
-from linkspread.selection.tuning import flatten, unflatten
+from linkspread.selection.tune import flatten, unflatten
 from linkspread.studies.budgets import check_continued
 from linkspread.studies.examples import describe_searches
 from linkspread.studies.measures import ask, measure

@@ -53,6 +53,11 @@ class Matching(VectorSearch):
         self._memory = memory
         return self
 
+    def sharing_with(self, other: "Matching | None") -> Self:
+        """Share what another setting learns of the same views and links."""
+        memory = None if other is None else other._memory
+        return self.sharing(Memory() if memory is None else memory)
+
     @on_own_threads
     def fit(
         self,
