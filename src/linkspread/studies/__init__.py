@@ -1,3 +1,5 @@
 """The paper's experiments and fair rivals; nothing of the product needs this room."""
 
-__all__: list[str] = []
+from linkspread.studies import baselines
+
+__all__ = ["baselines"]
