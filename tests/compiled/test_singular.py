@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import linkspread
-from linkspread.compiled.singular import svd
+from linkspread.compiled.singular import range_basis, svd
 
 
 def fail(*_, **__):
@@ -53,3 +53,18 @@ def test_nobody_takes_the_decomposition_of_numpy_itself():
         p.name for p in room.rglob("*.py") if "linalg.svd(" in p.read_text("utf-8")
     ]
     assert takers == ["singular.py"]
+
+
+def test_a_step_back_and_there_turns_a_basis_towards_the_largest(rng):
+    U, V = (np.linalg.qr(rng.standard_normal((n, n)))[0] for n in (60, 40))
+    table = U[:, :40] * 0.8 ** np.arange(40) @ V.T
+    samples = rng.standard_normal((40, 8))
+
+    def missed(**back):
+        basis = range_basis(lambda block: table @ block, samples, **back)
+        assert_allclose(basis.T @ basis, np.eye(8), atol=1e-12)
+        return np.linalg.norm(table - basis @ (basis.T @ table))
+
+    best = np.linalg.norm(0.8 ** np.arange(8, 40))
+    there, back_and_there = missed(), missed(back=lambda block: table.T @ block)
+    assert best <= back_and_there < 1.1 * best < there

@@ -1,9 +1,21 @@
-"""Singular values and vectors that are found even where the fast way gives up."""
+"""Singular vectors, and bases of what a linear map reaches.
+
+>>> import numpy as np
+>>> from linkspread.compiled.singular import range_basis
+>>> table = np.outer([3.0, 4.0], [1.0, 2.0])
+>>> np.abs(range_basis(lambda block: table @ block, np.ones((2, 1)))).round(6).tolist()
+[[0.6], [0.8]]
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import svd as plain_svd
 
+from linkspread.compiled.threads import small_algebra
+
 Array = np.ndarray
+Map = Callable[[Array], Array]
 
 
 def svd(matrix: Array, *, full_matrices: bool = False) -> tuple[Array, Array, Array]:
@@ -21,3 +33,19 @@ def svd(matrix: Array, *, full_matrices: bool = False) -> tuple[Array, Array, Ar
             matrix, full_matrices=full_matrices, lapack_driver="gesvd"
         )
     return U, singular, Vt
+
+
+def orthonormal(block: Array) -> Array:
+    """Return an orthonormal basis of the columns of a block."""
+    with small_algebra(block.size):
+        return np.linalg.qr(block)[0]
+
+
+def range_basis(apply: Map, samples: Array, *, back: Map | None = None) -> Array:
+    """Return an orthonormal basis of what a linear map makes of random samples.
+
+    A step ``back`` by the transposed map and there again turns the basis towards the
+    largest singular vectors (Halko, Martinsson and Tropp 2011).
+    """
+    basis = orthonormal(apply(samples))
+    return basis if back is None else range_basis(apply, orthonormal(back(basis)))

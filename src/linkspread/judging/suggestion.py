@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from linkspread.compiled.singular import orthonormal, range_basis
 from linkspread.graphs.normalize import normalize
 
 Array = np.ndarray
@@ -166,7 +167,7 @@ def diffusion_features(W: Any, *, seed: int) -> Array:
 
     rng = np.random.default_rng(seed)
     probes = rng.standard_normal((n_items, min(N_DIRECTIONS, n_items)))
-    probes = np.linalg.qr(diffuse(np.linalg.qr(probes)[0]))[0]
+    probes = range_basis(diffuse, orthonormal(probes))
     image = diffuse(probes)
     values, vectors = np.linalg.eigh(probes.T @ image)
     kept = values > 1e-9 * values[-1]
