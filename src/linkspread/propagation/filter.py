@@ -20,7 +20,7 @@ from numpy.polynomial import chebyshev
 from scipy.fft import dctn
 from scipy.linalg import qr
 
-from linkspread.compiled.singular import svd
+from linkspread.compiled.singular import range_basis, svd
 from linkspread.compiled.threads import small_algebra
 from linkspread.ground.errors import LinkspreadError
 
@@ -195,7 +195,7 @@ def _singular(table: Array) -> tuple[Array, Array]:
         return svd(table)[:2]
     # The singular values fall so fast that a small sketch holds them all.
     sketch = np.random.default_rng(0).standard_normal((table.shape[1], SKETCH))
-    span = np.linalg.qr(table @ sketch)[0]
+    span = range_basis(lambda block: table @ block, sketch)
     functions, singular, _ = svd(span.T @ table)
     return span @ functions, singular
 

@@ -5,13 +5,14 @@ is approximated from its products with random blocks and never formed (Halko, Ma
 and Tropp 2011).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
 
-from linkspread.compiled.singular import svd
+from linkspread.compiled.singular import orthonormal, range_basis, svd
 from linkspread.compiled.threads import map_blocks, small_algebra
 from linkspread.ground.cores import count_threads
 
@@ -328,8 +329,8 @@ def sketch(operator: Any, *, tol: float, rank: int | None, seed: int = 0) -> Vec
     limit = n if rank is not None else widest_basis((n, m), operator.dtype.itemsize)
     if rank is not None and rank < n:
         width = min(n, rank + max(OVERSAMPLING, rank // 2))
-        samples = operator.apply(rng.standard_normal((m, width)), 1)[0]
-        basis = _sharpened(operator, _orthonormal(samples))
+        there, back = _first_response(operator), _first_response(operator.T)
+        basis = range_basis(there, rng.standard_normal((m, width)), back=back)
     elif limit == n:
         # All of a small view takes less time than to look for directions in it.
         basis = np.eye(n, dtype=operator.dtype)
@@ -380,20 +381,17 @@ def _growing_range(
             U, singular, _ = svd(rest)
         fresh = U[:, singular > 0.01 * tol / np.sqrt(len(singular))]
         room = limit - basis.shape[1]
-        basis = np.hstack([basis, _orthonormal(_remove(basis, fresh[:, :room]))])
-    return _sharpened(operator, basis) if basis.shape[1] == limit else basis
+        basis = np.hstack([basis, orthonormal(_remove(basis, fresh[:, :room]))])
+    if basis.shape[1] < limit:
+        return basis
+    # It misses something: a power step turns it towards what matters most.
+    there, back = _first_response(operator), _first_response(operator.T)
+    return range_basis(there, orthonormal(back(basis)))
 
 
-def _sharpened(operator: Any, basis: Array) -> Array:
-    """Turn a basis that misses something towards what matters most: a power step."""
-    image = _orthonormal(operator.T.apply(basis, 1)[0])
-    return _orthonormal(operator.apply(image, 1)[0])
-
-
-def _orthonormal(block: Array) -> Array:
-    """Return an orthonormal basis of the columns of a block."""
-    with small_algebra(block.size):
-        return np.linalg.qr(block)[0]
+def _first_response(operator: Any) -> Callable[[Array], Array]:
+    """Return what applies the first response of an operator to a block."""
+    return lambda block: operator.apply(block, 1)[0]
 
 
 def _remove(basis: Array, block: Array) -> Array:
