@@ -45,6 +45,7 @@ from linkspread.propagation.exact import spread_responses, warn_of_error
 from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.files import naming_file
 from linkspread.storage.manifest import MANIFEST
+from linkspread.storage.schema import Matrix, Vector
 from linkspread.tables.validation import check_table
 
 Array = np.ndarray
@@ -61,11 +62,11 @@ class ShardedView:
     graph: str
     n_neighbors: int
     metric: str
-    bandwidth: Any
+    bandwidth: str | float
     weights: str
     n_features: int
-    widths: Any
-    degrees: Array
+    widths: Vector | float
+    degrees: Vector
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class ShardedPair:
 
     left: VectorShards
     right: VectorShards
-    core: Array
-    unseen_left: Array
-    unseen_right: Array
+    core: Matrix
+    unseen_left: Matrix
+    unseen_right: Matrix
     error: float
 
     @property
@@ -99,7 +100,7 @@ class ShardedPair:
 
 @dataclass(frozen=True)
 class Head:
-    """What the shards of a folder are of."""
+    """What the head of a folder holds."""
 
     items: dict[str, Items]
     links: Links
@@ -453,15 +454,8 @@ def _fits_pair(pair: ShardedPair) -> bool:
 
 
 def _is_known(view: ShardedView) -> bool:
-    """Tell whether the names of a view are known, and its numbers are numbers."""
-    return (
-        view.metric in METRICS
-        and view.weights in WEIGHTS
-        and isinstance(view.bandwidth, str | int | float)
-        and np.ndim(view.widths) in (0, 1)
-        and np.asarray(view.widths).dtype.kind in "if"
-        and view.degrees.ndim == 1
-    )
+    """Tell whether the metric and the weights of a view are known."""
+    return view.metric in METRICS and view.weights in WEIGHTS
 
 
 def _fits_all(head: Head) -> bool:
