@@ -31,9 +31,11 @@ from linkspread.tables import Table, Views
 from linkspread.tables.files import CHUNKED, find_chunks, read_chunk, read_id_column
 from linkspread.tables.validation import (
     as_mapping,
+    check_ids,
     check_table,
     check_varied,
     check_views,
+    given_by_view,
 )
 
 Array = np.ndarray
@@ -272,18 +274,8 @@ def open_views(
     views: Any, ids: Mapping[str, Any] | None, folder: Any
 ) -> Iterator[OpenViews]:
     """Open the views of a fit; tables in memory are written to a folder first."""
-    views, ids = as_mapping(views), dict(ids or {})
-    if not views or not all(isinstance(view, str) for view in views):
-        raise ViewError(
-            f"`views` must map names to paths or tables, got the names {list(views)}. "
-            'Write {"text": "text.npy", "image": "image.npy"}.'
-        )
-    unknown = [view for view in ids if view not in views]
-    if unknown:
-        raise ViewError(
-            f"`ids` must be for views at hand, {list(views)}, got {unknown}. Correct "
-            "the names."
-        )
+    views = as_mapping(views)
+    ids = given_by_view(ids, views, name="ids")
     on_disk = str | Path | ChunkedView
     tables = {v: own for v, own in views.items() if not isinstance(own, on_disk)}
     given = {v: own for v, own in ids.items() if v in tables}
@@ -326,15 +318,8 @@ def _items(view: ChunkedView, ids: Any) -> Any:
     """Return the ids of a view's items, or their number."""
     if ids is None:
         ids = read_id_column(list(dict.fromkeys(view.files)))
-    if ids is None:
-        return view.shape[0]
-    ids = np.asarray(ids)
-    if ids.shape != view.shape[:1]:
-        raise ViewError(
-            f"ids of view {view.name!r} must be as many as its rows, "
-            f"{view.shape[0]:,}, got shape {ids.shape}. Give one id per row."
-        )
-    return ids
+    n_items = view.shape[0]
+    return n_items if ids is None else check_ids(ids, n_items, view=view.name)
 
 
 def check_files(session: Session, views: Mapping[str, ChunkedView]) -> None:

@@ -89,13 +89,8 @@ def check_views(
 ) -> Views:
     """Return the tables and the ids of all views."""
     views = as_mapping(views)
-    if not views or not all(isinstance(view, str) for view in views):
-        raise ViewError(
-            f"`views` must map names to tables, got the names {list(views)}. "
-            'Write {"text": T, "image": I}.'
-        )
-    ids = _given_by_view(ids, views, name="ids")
-    columns = _given_by_view(columns, views, name="columns")
+    ids = given_by_view(ids, views, name="ids")
+    columns = given_by_view(columns, views, name="columns")
     return Views(
         {v: _read(own, ids.get(v), columns.get(v), v) for v, own in views.items()}
     )
@@ -103,7 +98,14 @@ def check_views(
 
 def as_mapping(views: Any) -> Mapping[str, Any]:
     """Return tables by name; a bare table is one view named "X"."""
-    return views if _is_by_view(views) else {SINGLE_VIEW: views}
+    if not _is_by_view(views):
+        return {SINGLE_VIEW: views}
+    if not views or not all(isinstance(view, str) for view in views):
+        raise ViewError(
+            f"`views` must map names to tables, got the names {list(views)}. "
+            'Write {"text": T, "image": I}.'
+        )
+    return views
 
 
 def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> Any:
@@ -224,7 +226,7 @@ def _parse_numbers(X: Any, view: str) -> Array:
         ) from error
 
 
-def _given_by_view(
+def given_by_view(
     given: Mapping[str, Any] | None, views: Mapping[str, Any], *, name: str
 ) -> dict[str, Any]:
     """Return what is given for some of the views, and for no others."""
@@ -258,7 +260,7 @@ def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
         ids = read.ids
     if ids is None and _has_own_index(table):
         ids = np.asarray(table.index)
-    return replace(read, values=X, ids=_check_ids(ids, X, view))
+    return replace(read, values=X, ids=check_ids(ids, X.shape[0], view=view))
 
 
 def _check_choice(table: Any, columns: Any, view: str) -> None:
@@ -280,15 +282,15 @@ def _check_choice(table: Any, columns: Any, view: str) -> None:
         )
 
 
-def _check_ids(ids: Any, X: Any, view: str) -> Any:
+def check_ids(ids: Any, n_items: int, *, view: str) -> Any:
     """Return ids, one for each row, or None."""
     if ids is None:
         return None
     ids = np.asarray(ids)
-    if ids.shape != (X.shape[0],):
+    if ids.shape != (n_items,):
         got = f"{len(ids):,}" if ids.ndim == 1 else f"shape {ids.shape}"
         raise ViewError(
-            f"ids of view {view!r} must be as many as its rows, {X.shape[0]:,}, got "
+            f"ids of view {view!r} must be as many as its rows, {n_items:,}, got "
             f"{got}. Give one id per row."
         )
     return ids
