@@ -24,12 +24,16 @@ def brute_code(C, x):
     return done.x[:k] - done.x[k : 2 * k]
 
 
+def brute_laplacian(Z, ids):
+    """Return the normalised Laplacian of ``1 + Z`` among some items."""
+    affinities = 1 + np.clip(Z[np.ix_(ids, ids)], -1, 1)
+    degrees = affinities.sum(axis=1)
+    return np.eye(len(ids)) - affinities / np.sqrt(np.outer(degrees, degrees))
+
+
 def brute_root(Z, ids):
     """Return the symmetric root of the neighbourhood's Laplacian."""
-    affinities = 1 + Z[np.ix_(ids, ids)]
-    degrees = affinities.sum(axis=1)
-    L = np.eye(len(ids)) - affinities / np.sqrt(np.outer(degrees, degrees))
-    values, vectors = np.linalg.eigh(L)
+    values, vectors = np.linalg.eigh(brute_laplacian(Z, ids))
     return vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
 
 
@@ -183,12 +187,6 @@ def test_errors(X, labels):
         l1_graph(X, links=labels, view="image", n_neighbors=K)
     with pytest.raises(ValueError, match="is not fitted"):
         L1Graph().extend(X)
-
-
-def brute_laplacian(Z, ids):
-    affinities = 1 + np.clip(Z[np.ix_(ids, ids)], -1, 1)
-    degrees = affinities.sum(axis=1)
-    return np.eye(len(ids)) - affinities / np.sqrt(np.outer(degrees, degrees))
 
 
 def links_of(kind, rng, n=50):

@@ -91,7 +91,7 @@ def test_unknown_weights_list_the_choices(weights):
         "mean",
         "0 mean",
         "-1 mean",
-        "half mean",
+        "x mean",
     ],
 )
 def test_bandwidths_that_are_no_width_are_refused(bandwidth):

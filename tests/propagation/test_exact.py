@@ -267,8 +267,8 @@ def test_a_sketch_short_of_memory_warns_and_tells_its_error(monkeypatch, rng, gr
         ({"beta": 1}, r"`beta` must be a number in \[0, 1\), got 1"),
         ({"beta": float("nan")}, r"`beta` must be a number in \[0, 1\), got nan"),
         ({"tol": 0}, "`tol` must be between 0 and 1, got 0"),
-        ({"rank": 0}, "`rank` must be a positive integer or None, got 0"),
-        ({"rank": 2.5}, "`rank` must be a positive integer or None, got 2.5"),
+        ({"rank": 0}, "`rank` must be a positive integer, got 0"),
+        ({"rank": 2.5}, "`rank` must be a positive integer, got 2.5"),
     ],
 )
 def test_wrong_parameters_are_one_sentence(graphs, parameters, message):

@@ -53,8 +53,13 @@ def choose_method(
     method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
 ) -> str:
     """Return "exact" or "approximate", where the latter is possible."""
-    obstacle = metric_obstacle(metric)
-    if not obstacle and sp.issparse(items):
+    obstacle = ""
+    if not metric.has_products:
+        obstacle = (
+            "`metric` must be euclidean, cosine or hellinger for method='approximate', "
+            f"got {metric.name}. Use one of these, or method='exact'."
+        )
+    elif sp.issparse(items):
         obstacle = (
             "`X` must be dense for method='approximate', got a sparse matrix of shape "
             f"{items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
@@ -74,16 +79,6 @@ def choose_method(
         logger.info("%s The search is exact: %s.", error, format_seconds(seconds))
         return "exact"
     return "approximate" if n_items >= LEAST_ITEMS else "exact"
-
-
-def metric_obstacle(metric: Metric) -> str:
-    """Return why faiss cannot search by a metric, nothing where it can."""
-    if metric.has_products:
-        return ""
-    return (
-        "`metric` must be euclidean, cosine or hellinger for method='approximate', "
-        f"got {metric.name}. Use one of these, or method='exact'."
-    )
 
 
 def load_faiss(purpose: str = "method='approximate'") -> ModuleType:

@@ -187,7 +187,7 @@ default="euclidean"
             Positions of the items to remove.
         """
         kept = np.setdiff1d(np.arange(self.affinity_.shape[0]), removed)
-        check_n_neighbors(self.n_neighbors, len(kept), include_self=False)
+        check_n_neighbors(self.n_neighbors, len(kept))
         index = NeighborIndex(self._index.items[kept], metric=self.metric)
         rows = sp.csr_array(self.affinity_[kept])
         W = sp.csr_array(rows[:, kept])
@@ -257,7 +257,7 @@ default="euclidean"
         check_method(self.method)
         key = "index", self.metric
         index = known(X, key, lambda: NeighborIndex(X, metric=self.metric))
-        check_n_neighbors(self.n_neighbors, index.items.shape[0], include_self=False)
+        check_n_neighbors(self.n_neighbors, index.items.shape[0])
         return index
 
     def _search_items(self, index: NeighborIndex) -> tuple[Array, Array, float | None]:

@@ -153,7 +153,7 @@ class L1Graph(BaseEstimator):
         self._check_parameters()
         index = NeighborIndex(X, metric=self.metric)
         n_items = index.items.shape[0]
-        check_n_neighbors(self.n_neighbors, n_items, include_self=False)
+        check_n_neighbors(self.n_neighbors, n_items)
         if links is not None:
             balance = "literal"
             links = links_within(links, view=view, balance=balance, n_items=n_items)

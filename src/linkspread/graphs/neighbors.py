@@ -99,7 +99,9 @@ def nearest_neighbors(
     )
 
 
-def check_n_neighbors(n_neighbors: Any, n_items: int, *, include_self: bool) -> None:
+def check_n_neighbors(
+    n_neighbors: Any, n_items: int, *, include_self: bool = False
+) -> None:
     """Refuse a number of neighbours that the items cannot give."""
     if not is_integer(n_neighbors) or n_neighbors < 1:
         raise GraphError(

@@ -164,7 +164,7 @@ def _make_codes(
     """Return a fitted graph of sparse codes, without coding any item anew."""
     graph = L1Graph(**parameters)
     n_items = items.shape[0]
-    check_n_neighbors(graph.n_neighbors, n_items, include_self=False)
+    check_n_neighbors(graph.n_neighbors, n_items)
     is_linked = links is None or links.shape == (n_items, n_items)
     if not is_linked or widths.shape != (n_items,) or affinity.shape[0] != n_items:
         raise ValueError("edges, widths and links must be of all items")

@@ -32,7 +32,7 @@ N_NEIGHBORS = 30
 CONSTRAINED = ("cwa", "csr")
 # What the parameters of a graph by name must be, given the number of items.
 CONSTRAINTS: Mapping[str, Callable[[Any, int], Any]] = {
-    "n_neighbors": lambda k, n: check_n_neighbors(k, n, include_self=False),
+    "n_neighbors": check_n_neighbors,
     "metric": lambda metric, n: resolve_metric(metric),
     "bandwidth": lambda bandwidth, n: check_bandwidth(bandwidth),
     "weights": lambda weights, n: check_weights(weights),

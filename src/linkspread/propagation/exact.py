@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from linkspread.compiled.backends import choose_device, is_tensor
 from linkspread.compiled.gpu import load_torch, open_device
 from linkspread.compiled.threads import map_blocks
+from linkspread.ground.checks import check_count
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import format_bytes
@@ -288,11 +289,8 @@ def _spread(
 ) -> Spread:
     """Apply responses to links by thin factors, or by a sketch if they are wide."""
     tol = check_tol(tol)
-    if rank is not None and not (isinstance(rank, int | np.integer) and rank > 0):
-        raise LinkspreadError(
-            f"`rank` must be a positive integer or None, got {rank!r}. "
-            "None keeps what `tol` needs."
-        )
+    if rank is not None:
+        check_count(rank, name="rank", remedy="None keeps what `tol` needs.")
     check_shapes(S_x, Z, S_y)
     device = _choose_device(backend, S_x, Z, S_y)
     links = as_link_matrix(Z)

@@ -1,16 +1,9 @@
 """An order of the nodes in which neighbours are near in memory.
 
 A product of a graph with a thin block reads a row of the block for every edge. Once
-the block outgrows the cache and the nodes stand in the order in which items happened
-to arrive, almost every such row comes from main memory. Numbered so that neighbours
-stand near each other, most of them come from the cache.
-
->>> import numpy as np
->>> from scipy.sparse import csr_array
->>> from linkspread.propagation.ordering import renumber
->>> S = csr_array(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
->>> renumber(S, width=32, n_steps=14).order is None  # small graphs stay as they are
-True
+the block outgrows the cache, and items stand in the order of their arrival, almost
+every such row comes from main memory. Numbered so that neighbours are near each other,
+most of them come from the cache.
 """
 
 import logging
@@ -37,8 +30,8 @@ LEAST_STEPS = 6
 # The share of edges between near nodes that has to be gained for that.
 LEAST_GAIN = 0.2
 N_SAMPLED = 1000
-# Parameters of `grow_order`. A share of common neighbours tells a neighbourhood from
-# single edges that lead far away. More than so many are not needed; with fewer, or
+# Parameters of `grow_order`. A share of common neighbours distinguishes a neighbourhood
+# from single edges that lead far away. More than so many are not needed; with fewer, or
 # after fewer nodes, the walk scatters over clusters of many dimensions.
 NEEDED_SHARE, MOST_NEEDED, SPAN = 0.25, 5, 5000
 
