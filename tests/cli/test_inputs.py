@@ -12,7 +12,7 @@ from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_
 from linkspread.cli.inputs import read_inputs
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
-from linkspread.links.counts import count_links
+from linkspread.links.collection import count_links
 
 ITEMS = {v: Items([f"{v[0]}{i}" for i in range(4)], view=v) for v in ("text", "image")}
 

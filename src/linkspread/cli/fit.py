@@ -60,7 +60,7 @@ from linkspread.cli.sharded import (
 from linkspread.ground.errors import ColumnWarning, FewLinksError, LinkspreadError
 from linkspread.ground.progress import format_seconds
 from linkspread.links import Links
-from linkspread.links.counts import count_links
+from linkspread.links.collection import count_links
 from linkspread.models import LinkSpreading
 from linkspread.models.plan import plan_fit
 from linkspread.selection import (

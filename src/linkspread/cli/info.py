@@ -15,7 +15,7 @@ from linkspread.cli.model_output import is_model
 from linkspread.cluster.sharded_model import HEAD, SHARDS
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from linkspread.ground.progress import format_bytes
-from linkspread.links.counts import LabelCount, count_links
+from linkspread.links.collection import LabelCount, count_links
 from linkspread.storage.manifest import MODEL, read_manifest
 
 # What is said of a view in words; all else are numbers.

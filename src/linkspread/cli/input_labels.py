@@ -12,7 +12,7 @@ from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items
 from linkspread.links.items import as_ids, list_first
 from linkspread.links.labels import class_names
-from linkspread.links.tables import read_file
+from linkspread.links.reading import read_file
 
 Array = np.ndarray
 REMEDY = (

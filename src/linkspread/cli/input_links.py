@@ -8,7 +8,7 @@ from linkspread.cli.input_tables import naming_file
 from linkspread.ground.errors import LinkError
 from linkspread.links import Items
 from linkspread.links.pairs import with_positions
-from linkspread.links.tables import pairs_of_columns, read_file
+from linkspread.links.reading import pairs_of_columns, read_file
 
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]

@@ -2,42 +2,41 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from linkspread.ground.errors import LinkError, UnknownItemWarning
-from linkspread.links.agreement import (
-    check_between,
-    check_labels_fit,
-    check_positions,
-    check_same_items,
-)
-from linkspread.links.balance import Balance, balance_pairs, check_balance
-from linkspread.links.changes import join_pairs, remove_pairs
-from linkspread.links.conflicts import Conflict, find_conflicts, warn_of_conflicts
-from linkspread.links.items import Items
+from linkspread.links.items import Items, check_positions, check_same_items
 from linkspread.links.labels import (
+    check_labels_fit,
     describe_labels,
+    grow_labels,
+    hide_labels,
     join_columns,
     label_factors,
     memberships_of,
+    select_labels,
 )
-from linkspread.links.matrix import LinkMatrix
+from linkspread.links.matrix import Balance, LinkMatrix, balance_pairs, check_balance
 from linkspread.links.pairs import (
+    Conflict,
+    PairTable,
+    ViewPair,
+    conflicts_of,
     describe_pairs,
+    find_conflicts,
+    hide_pairs,
+    join_pairs,
     matched_pairs,
     pair_matrix,
+    pick_pairs,
+    remove_pairs,
+    renumber_pairs,
+    warn_of_conflicts,
     with_positions,
 )
-from linkspread.links.parts import (
-    hide_labels,
-    hide_pairs,
-    pick_pairs,
-    select_labels,
-    select_pairs,
-)
-from linkspread.links.tables import PairTable, read_pairs
-
-ViewPair = tuple[str, str]
+from linkspread.links.reading import check_between, read_pairs
 
 
 class Links:
@@ -67,7 +66,7 @@ class Links:
     def __init__(
         self,
         *,
-        labels: Sequence[dict[str, Any]] = (),
+        labels: Sequence[Mapping[str, Any]] = (),
         pairs: Sequence[tuple[ViewPair, PairTable]] = (),
         items: Mapping[str, Items] | None = None,
     ) -> None:
@@ -354,8 +353,61 @@ class Links:
             for view, own in self._items.items()
         }
         labels = [select_labels(labels, chosen) for labels in self._labels]
+        pairs = renumber_pairs(self._pairs, chosen, with_ids=False)
+        return Links(labels=labels, pairs=pairs, items=items)
+
+    def add_pairs(self, more: "Links") -> "Links":
+        """Return links with more pairs of the same items, as ``links + more``.
+
+        What was in conflict before is not looked for again.
+
+        Parameters
+        ----------
+        more : Links
+            Pairs by position.
+
+        Returns
+        -------
+        links : Links
+        """
+        pairs = join_pairs(self._pairs, more._pairs)
+        warn_of_conflicts(conflicts_of(pairs, more._pairs))
+        return Links(labels=self._labels, pairs=pairs, items=self._items)
+
+    def grow(self, items: Mapping[str, Items]) -> "Links":
+        """Return the same links among more items, of which nothing is known yet.
+
+        Parameters
+        ----------
+        items : mapping from str to Items
+            Those of each view, the known ones first.
+
+        Returns
+        -------
+        links : Links
+        """
+        n_items = {view: own.n_items for view, own in items.items()}
+        labels = [grow_labels(labels, n_items) for labels in self._labels]
+        return Links(labels=labels, pairs=self._pairs, items=items)
+
+    def keep(self, view: str, kept: Any) -> "Links":
+        """Return the links of some items of a view, which keep their ids.
+
+        Parameters
+        ----------
+        view : str
+        kept : ndarray of int of shape (n_kept,)
+            Positions of the items, in order.
+
+        Returns
+        -------
+        links : Links
+        """
+        pairs = renumber_pairs(self._pairs, {view: kept}, with_ids=True)
+        labels = [select_labels(labels, {view: kept}) for labels in self._labels]
+        items = {**self._items, view: self._items[view].take(kept)}
         return Links(
-            labels=labels, pairs=select_pairs(self._pairs, chosen), items=items
+            labels=labels, pairs=[own for own in pairs if len(own[1])], items=items
         )
 
     def pick(self, chosen: Any) -> "Links":
@@ -392,3 +444,57 @@ class Links:
                 "`links.resolve({view: n_items_or_ids, ...})` first."
             )
         return self._items[view].n_items
+
+
+class PairCount(NamedTuple):
+    """Single pairs of two views, or within one."""
+
+    between: ViewPair
+    n_must: int
+    n_cannot: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.between[0]} and {self.between[1]}: {self.n_must:,} must, "
+            f"{self.n_cannot:,} cannot"
+        )
+
+
+class LabelCount(NamedTuple):
+    """Labelled items of one view."""
+
+    view: str
+    n_items: int
+    n_classes: int
+
+    def __str__(self) -> str:
+        classes = "1 class" if self.n_classes == 1 else f"{self.n_classes:,} classes"
+        return f"{self.view}: {self.n_items:,} labels of {classes}"
+
+
+def count_links(links: Links) -> list[PairCount | LabelCount]:
+    """Count links by kind."""
+    labels = {view: links.memberships(view) for view in links.views}
+    found: list[PairCount | LabelCount] = [
+        _count_labels(view, own) for view, own in labels.items() if own is not None
+    ]
+    # The same two views may be named in either order.
+    pairs = {frozenset(between): between for between, _ in links.pair_tables}
+    return found + [_count_pairs(links, between) for between in pairs.values()]
+
+
+def _count_labels(view: str, memberships: Any) -> LabelCount:
+    """Count the items of a view that have a label."""
+    known = memberships > 0
+    n_items, n_classes = (
+        int(np.count_nonzero(np.asarray(known.sum(axis=axis)))) for axis in (1, 0)
+    )
+    return LabelCount(view, n_items, n_classes)
+
+
+def _count_pairs(links: Links, between: tuple[str, str]) -> PairCount:
+    """Count the pairs of two views; those within a view stand there twice."""
+    weights = links.judged(*between).data
+    twice = 2 if between[0] == between[1] else 1
+    n_must, n_cannot = int(np.sum(weights > 0)), int(np.sum(weights < 0))
+    return PairCount(between, n_must // twice, n_cannot // twice)

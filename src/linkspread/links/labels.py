@@ -10,9 +10,11 @@ from scipy import sparse
 from scipy.linalg import block_diag
 
 from linkspread.ground.errors import LinkError
-from linkspread.links.balance import Balance, balance_classes
+from linkspread.links.items import Items
+from linkspread.links.matrix import Balance, balance_classes
 
 Array = np.ndarray
+Labels = Mapping[str, Any]  # memberships by view
 
 # Texts of a label that nobody knows: NumPy and pandas write missing ones so.
 UNKNOWN = ("", "-1", "nan", "<na>")
@@ -82,7 +84,8 @@ def label_factors(
     ]
     if not blocks:
         return None
-    cores = [balance_classes(_mass(a), _mass(b), balance) for a, b in blocks]
+    sizes = [(_class_sizes(a), _class_sizes(b)) for a, b in blocks]
+    cores = [balance_classes(*own, balance) for own in sizes]
     lefts, rights = zip(*blocks, strict=True)
     return join_columns(lefts), block_diag(*cores), join_columns(rights)
 
@@ -105,7 +108,62 @@ def join_columns(blocks: Sequence[Any]) -> Any:
     return sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
 
 
-def _mass(memberships: Any) -> Array:
+def hide_labels(labels: Labels, hidden: Mapping[str, Array]) -> Labels:
+    """Return memberships in which the rows of some items are zero."""
+    return {
+        view: _without_rows(memberships, hidden[view])
+        if view in hidden
+        else memberships
+        for view, memberships in labels.items()
+    }
+
+
+def select_labels(labels: Labels, selected: Mapping[str, Array]) -> Labels:
+    """Return the memberships of some items only."""
+    return {
+        view: memberships[selected[view]] if view in selected else memberships
+        for view, memberships in labels.items()
+    }
+
+
+def grow_labels(labels: Labels, n_items: Mapping[str, int]) -> Labels:
+    """Return memberships with rows of zeros at the end, for more items."""
+    return {view: _grow_rows(own, n_items[view]) for view, own in labels.items()}
+
+
+def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> None:
+    """Refuse labels of views that have more or fewer items."""
+    for view, memberships in labels.items():
+        if memberships.shape[0] != items[view].n_items:
+            raise LinkError(
+                f"labels of view {view!r} must fit its items, got "
+                f"{memberships.shape[0]:,} labels for {items[view].n_items:,} items. "
+                "Give one label per row, -1 for unknown."
+            )
+
+
+def _without_rows(memberships: Any, hidden: Array) -> Any:
+    """Return memberships whose given rows are zero, in the form they have."""
+    shown = np.ones(memberships.shape[0])
+    shown[hidden] = 0
+    if sparse.issparse(memberships):
+        return sparse.csr_array(sparse.diags_array(shown) @ memberships)
+    return memberships * shown[:, None]
+
+
+def _grow_rows(memberships: Any, n_items: int) -> Any:
+    """Return memberships with rows of zeros at the end."""
+    n_more = n_items - memberships.shape[0]
+    if n_more == 0:
+        return memberships
+    shape = n_more, memberships.shape[1]
+    if sparse.issparse(memberships):
+        none = sparse.csr_array(shape, dtype=memberships.dtype)
+        return sparse.vstack([memberships, none], format="csr")
+    return np.vstack([memberships, np.zeros(shape, dtype=memberships.dtype)])
+
+
+def _class_sizes(memberships: Any) -> Array:
     """Return the total membership of each class."""
     return np.asarray(memberships.sum(axis=0)).ravel()
 

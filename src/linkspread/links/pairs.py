@@ -1,19 +1,23 @@
-"""Single judged pairs: ids to positions, positions to a sparse matrix."""
+"""Single judged pairs: tables of them, their positions, sums, parts and conflicts.
 
+Pairs are a sequence of tables, each with the names of the two views that it is between.
+"""
+
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from linkspread.ground.errors import LinkError, UnknownItemError
+from linkspread.ground.errors import ConflictWarning, LinkError, UnknownItemError
 from linkspread.links.items import Items, list_first
-from linkspread.links.tables import PairTable
 
 Array = np.ndarray
 ViewPair = tuple[str, str]
-Pairs = Sequence[tuple[ViewPair, PairTable]]
+Conflict = tuple[ViewPair, tuple[Any, Any], float, float]
 
 # What links may do that name an item which its view has not.
 UNKNOWN = ("raise", "skip")
@@ -23,7 +27,54 @@ REMEDY = (
 )
 
 
-def matched_pairs(views: Any, n_items: Any) -> list[tuple[ViewPair, PairTable]]:
+@dataclass(eq=False)
+class PairTable:
+    """Ids of both sides and a weight for each judged pair."""
+
+    left: Array
+    right: Array
+    weights: Array
+    positions: tuple[Array, Array] | None = None
+    by_row: bool = field(default=False, kw_only=True)  # ids are numbers of rows
+    n_unsure: int = field(default=0, kw_only=True)  # rows that were left out
+
+    def __post_init__(self) -> None:
+        self.weights = _check_weights(self.weights)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def known_positions(self, between: tuple[str, str]) -> tuple[Array, Array]:
+        """Return the rows and columns of the pairs, which must be known."""
+        if self.positions is None:
+            raise LinkError(
+                f"pairs between {between[0]!r} and {between[1]!r} must be resolved to "
+                "positions, and are known by ids only. Call "
+                "`links.resolve({view: n_items_or_ids, ...})` first."
+            )
+        return self.positions
+
+    def take(self, chosen: Array) -> "PairTable":
+        """Return some of the pairs."""
+        positions = self.positions
+        if positions is not None:
+            positions = positions[0][chosen], positions[1][chosen]
+        ids = self.left[chosen], self.right[chosen]
+        return PairTable(*ids, self.weights[chosen], positions, by_row=self.by_row)
+
+    def turned(self) -> "PairTable":
+        """Return the same pairs with left and right exchanged."""
+        positions = None if self.positions is None else self.positions[::-1]
+        return PairTable(
+            self.right, self.left, self.weights, positions, by_row=self.by_row
+        )
+
+
+Pairs = Sequence[tuple[ViewPair, PairTable]]
+Tables = list[tuple[ViewPair, PairTable]]
+
+
+def matched_pairs(views: Any, n_items: Any) -> Tables:
     """Return pairs of row i of each view with row i of every other."""
     names = list(views) if isinstance(views, tuple | list) else [views]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -53,7 +104,7 @@ def with_positions(
             f"`unknown` must be 'raise' or 'skip', got {unknown!r:.60}. 'skip' leaves "
             "out links that name items no view has."
         )
-    placed: list[tuple[ViewPair, PairTable]] = []
+    placed: Tables = []
     names: dict[str, None] = {}
     for between, table in pairs:
         sides = zip((table.left, table.right), between, strict=True)
@@ -143,3 +194,259 @@ def _positions(ids: Array, items: Items, *, by_row: bool, strict: bool) -> Array
             "`n_items` or add the missing rows."
         )
     return np.where(ids < items.n_items, ids, -1)
+
+
+def join_pairs(pairs: Pairs, others: Pairs) -> Tables:
+    """Return the pairs of both, in one table where they are of the same views."""
+    joined = list(pairs)
+    for between, table in others:
+        for k, (known, before) in enumerate(joined):
+            if known == between and _can_join(before, table):
+                joined[k] = between, _join(before, table)
+                break
+        else:
+            joined.append((between, table))
+    return joined
+
+
+def remove_pairs(pairs: Pairs, gone: Pairs) -> Tables:
+    """Return pairs without some of them, the last of those that are alike."""
+    masks = [np.ones(len(table), dtype=bool) for _, table in pairs]
+    for between, table in gone:
+        positions = zip(*table.known_positions(between), strict=True)
+        ids = zip(table.left, table.right, strict=True)
+        for (i, j), weight, names in zip(positions, table.weights, ids, strict=True):
+            _remove_one(pairs, masks, between, (i, j), weight, names)
+    kept = [(b, table.take(m)) for (b, table), m in zip(pairs, masks, strict=True)]
+    return [(between, table) for between, table in kept if len(table)]
+
+
+def _remove_one(
+    pairs: Pairs,
+    masks: list[Array],
+    between: ViewPair,
+    pair: tuple[int, int],
+    weight: float,
+    names: tuple[Any, Any],
+) -> None:
+    """Mark the last pair that is alike as removed."""
+    for (known, table), mask in reversed(list(zip(pairs, masks, strict=True))):
+        if set(known) != set(between):
+            continue
+        i, j = table.known_positions(known)
+        same = (i == pair[0]) & (j == pair[1])
+        if known != between:
+            same = (i == pair[1]) & (j == pair[0])
+        elif known[0] == known[1]:
+            # Within a view a pair has no order.
+            same |= (i == pair[1]) & (j == pair[0])
+        found = np.flatnonzero(same & mask & (table.weights == weight))
+        if len(found):
+            mask[found[-1]] = False
+            return
+    raise LinkError(
+        f"links to remove must be among those there are, but {names[0].item()!r} of "
+        f"{between[0]!r} and {names[1].item()!r} of {between[1]!r} have none of weight "
+        f"{weight:g}. Give them as they were added."
+    )
+
+
+def _can_join(one: PairTable, other: PairTable) -> bool:
+    """Tell whether two tables name their items in the same way."""
+    if (one.positions is None) != (other.positions is None):
+        return False
+    kinds = [
+        (table.left.dtype.kind, table.right.dtype.kind, table.by_row)
+        for table in (one, other)
+    ]
+    return kinds[0] == kinds[1]
+
+
+def _join(one: PairTable, other: PairTable) -> PairTable:
+    """Return the pairs of two tables, one after the other."""
+    positions = None
+    if one.positions is not None and other.positions is not None:
+        rows, columns = map(
+            np.concatenate, zip(one.positions, other.positions, strict=True)
+        )
+        positions = rows, columns
+    return PairTable(
+        np.concatenate([one.left, other.left]),
+        np.concatenate([one.right, other.right]),
+        np.concatenate([one.weights, other.weights]),
+        positions,
+        by_row=one.by_row,
+        n_unsure=one.n_unsure + other.n_unsure,
+    )
+
+
+def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> Tables:
+    """Return the pairs in which none of some items takes part."""
+    kept = []
+    for between, table in pairs:
+        sides = zip(between, table.known_positions(between), strict=True)
+        touched = [np.isin(own, hidden.get(view, [])) for view, own in sides]
+        kept.append((between, table.take(~(touched[0] | touched[1]))))
+    return kept
+
+
+def pick_pairs(pairs: Pairs, chosen: Array) -> Tables:
+    """Return some of the pairs of all tables."""
+    chosen = np.asarray(chosen)
+    ends = np.cumsum([len(table) for _, table in pairs])
+    n_pairs = int(ends[-1]) if len(ends) else 0
+    if chosen.shape != (n_pairs,) or chosen.dtype != bool:
+        raise LinkError(
+            f"`chosen` must be a mask of all {n_pairs:,} pairs, got {chosen.dtype} of "
+            f"shape {chosen.shape}. Give one True or False per pair."
+        )
+    masks = np.split(chosen, ends[:-1])
+    return [(b, table.take(m)) for (b, table), m in zip(pairs, masks, strict=True)]
+
+
+def renumber_pairs(
+    pairs: Pairs, kept: Mapping[str, Array], *, with_ids: bool
+) -> Tables:
+    """Return the pairs among some items, by their positions among these.
+
+    Their ids are these positions, unless the ids that items have are kept.
+    """
+    found = []
+    for between, table in pairs:
+        rows, columns = (
+            _places(own, kept.get(view))
+            for view, own in zip(between, table.known_positions(between), strict=True)
+        )
+        stays = (rows >= 0) & (columns >= 0)
+        part, positions = table.take(stays), (rows[stays], columns[stays])
+        by_row = table.by_row or not with_ids
+        left, right = positions if by_row else (part.left, part.right)
+        moved = PairTable(left, right, part.weights, positions, by_row=by_row)
+        found.append((between, moved))
+    return found
+
+
+def _places(positions: Array, kept: Array | None) -> Array:
+    """Return where positions stand among those kept, -1 for nowhere."""
+    if kept is None:
+        return positions
+    places = np.full(max(positions.max(initial=-1), kept.max(initial=-1)) + 1, -1)
+    places[kept] = np.arange(len(kept))
+    return places[positions]
+
+
+def find_conflicts(pairs: Sequence[tuple[ViewPair, PairTable]]) -> list[Conflict]:
+    """Return the pairs that are both must- and cannot-links.
+
+    Items are compared by position where all positions are known, else by id; a
+    number and its decimal string are the same id, as they are for a view.
+    """
+    groups: dict[ViewPair, list[PairTable]] = {}
+    for (left, right), table in pairs:
+        # Whichever view was named first, its pair belongs to the same group.
+        key, turned = ((left, right), table), ((right, left), table.turned())
+        views, table = key if left <= right else turned
+        groups.setdefault(views, []).append(table)
+    return [
+        (views, *conflict)
+        for views, tables in groups.items()
+        for conflict in _conflicts_of_views(tables, within=views[0] == views[1])
+    ]
+
+
+def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
+    """Report contradicting links, to the caller's caller, with the first ids."""
+    if not conflicts:
+        return
+    shown = ", ".join(str(ids) for _, ids, _, _ in conflicts[:3])
+    more = f" and {len(conflicts) - 3:,} more" if len(conflicts) > 3 else ""
+    warnings.warn(
+        "a pair must be either a must-link or a cannot-link, but "
+        f"{len(conflicts):,} of the pairs given are both: {shown}{more}. Their weights "
+        "were added up; see `links.conflicts()` for all and remove one of the two.",
+        ConflictWarning,
+        stacklevel=3,
+    )
+
+
+def _conflicts_of_views(
+    tables: Sequence[PairTable], *, within: bool
+) -> list[tuple[tuple[Any, Any], float, float]]:
+    """Return ids and weights of the contradicting pairs of two views."""
+    weights = np.concatenate([table.weights for table in tables])
+    if np.all(weights > 0) or np.all(weights < 0):
+        return []
+    left = _joined([table.left for table in tables])
+    right = _joined([table.right for table in tables])
+    rows, columns = _numbered(tables, left, right, within=within)
+    if within:
+        exchanged = rows > columns
+        left, right = _exchange(exchanged, left, right)
+        rows, columns = _exchange(exchanged, rows, columns)
+    _, first, group = np.unique(
+        rows * (columns.max() + 1) + columns, return_index=True, return_inverse=True
+    )
+    must = np.bincount(group, weights=np.maximum(weights, 0.0))
+    cannot = np.bincount(group, weights=np.minimum(weights, 0.0))
+    both = np.flatnonzero((must > 0) & (cannot < 0))
+    both = both[np.argsort(first[both])]
+    ids = zip(left[first[both]].tolist(), right[first[both]].tolist(), strict=True)
+    return list(zip(ids, must[both].tolist(), cannot[both].tolist(), strict=True))
+
+
+def _numbered(
+    tables: Sequence[PairTable], left: Array, right: Array, *, within: bool
+) -> tuple[Array, Array]:
+    """Return a number for each item: its position, or the place of its id."""
+    positions = [table.positions for table in tables if table.positions is not None]
+    if len(positions) == len(tables):
+        rows, columns = zip(*positions, strict=True)
+        return np.concatenate(rows), np.concatenate(columns)
+    if within:
+        numbers = _numbers(_joined([left, right]))
+        return numbers[: len(left)], numbers[len(left) :]
+    return _numbers(left), _numbers(right)
+
+
+def _numbers(ids: Array) -> Array:
+    """Return the place of each id among the distinct ones in order."""
+    return np.unique(ids, return_inverse=True)[1]
+
+
+def _joined(ids: Sequence[Array]) -> Array:
+    """Return ids of several tables as one array, of strings if any are."""
+    if len({array.dtype.kind for array in ids}) > 1:
+        ids = [array.astype(str) for array in ids]
+    return np.concatenate(ids)
+
+
+def _exchange(exchanged: Array, one: Array, other: Array) -> tuple[Array, Array]:
+    """Return two arrays with their values exchanged at some places."""
+    return np.where(exchanged, other, one), np.where(exchanged, one, other)
+
+
+def conflicts_of(joined: Pairs, more: Pairs) -> list[Conflict]:
+    """Return the conflicts of pairs that are near those that were just added."""
+    touched = []
+    for between, table in joined:
+        is_new = np.zeros(len(table), dtype=bool)
+        for known, own in more:
+            if set(known) == set(between):
+                ends = np.concatenate(own.known_positions(known))
+                left, right = table.known_positions(between)
+                is_new |= np.isin(left, ends) & np.isin(right, ends)
+        touched.append((between, table.take(is_new)))
+    return find_conflicts([own for own in touched if len(own[1])])
+
+
+def _check_weights(weights: Any) -> Array:
+    """Return weights as finite numbers other than zero."""
+    values = np.asarray(weights, dtype=np.float64)
+    bad = ~np.isfinite(values) | (values == 0)
+    if bad.any():
+        raise LinkError(
+            f"weights of links must be finite and not 0, got {values[bad][0]} in "
+            f"{int(bad.sum()):,} of {len(values):,}. Write 1 for must and -1 for "
+            "cannot."
+        )
+    return values

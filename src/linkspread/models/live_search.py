@@ -22,7 +22,6 @@ from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 from linkspread.judging.explanation import Explanation, Shares, make_split
 from linkspread.judging.suggestion import OpenPairs, explained_shares, suggest
 from linkspread.links import Items, Links
-from linkspread.links.growth import add_pairs, grow_links, keep_items
 from linkspread.models.link_choice import labelled_items
 from linkspread.models.queries import (
     SourceItem,
@@ -141,7 +140,7 @@ class LiveSearch(VectorSearch):
         """
         check_is_fitted(self)
         more = _single_pairs(links, self.items_)
-        self._relink(add_pairs(self.links_, more), more)
+        self._relink(self.links_.add_pairs(more), more)
         return self
 
     @on_own_backend
@@ -187,7 +186,7 @@ class LiveSearch(VectorSearch):
         items = _more_items(before, ids, new.shape[0])
         places = np.full(items.n_items, -1)
         places[: before.n_items] = np.arange(before.n_items)
-        links = grow_links(self.links_, {**self.items_, view: items})
+        links = self.links_.grow({**self.items_, view: items})
         X = stack_rows(self._table(view), new)
         self._change_items(ItemChange(view, items, links, X, places))
         return self
@@ -267,7 +266,7 @@ class LiveSearch(VectorSearch):
                 f"two items of view {view!r} must stay, got {len(removed):,} to remove "
                 f"of {items.n_items:,}. Fit again without the view."
             )
-        links = keep_items(self.links_, view, kept)
+        links = self.links_.keep(view, kept)
         X = self._table(view)[kept]
         self._change_items(ItemChange(view, items.take(kept), links, X, kept))
         return self

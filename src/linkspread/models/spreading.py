@@ -14,7 +14,7 @@ from linkspread.ground.checks import check_count, naming
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import format_seconds
 from linkspread.links import Links, as_link_matrix
-from linkspread.links.balance import Balance, check_balance
+from linkspread.links.matrix import Balance, check_balance
 from linkspread.models.view_graphs import similarities
 from linkspread.propagation import Spread, spread_links
 from linkspread.propagation.exact import (

@@ -18,7 +18,7 @@ from linkspread.learning import Choice, Setting, ViewMap, maps
 from linkspread.learning.cores import LabelModel
 from linkspread.learning.terms import MAPS_INTO
 from linkspread.links import Items, LinkMatrix, Links
-from linkspread.links.tables import PairTable
+from linkspread.links.pairs import PairTable
 from linkspread.models.spreading import (
     FitReport,
     GraphReport,

@@ -1,6 +1,11 @@
-"""Judged pairs as they arrive: tuples, arrays, DataFrames, CSV or parquet files."""
+"""Judged pairs as they arrive: tuples, arrays, DataFrames, CSV or parquet files.
 
+What people say of a pair becomes a weight: words, yes and no, signed numbers, ratings.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +14,7 @@ import numpy as np
 
 from linkspread.ground.errors import LinkError
 from linkspread.links.items import as_ids
-from linkspread.links.verdicts import OPPOSITES, read_strengths, read_verdicts
+from linkspread.links.pairs import PairTable
 from linkspread.storage import PairColumns
 from linkspread.tables import read_columns
 
@@ -22,59 +27,22 @@ WEIGHT = "weight"
 # What pandas calls a column that has no name, such as the index of a saved table.
 UNNAMED = ("Unnamed: ", "__index_level_")
 PLACES = ("left", "right", "verdict", WEIGHT)
+# What says must, and what says cannot beside it.
+OPPOSITES = (("must", "cannot"), ("yes", "no"), ("y", "n"), ("true", "false"),
+             ("same", "different"))  # fmt: skip
+WORDS = {must: 1.0 for must, _ in OPPOSITES} | {no: -1.0 for _, no in OPPOSITES}
+UNSURE = {"", "unsure", "?", "none", "nan", "null", "<na>", "nat"}
 
 
-class PairTable:
-    """Ids of both sides and a weight for each judged pair."""
-
-    def __init__(
-        self,
-        left: Array,
-        right: Array,
-        weights: Any,
-        positions: tuple[Array, Array] | None = None,
-        *,
-        by_row: bool = False,
-        n_unsure: int = 0,
-    ) -> None:
-        self.left = left
-        self.right = right
-        self.weights = _check_weights(weights)
-        self.positions = positions
-        self.by_row = by_row
-        self.n_unsure = n_unsure
-
-    def __len__(self) -> int:
-        return len(self.weights)
-
-    def known_positions(self, between: tuple[str, str]) -> tuple[Array, Array]:
-        """Return the rows and columns of the pairs, which must be known."""
-        if self.positions is None:
-            raise LinkError(
-                f"pairs between {between[0]!r} and {between[1]!r} must be resolved to "
-                "positions, and are known by ids only. Call "
-                "`links.resolve({view: n_items_or_ids, ...})` first."
-            )
-        return self.positions
-
-    def take(self, chosen: Array) -> "PairTable":
-        """Return some of the pairs."""
-        positions = self.positions
-        if positions is not None:
-            positions = positions[0][chosen], positions[1][chosen]
-        left, right, weights = (
-            self.left[chosen],
-            self.right[chosen],
-            self.weights[chosen],
+def check_between(between: Any) -> tuple[str, str]:
+    """Return the names of two views."""
+    names = tuple(between) if isinstance(between, tuple | list) else ()
+    if len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise LinkError(
+            f"`between` must name two views, got {between!r:.60}. "
+            'Write ("text", "image"), or ("text", "text") for links within one.'
         )
-        return PairTable(left, right, weights, positions, by_row=self.by_row)
-
-    def turned(self) -> "PairTable":
-        """Return the same pairs with left and right exchanged."""
-        positions = None if self.positions is None else self.positions[::-1]
-        return PairTable(
-            self.right, self.left, self.weights, positions, by_row=self.by_row
-        )
+    return names
 
 
 def read_pairs(
@@ -270,14 +238,109 @@ def _take(column: Any, chosen: Array) -> Any:
     return [value for value, own in zip(column, chosen, strict=True) if own]
 
 
-def _check_weights(weights: Any) -> Array:
-    """Return weights as finite numbers other than zero."""
-    values = np.asarray(weights, dtype=np.float64)
-    bad = ~np.isfinite(values) | (values == 0)
+def read_verdicts(
+    values: Sequence[Any], *, column: str, must_above: Any = None
+) -> Array:
+    """Return a weight for each verdict: above 0 must, below 0 cannot, NaN unsure."""
+    numbers, words = _split(values, column)
+    if must_above is None:
+        numbers = _signed(numbers, column)
+    else:
+        line = _check_line(must_above)
+        sides = [numbers > line, numbers < line]
+        numbers = np.select(sides, [1.0, -1.0], default=np.nan)
+    return np.where(np.isnan(numbers), words, numbers)
+
+
+def read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array:
+    """Return how much each verdict counts, which must be above 0 where one was said."""
+    try:
+        strengths = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LinkError(
+            f"weights in column {column!r} must be numbers ({error}). Correct them."
+        ) from error
+    bad = said & ~(np.isfinite(strengths) & (strengths > 0))
     if bad.any():
         raise LinkError(
-            f"weights of links must be finite and not 0, got {values[bad][0]} in "
-            f"{int(bad.sum()):,} of {len(values):,}. Write 1 for must and -1 for "
-            "cannot."
+            "weights beside verdicts must be finite and above 0, got "
+            f"{strengths[bad][0]:g} in row {int(bad.argmax()) + 1:,} of column "
+            f"{column!r}. The verdict tells must from cannot; write 1 for the usual "
+            "weight."
         )
-    return values
+    return strengths
+
+
+def _split(values: Sequence[Any], column: str) -> tuple[Array, Array]:
+    """Return what numbers say and what words say, each NaN where it says nothing."""
+    words = np.full(len(values), np.nan)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return _check_finite(values.astype(np.float64), column), words
+    numbers = words.copy()
+    for row, value in enumerate(values):
+        word = "" if value is None else str(value).strip().lower()
+        if word in WORDS:
+            words[row] = WORDS[word]
+        elif word not in UNSURE:
+            numbers[row] = _number(value, column, row)
+    return _check_finite(numbers, column), words
+
+
+def _signed(numbers: Array, column: str) -> Array:
+    """Return numbers whose signs tell must from cannot; 0 beside 1 alone is no."""
+    found = np.unique(numbers[~np.isnan(numbers)])
+    if set(found.tolist()) <= {0.0, 1.0}:
+        return np.where(numbers == 0, -1.0, numbers)
+    low, high = found[0], found[-1]
+    says_sign = set(found.tolist()) <= {-1.0, 0.0, 1.0}
+    if len(found) > 1 and (low >= 0 or high <= 0) and not says_sign:
+        line = f"{low + (high - low) / 2:g}"
+        raise LinkError(
+            "ratings and probabilities must come with the line between cannot and "
+            f"must, got numbers from {low:g} to {high:g} in column {column!r}. Write "
+            f"`must_above={line}` (--must-above {line} on the command line), or must "
+            "and cannot, with weights in a column of their own named 'weight'."
+        )
+    if 0 in found:
+        raise LinkError(
+            "a verdict of 0 must stand beside 1 alone, where it means no, got numbers "
+            f"from {low:g} to {high:g} in column {column!r}. Write unsure for neither, "
+            "or leave zeros out with `must_above=0` (--must-above 0 on the command "
+            "line)."
+        )
+    return numbers
+
+
+def _check_finite(numbers: Array, column: str) -> Array:
+    """Return numbers of which none is infinite."""
+    if np.isinf(numbers).any():
+        row = int(np.isinf(numbers).argmax())
+        raise LinkError(
+            f"verdicts must be finite, got {numbers[row]} in row {row + 1:,} of column "
+            f"{column!r}. Write 1 for must and -1 for cannot."
+        )
+    return numbers
+
+
+def _number(value: Any, column: str, row: int) -> float:
+    """Return the number that a verdict is which is no word."""
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise LinkError(
+            "verdicts must be must, cannot or unsure, yes or no, 1 or 0, or a weight, "
+            f"got {value!r:.60} in row {row + 1:,} of column {column!r}. Correct it, "
+            "or name the column that has them 'verdict' (FILE:left,right,verdict on "
+            "the command line)."
+        ) from error
+
+
+def _check_line(must_above: Any) -> float:
+    """Return the line between cannot and must."""
+    is_number = isinstance(must_above, Real) and not isinstance(must_above, bool)
+    if not is_number or not math.isfinite(must_above):
+        raise LinkError(
+            f"`must_above` must be a finite number, got {must_above!r:.60}. Give the "
+            "line between cannot and must, such as 3 for one to five stars."
+        )
+    return float(must_above)
