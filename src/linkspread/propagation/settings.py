@@ -32,7 +32,6 @@ class SettingsSpread:
     right: Array
     cores: tuple[Array, ...]  # of each setting
     classes: Array  # the core of the links
-    error: float
     rows: Array | None = None  # whose vectors these are, None for all items
     cols: Array | None = None
 
@@ -74,7 +73,7 @@ def spread_settings(
     lefts = _filter_each(S_x, [U for U, _, _ in thin], separable.left, rows)
     rights = _filter_each(S_y, [V for _, _, V in thin], separable.right, cols)
     return [
-        SettingsSpread(left, right, separable.cores, G, separable.error, rows, cols)
+        SettingsSpread(left, right, separable.cores, G, rows, cols)
         for left, (_, G, _), right in zip(lefts, thin, rights, strict=True)
     ]
 
@@ -108,7 +107,6 @@ def _places(positions: Array, known: Array | None) -> Array:
     return positions if known is None else np.searchsorted(known, positions)
 
 
-def settings_bytes(Z: Any, *, n_items: int | None = None) -> float:
-    """Return the memory that :func:`spread_settings` takes, about."""
-    n_items = sum(Z.shape) if n_items is None else n_items
+def settings_bytes(Z: Any, n_items: int) -> float:
+    """Estimate the memory of the vectors of `spread_settings`, of so many items."""
     return 8.0 * N_FUNCTIONS * as_link_matrix(Z).thin_width() * n_items

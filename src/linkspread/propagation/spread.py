@@ -15,6 +15,7 @@ from scipy.linalg import qr
 from linkspread.compiled.singular import orthonormal, range_basis, svd
 from linkspread.compiled.threads import map_blocks, small_algebra
 from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import LinkspreadError
 
 Array = np.ndarray
 # Left vectors, right vectors, the cores between them, and the relative error.
@@ -194,7 +195,10 @@ class Spread:
             To the fitted items of the same view, normalised like the graph.
         """
         if self.unseen_left is None:
-            raise ValueError("this Spread is of fitted items only; use `spread_links`")
+            raise LinkspreadError(
+                "new items must have a Spread made for them, got one of fitted items "
+                "only. Use `spread_links`."
+            )
         return (similarities @ self.left) @ self.unseen_left
 
     def rows(self, positions: Any) -> Array:
