@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.datasets import make_neighbor_graph, make_views
-from linkspread.ground.errors import LinkspreadError, ViewError
+from linkspread.ground.errors import LinkspreadError
 
 
 @pytest.fixture(scope="module")
@@ -12,21 +12,13 @@ def made():
     return make_views({"text": 9000, "image": 5000}, n_features={"text": 5, "image": 9})
 
 
-@pytest.mark.parametrize(
-    ("start", "stop"),
-    [
-        (0, 0),
-        (0, 1),
-        (4095, 4097),
-        (4096, 8192),
-        (17, 8999),
-        (8999, 9000),
-        (9000, 9000),
-    ],
-)
-def test_any_range_of_rows_has_the_same_bits(made, start, stop):
-    full = made.views()["text"]
-    assert_array_equal(made.rows("text", start, stop), full[start:stop])
+def test_each_chunk_of_rows_has_a_seed_of_its_own(made):
+    view, A = "text", made.maps["text"]
+    rng = np.random.default_rng((made.random_state, 1, 0, 4096))
+    hidden = made.prototypes[made.labels[view][4096:8192]]
+    noisy = hidden + made.noise * rng.standard_normal(hidden.shape)
+    expected = np.tanh(noisy @ A).astype(np.float32)
+    assert_array_equal(made.views()[view][4096:8192], expected)
 
 
 def test_shapes_types_and_classes(made):
@@ -74,23 +66,11 @@ def test_views_are_bent_in_different_ways():
 
 def test_a_million_items_need_only_their_labels():
     made = make_views(1_000_000, dtype=np.float64)
-    assert made.rows("image", 999_999, 1_000_000).dtype == np.float64
     assert sum(y.nbytes for y in made.labels.values()) == 8_000_000
 
 
 def test_repr_is_short(made):
     assert repr(made) == "SyntheticViews(10 classes, text: 9000 x 5, image: 5000 x 9)"
-
-
-@pytest.mark.parametrize(("start", "stop"), [(-1, 3), (3, 2), (0, 9001)])
-def test_rows_outside_the_view_are_refused(made, start, stop):
-    with pytest.raises(ViewError, match=f"got start={start}, stop={stop}"):
-        made.rows("text", start, stop)
-
-
-def test_unknown_view_is_named(made):
-    with pytest.raises(ViewError, match="one of 'text', 'image', got 'sound'"):
-        made.rows("sound", 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.exceptions import NotFittedError
 
 from linkspread.features import NetworkFeatures, SentenceFeatures, encoders
 from linkspread.ground.errors import (
@@ -121,11 +120,6 @@ def test_a_wrong_batch_size_is_refused(batch_size):
         NetworkFeatures(batch_size=batch_size).fit(["a.png"])
 
 
-def test_transform_needs_a_fit():
-    with pytest.raises(NotFittedError):
-        NetworkFeatures().transform(["a.png"])
-
-
 @pytest.mark.parametrize("package", ["torch", "efficientnet_lite_pytorch"])
 def test_a_missing_package_is_named(package, monkeypatch):
     encoders._network.cache_clear()
@@ -205,19 +199,12 @@ def test_half_a_pair_of_surrogates_is_no_trouble(sentences):
     assert_array_equal(*sentences.transform(["a\ud800", "a?"]))
 
 
-@pytest.mark.parametrize("batch_size", [1, 2, 7])
-def test_a_stream_is_read_once_and_in_parts(sentences, batch_size):
-    expected = sentences.transform(TEXTS)
-    features = SentenceFeatures(batch_size=batch_size).fit([])
+def test_a_stream_is_read_once_and_rows_do_not_depend_on_others(sentences):
     stream = iter(TEXTS)
-    assert_array_equal(features.transform(stream), expected)
+    X = sentences.transform(stream)
     assert next(stream, "read") == "read"
-
-
-def test_a_wrong_batch_size_is_refused_of_sentences():
-    message = "`batch_size` must be an? .*, got 0"
-    with pytest.raises(LinkspreadError, match=message):
-        SentenceFeatures(batch_size=0).fit([])
+    for row, text in zip(X, TEXTS, strict=True):
+        assert_array_equal(sentences.transform([text])[0], row)
 
 
 def test_fitting_does_not_read_the_texts(tokenizers):
@@ -225,7 +212,7 @@ def test_fitting_does_not_read_the_texts(tokenizers):
 
 
 def test_what_is_no_text_is_named_by_its_position(tokenizers):
-    sentences = SentenceFeatures(batch_size=2).fit([])
+    sentences = SentenceFeatures().fit([])
     with pytest.raises(LinkspreadError, match="text 3 must be a string, got int. Turn"):
         sentences.transform(["a", "b", "c", 4])
     with pytest.raises(LinkspreadError, match="must hold at least one text, got none"):
@@ -253,11 +240,6 @@ def test_other_vectors_are_refused(tokenizers):
     features = SentenceFeatures.from_state({}, {"weights_": "f" * 64})
     with pytest.raises(ModelError, match="SentenceFeatures must have the weights"):
         features.transform(["a"])
-
-
-def test_transform_needs_a_fit_of_sentences():
-    with pytest.raises(NotFittedError):
-        SentenceFeatures().transform(["a"])
 
 
 @pytest.mark.parametrize("package", ["tokenizers", "safetensors.numpy"])

@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from linkspread.features import PictureFeatures
 from linkspread.features.histograms import (
@@ -207,11 +206,6 @@ def test_several_pictures_are_needed(fitted, wrong, got):
 def test_wrong_parameters_are_refused(pictures, parameters, message):
     with pytest.raises(LinkspreadError, match=message):
         make_features(**parameters).fit(pictures)
-
-
-def test_transform_needs_a_fit(pictures):
-    with pytest.raises(NotFittedError):
-        make_features().transform(pictures)
 
 
 def test_a_missing_pillow_is_named(fitted, pictures, monkeypatch):

@@ -390,7 +390,7 @@ def test_links_are_followed_and_broken_ones_told(tmp_path):
     target, link, loop = (tmp_path / name for name in ("a.png", "link", "loop"))
     link.symlink_to(target)
     error = refusal(link)
-    assert error.kind == "broken link" and "link to nowhere. Mend" in str(error)
+    assert error.kind == "broken link" and "link to nowhere. Correct" in str(error)
     loop.symlink_to(loop)
     assert refusal(loop).kind == "broken link"
     target.write_bytes(PNG)

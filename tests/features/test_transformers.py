@@ -127,9 +127,12 @@ def test_changing_what_was_read_does_not_change_the_state(fitted):
         np.testing.assert_array_equal(state[name], copy)
 
 
-def test_a_state_needs_a_fit(fitted):
+def test_transform_and_a_state_need_a_fit(named):
+    name, fitted = named
     with pytest.raises(NotFittedError):
         clone(fitted).get_state()
+    with pytest.raises(NotFittedError):
+        clone(fitted).transform(contents(name)[0])
 
 
 def test_other_names_are_refused(fitted):

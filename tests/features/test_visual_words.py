@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances_argmin
 
 from linkspread.features import VisualWords
@@ -120,11 +119,6 @@ def test_wrong_parameters_are_refused(pictures, parameters, message):
 def test_pictures_without_any_keypoint_cannot_be_learnt_from():
     with pytest.raises(LinkspreadError, match="at most the 0 local descriptors"):
         make_words().fit([BLANK])
-
-
-def test_transform_needs_a_fit(pictures):
-    with pytest.raises(NotFittedError):
-        make_words().transform(pictures)
 
 
 def test_several_pictures_are_needed(fitted):

@@ -42,7 +42,7 @@ LINES = [
 ONLY_IMPORTERS = {
     "studies": {"cli", "web"},
     "manifests": {"cli", "web"},
-    "datasets": {"cli", "web", "studies"},
+    "datasets": {"cli", "web", "studies", "manifests"},
     "features": {"cli", "web", "studies", "manifests", "datasets"},
 }
 # `from linkspread import __version__`: model folders and exports state who wrote them.

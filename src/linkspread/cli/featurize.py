@@ -19,10 +19,9 @@ from linkspread.manifests import (
     load_features,
     read_collection,
 )
-from linkspread.manifests.choices import choose_transformers, take_learnt
-from linkspread.manifests.estimate import estimate_views
-from linkspread.manifests.feature_folder import check_features_target
-from linkspread.manifests.states import is_fitted
+from linkspread.manifests.feature_set import check_features_target, take_learnt
+from linkspread.manifests.featurizing import estimate_views
+from linkspread.manifests.transformers import choose_transformers, is_fitted
 from linkspread.storage.manifest import MANIFEST
 
 

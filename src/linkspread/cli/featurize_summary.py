@@ -9,7 +9,7 @@ from rich.table import Table
 from linkspread.cli.asking import console, plain, tell, write_json
 from linkspread.ground.progress import format_bytes, format_seconds
 from linkspread.manifests import FeatureSet, ItemCollection
-from linkspread.manifests.estimate import ViewEstimate
+from linkspread.manifests.featurizing import ViewEstimate
 
 # Problems that are written out; the folder has all of them.
 N_LISTED = 20

@@ -86,7 +86,7 @@ def read_wikipedia_list(
         if len(fields) != 3 or fields[2] not in map(str, range(1, n_classes + 1)):
             rule = (
                 "must have a text id, an image id and a category between 1 and "
-                f"{n_classes} on each line, parted by tabs"
+                f"{n_classes} on each line, separated by tabs"
             )
             raise data.error(name, rule, f"{line[:80]!r} on line {number}")
         rows.append((fields[0], fields[1], int(fields[2])))

@@ -18,15 +18,16 @@ class PublishedFolder:
         """Return the lines of a text file that are not blank, at least one."""
         try:
             text = self.file(name).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise self.error(name, "must be plain text", "other bytes") from error
+        except (OSError, UnicodeDecodeError) as error:
+            received = f"{type(error).__name__} while reading it"
+            raise self.error(name, "must be plain text in UTF-8", received) from error
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if not lines:
             raise self.error(name, "must have at least one line", "none")
         return lines
 
     def table(self, name: str, separator: str) -> tuple[list[str], list[list[str]]]:
-        """Return the first line of a table and the lines below, parted into fields."""
+        """Return the first line of a table and the lines below, split into fields."""
         header, *rows = (line.split(separator) for line in self.lines(name))
         for number, row in enumerate(rows, start=2):
             if len(row) != len(header):

@@ -91,7 +91,7 @@ def load_fonts(*, size: int = 16) -> Partners:
 
     Signs such as arrows and braille are left out: the two fonts draw most of them
     alike. Of letters that one font draws alike, such as Latin, Greek and Cyrillic A,
-    only the first is kept, for no picture could tell which is the partner.
+    only the first is kept, for their pictures do not say which is the partner.
 
     Parameters
     ----------

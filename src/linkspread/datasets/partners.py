@@ -116,7 +116,7 @@ def _columns(
     header, rows = data.table(name, separator)
     missing = [column for column in columns if column not in header]
     if missing:
-        rule = f"must have the columns {', '.join(columns)}, parted by {separator!r}"
+        rule = f"must have the columns {', '.join(columns)}, separated by {separator!r}"
         raise data.error(name, rule, f"no {missing[0]!r} in its first line")
     return [[row[header.index(column)] for row in rows] for column in columns]
 

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 from linkspread.ground.checks import check_count, check_positive
 from linkspread.ground.errors import GraphError, ViewError
 
-# Rows are drawn in chunks, each from a seed of its own: any row can be made again
-# without the rows before it, and with the same bits, whatever range is asked for.
+# Rows are drawn in chunks, each from a seed of its own: the hidden space of all rows
+# would take more memory than the rows.
 _CHUNK = 4096
 _N_HIDDEN = 16
 # Partners of one item within its class are drawn from steps of this width, one per
@@ -26,10 +26,7 @@ _STEP = 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticViews:
-    """Make the rows of synthetic views on demand.
-
-    Only `labels` and the maps are held in memory, a few bytes per item; rows are
-    drawn again each time they are asked for.
+    """Make synthetic views on demand; only labels and maps are held in memory.
 
     Parameters
     ----------
@@ -59,68 +56,26 @@ class SyntheticViews:
         shapes = [f"{v}: {sizes[v]} x {A.shape[1]}" for v, A in self.maps.items()]
         return f"SyntheticViews({len(self.prototypes)} classes, {', '.join(shapes)})"
 
-    def rows(self, view: str, start: int, stop: int) -> np.ndarray:
-        """Return the rows from `start` up to `stop` of one view.
-
-        Parameters
-        ----------
-        view : str
-            Name of the view.
-        start, stop : int
-            First row and the row after the last, ``0 <= start <= stop <= n_samples``.
-
-        Returns
-        -------
-        X : ndarray of shape (stop - start, n_features)
-            The same bits for the same row, whatever the range.
-
-        Examples
-        --------
-        >>> from linkspread.datasets import make_views
-        >>> made = make_views(1_000_000)
-        >>> made.rows("text", 999_990, 1_000_000).shape
-        (10, 32)
-        """
-        n_samples = len(self._labels_of(view))
-        if not 0 <= start <= stop <= n_samples:
-            raise ViewError(
-                f"Rows must lie within 0 <= start <= stop <= {n_samples} in view "
-                f"{view!r}, got start={start}, stop={stop}. Choose a smaller range."
-            )
-        out = np.empty((stop - start, self.maps[view].shape[1]), dtype=self.dtype)
-        for first in range(start - start % _CHUNK, stop, _CHUNK):
-            low, high = max(first, start), min(first + _CHUNK, stop)
-            chunk = self._chunk(view, first)
-            out[low - start : high - start] = chunk[low - first : high - first]
-        return out
-
     def views(self) -> dict[str, np.ndarray]:
         """Return every view in full.
 
         Returns
         -------
         views : dict of ndarray of shape (n_samples, n_features)
+            Drawn again at each call, with the same bits.
         """
-        return {view: self.rows(view, 0, len(y)) for view, y in self.labels.items()}
-
-    def _labels_of(self, view: str) -> np.ndarray:
-        """Return the labels of a view, or say which views there are."""
-        if view not in self.labels:
-            raise ViewError(
-                f"`view` must be one of {', '.join(map(repr, self.labels))}, got "
-                f"{view!r}. Use one of these names."
-            )
-        return self.labels[view]
-
-    def _chunk(self, view: str, first: int) -> np.ndarray:
-        """Draw the chunk of rows that starts at `first`."""
-        labels = self.labels[view][first : first + _CHUNK]
-        place = list(self.maps).index(view)
-        rng = np.random.default_rng((self.random_state, 1, place, first))
-        hidden = self.prototypes[labels]
-        hidden += self.noise * rng.standard_normal(hidden.shape)
-        # tanh bends the hidden space, so that no linear map joins two views exactly.
-        return np.tanh(hidden @ self.maps[view])
+        found = {}
+        for place, (view, labels) in enumerate(self.labels.items()):
+            A = self.maps[view]
+            found[view] = X = np.empty((len(labels), A.shape[1]), dtype=self.dtype)
+            for start in range(0, len(labels), _CHUNK):
+                chunk = slice(start, start + _CHUNK)
+                rng = np.random.default_rng((self.random_state, 1, place, start))
+                hidden = self.prototypes[labels[chunk]]
+                hidden += self.noise * rng.standard_normal(hidden.shape)
+                # tanh bends the hidden space, so that no linear map joins two views.
+                X[chunk] = np.tanh(hidden @ A)
+        return found
 
 
 def make_views(

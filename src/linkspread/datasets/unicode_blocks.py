@@ -1,9 +1,9 @@
 """Which script or family of signs a Unicode character belongs to.
 
 Python knows the name of a character but not its block. The table below holds the
-block limits of the Unicode standard for the blocks that the DejaVu Sans font
-covers. Blocks that continue one another ("Latin Extended-A", "-B", ...) share one
-family, because neither a picture nor a name tells them apart.
+limits of the blocks of the Unicode standard that the font DejaVu Sans covers. Blocks
+such as "Latin Extended-A" and "-B" are one family, because neither pictures nor names
+distinguish them.
 
 >>> from linkspread.datasets.unicode_blocks import family
 >>> family("A"), family("é"), family("Ω"), family("→")
@@ -12,72 +12,52 @@ family, because neither a picture nor a name tells them apart.
 
 from bisect import bisect_right
 
-# First and last code point of neighbouring blocks of one family; ascending.
-BLOCKS: tuple[tuple[int, int, str], ...] = (
-    (0x0000, 0x02AF, "Latin"),
-    (0x02B0, 0x02FF, "Modifier letters"),
-    (0x0300, 0x036F, "Combining marks"),
-    (0x0370, 0x03FF, "Greek"),
-    (0x0400, 0x052F, "Cyrillic"),
-    (0x0530, 0x058F, "Armenian"),
-    (0x0590, 0x05FF, "Hebrew"),
-    (0x0600, 0x06FF, "Arabic"),
-    (0x07C0, 0x07FF, "NKo"),
-    (0x0E00, 0x0E7F, "Thai"),
-    (0x0E80, 0x0EFF, "Lao"),
-    (0x10A0, 0x10FF, "Georgian"),
-    (0x1400, 0x167F, "Canadian syllabics"),
-    (0x1680, 0x169F, "Ogham"),
-    (0x1D00, 0x1DBF, "Latin"),
-    (0x1DC0, 0x1DFF, "Combining marks"),
-    (0x1E00, 0x1EFF, "Latin"),
-    (0x1F00, 0x1FFF, "Greek"),
-    (0x2000, 0x206F, "Punctuation"),
-    (0x2070, 0x209F, "Numbers"),
-    (0x20A0, 0x20CF, "Currency"),
-    (0x20D0, 0x20FF, "Combining marks"),
-    (0x2100, 0x214F, "Letterlike symbols"),
-    (0x2150, 0x218F, "Numbers"),
-    (0x2190, 0x21FF, "Arrows"),
-    (0x2200, 0x22FF, "Mathematical operators"),
-    (0x2300, 0x243F, "Technical symbols"),
-    (0x2460, 0x24FF, "Numbers"),
-    (0x2500, 0x257F, "Box drawing"),
-    (0x2580, 0x259F, "Block elements"),
-    (0x25A0, 0x25FF, "Geometric shapes"),
-    (0x2600, 0x26FF, "Pictorial symbols"),
-    (0x2700, 0x27BF, "Dingbats"),
-    (0x27C0, 0x27EF, "Mathematical operators"),
-    (0x27F0, 0x27FF, "Arrows"),
-    (0x2800, 0x28FF, "Braille"),
-    (0x2900, 0x297F, "Arrows"),
-    (0x2980, 0x2AFF, "Mathematical operators"),
-    (0x2B00, 0x2BFF, "Arrows"),
-    (0x2C60, 0x2C7F, "Latin"),
-    (0x2D00, 0x2D2F, "Georgian"),
-    (0x2D30, 0x2D7F, "Tifinagh"),
-    (0x2E00, 0x2E7F, "Punctuation"),
-    (0x4DC0, 0x4DFF, "Yijing hexagrams"),
-    (0xA4D0, 0xA4FF, "Lisu"),
-    (0xA640, 0xA69F, "Cyrillic"),
-    (0xA700, 0xA71F, "Modifier letters"),
-    (0xA720, 0xA7FF, "Latin"),
-    # Alphabetic Presentation Forms hold the ligatures of three scripts.
-    (0xFB00, 0xFB0F, "Latin"),
-    (0xFB10, 0xFB1C, "Armenian"),
-    (0xFB1D, 0xFB4F, "Hebrew"),
-    (0xFB50, 0xFDFF, "Arabic"),
-    (0xFE00, 0xFE0F, "Variation selectors"),
-    (0xFE20, 0xFE2F, "Combining marks"),
-    (0xFE70, 0xFEFF, "Arabic"),
-    (0xFFF0, 0xFFFF, "Specials"),
-    (0x10300, 0x1032F, "Old Italic"),
-    (0x1D300, 0x1D35F, "Tai Xuan Jing"),
-    (0x1D400, 0x1D7FF, "Letterlike symbols"),
-    (0x1EE00, 0x1EEFF, "Arabic"),
-    (0x1F030, 0x1F09F, "Domino tiles"),
-    (0x1F0A0, 0x1F0FF, "Playing cards"),
-    (0x1F300, 0x1F64F, "Emoticons"),
+# First and last code points of the blocks of each family. Alphabetic Presentation Forms
+# (FB00 to FB4F) hold the ligatures of three scripts.
+_FAMILIES = {
+    "Latin": "0000-02AF 1D00-1DBF 1E00-1EFF 2C60-2C7F A720-A7FF FB00-FB0F",
+    "Modifier letters": "02B0-02FF A700-A71F",
+    "Combining marks": "0300-036F 1DC0-1DFF 20D0-20FF FE20-FE2F",
+    "Greek": "0370-03FF 1F00-1FFF",
+    "Cyrillic": "0400-052F A640-A69F",
+    "Armenian": "0530-058F FB10-FB1C",
+    "Hebrew": "0590-05FF FB1D-FB4F",
+    "Arabic": "0600-06FF FB50-FDFF FE70-FEFF 1EE00-1EEFF",
+    "NKo": "07C0-07FF",
+    "Thai": "0E00-0E7F",
+    "Lao": "0E80-0EFF",
+    "Georgian": "10A0-10FF 2D00-2D2F",
+    "Canadian syllabics": "1400-167F",
+    "Ogham": "1680-169F",
+    "Punctuation": "2000-206F 2E00-2E7F",
+    "Numbers": "2070-209F 2150-218F 2460-24FF",
+    "Currency": "20A0-20CF",
+    "Letterlike symbols": "2100-214F 1D400-1D7FF",
+    "Arrows": "2190-21FF 27F0-27FF 2900-297F 2B00-2BFF",
+    "Mathematical operators": "2200-22FF 27C0-27EF 2980-2AFF",
+    "Technical symbols": "2300-243F",
+    "Box drawing": "2500-257F",
+    "Block elements": "2580-259F",
+    "Geometric shapes": "25A0-25FF",
+    "Pictorial symbols": "2600-26FF",
+    "Dingbats": "2700-27BF",
+    "Braille": "2800-28FF",
+    "Tifinagh": "2D30-2D7F",
+    "Yijing hexagrams": "4DC0-4DFF",
+    "Lisu": "A4D0-A4FF",
+    "Variation selectors": "FE00-FE0F",
+    "Specials": "FFF0-FFFF",
+    "Old Italic": "10300-1032F",
+    "Tai Xuan Jing": "1D300-1D35F",
+    "Domino tiles": "1F030-1F09F",
+    "Playing cards": "1F0A0-1F0FF",
+    "Emoticons": "1F300-1F64F",
+}
+# First and last code point of a block, and its family; ascending.
+BLOCKS: list[tuple[int, int, str]] = sorted(
+    (int(first, 16), int(last, 16), name)
+    for name, blocks in _FAMILIES.items()
+    for first, last in (block.split("-") for block in blocks.split())
 )
 
 _STARTS = [first for first, _, _ in BLOCKS]

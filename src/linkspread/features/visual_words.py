@@ -128,7 +128,7 @@ class VisualWords(CodebookTransformer):
     n_words : int, default=128
         Number of visual words. [Lu2015] has 128 for Wikipedia and 2,000 for Flickr.
     size : int, default=256
-        Length in pixels that the longer side of each picture is brought to.
+        Length in pixels that the longer side of each picture is resized to.
     random_state : int, RandomState instance or None, default=None
         Seed of the codebook.
     n_jobs : int, default=None

@@ -3,10 +3,9 @@
 from linkspread.manifests.cache import RowCache, default_cache
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.contents import Problem, UnreadableContent
-from linkspread.manifests.feature_folder import load_features
-from linkspread.manifests.feature_set import FeatureSet
+from linkspread.manifests.feature_set import FeatureSet, load_features
 from linkspread.manifests.featurizing import featurize
-from linkspread.manifests.reading import read_collection
+from linkspread.manifests.layouts import read_collection
 
 __all__ = [
     "FeatureSet",

@@ -1,31 +1,34 @@
 """Rows that were made before, by the content of the file and by the transformer.
 
 One SQLite file, which several processes may use at the same time. Nothing in it is
-believed without its checksum; a damaged file is thrown away and begun anew.
+believed without its checksum; a damaged file is deleted and started again.
 """
 
 import hashlib
 import os
 import sqlite3
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
+
+from platformdirs import user_cache_path
 
 from linkspread.ground.errors import LinkspreadError
 
 Result = TypeVar("Result")
 # Says that a file is ours, and how it is laid out.
-APPLICATION = 0x6C73_6663
-LAYOUT = 1
+_APPLICATION = 0x6C73_6663
+_LAYOUT = 1
 # Seconds that one process waits for another.
-PATIENCE = 30
-SCHEMA = "CREATE TABLE IF NOT EXISTS entry (key BLOB PRIMARY KEY, value BLOB, sum BLOB)"
+_PATIENCE = 30
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS entry (key BLOB PRIMARY KEY, value BLOB, sum BLOB)"
+)
 # As many keys as every SQLite takes in one question.
-MANY = 500
+_MANY = 500
 
 
 class RowCache:
@@ -57,7 +60,7 @@ class RowCache:
         self.path = Path(path)
         self.n_found = self.n_added = 0
         self._connection: sqlite3.Connection | None = None
-        self._open()
+        self._try(self._connect)
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Return the entries that there are.
@@ -70,12 +73,18 @@ class RowCache:
         -------
         entries : dict from bytes to bytes
         """
-        found = self._try(lambda connection: _select(connection, list(keys))) or {}
-        if any(sum_ != _checksum(key, value) for key, (value, sum_) in found.items()):
-            self._discard("an entry has another checksum than it was written with")
-            return {}
+        wanted = list(keys)
+        found: dict[bytes, bytes] = {}
+        for start in range(0, len(wanted), _MANY):
+            part = wanted[start : start + _MANY]
+            for key, value, sum_ in self._try(partial(self._select, part)) or []:
+                if sum_ != _checksum(key, value):
+                    why = "an entry has another checksum than it was written with"
+                    self._discard(why)
+                    return {}
+                found[key] = value
         self.n_found += len(found)
-        return {key: value for key, (value, _) in found.items()}
+        return found
 
     def put(self, entries: Mapping[bytes, bytes]) -> None:
         """Add entries, all of them or none.
@@ -86,15 +95,15 @@ class RowCache:
         """
         rows = [(key, own, _checksum(key, own)) for key, own in entries.items()]
 
-        def write(connection: sqlite3.Connection) -> bool:
-            with connection:
-                connection.executemany(
-                    "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", rows
-                )
-            return True
+        def write() -> int:
+            if self._connection is None:
+                return 0
+            with self._connection as connection:
+                question = "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)"
+                connection.executemany(question, rows)
+            return len(rows)
 
-        written = self._try(write) if rows else None
-        self.n_added += len(rows) if written else 0
+        self.n_added += (self._try(write) or 0) if rows else 0
 
     def close(self) -> None:
         """Give the file back."""
@@ -105,50 +114,37 @@ class RowCache:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _open(self) -> None:
-        """Open the file, a new one where it is damaged."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = _connect(self.path)
-        except sqlite3.OperationalError as error:
-            self._do_without(error)
-        except sqlite3.DatabaseError as error:
-            self._discard(str(error))
-        except OSError as error:
-            self._do_without(error)
-
-    def _try(self, work: Callable[[sqlite3.Connection], Result]) -> Result | None:
-        """Return what a question to the file gives, or None where it gives nothing."""
+    def _select(self, keys: list[bytes]) -> list[tuple[bytes, bytes, bytes]]:
+        """Return key, value and checksum of the entries that there are."""
         if self._connection is None:
-            return None
+            return []
+        places = ",".join("?" * len(keys))
+        question = f"SELECT key, value, sum FROM entry WHERE key IN ({places})"
+        with closing(self._connection.execute(question, keys)) as rows:
+            return rows.fetchall()
+
+    def _try(self, work: Callable[[], Result]) -> Result | None:
+        """Return what work on the file gives, or None where the file is of no use."""
         try:
-            return work(self._connection)
-        except sqlite3.OperationalError as error:
-            # Locked for too long, or a full disk: neither means damage.
-            self._do_without(error)
+            return work()
+        # Locked for too long, a full disk, no permission: none of these means damage.
+        except (sqlite3.OperationalError, OSError) as error:
+            self.close()
+            warnings.warn(
+                "the cache must be a file that can be written, and "
+                f"{str(self.path)!r} cannot be used ({error!s:.80}). This run does "
+                "without.",
+                stacklevel=2,
+            )
         except sqlite3.DatabaseError as error:
             self._discard(str(error))
         return None
 
-    def _do_without(self, error: Exception) -> None:
-        """Go on without the file, and say so."""
-        self.close()
-        warnings.warn(
-            f"the cache must be a file that can be written, and {str(self.path)!r} "
-            f"cannot be used ({error!s:.80}). This run does without.",
-            stacklevel=2,
-        )
-
     def _discard(self, why: str) -> None:
-        """Throw the file away, and begin anew."""
+        """Delete the file, and start a new one."""
         self.close()
         _check_ours(self.path)
         for suffix in ("", "-wal", "-shm"):
@@ -156,13 +152,29 @@ class RowCache:
                 os.unlink(f"{self.path}{suffix}")
         warnings.warn(
             f"the cache {str(self.path)!r} must be as it was written, and is damaged "
-            f"({why:.80}). It was thrown away; rows are made again.",
+            f"({why:.80}). It was deleted; rows are made again.",
             stacklevel=2,
         )
+        with suppress(OSError, sqlite3.Error):
+            self._connect()
+
+    def _connect(self) -> None:
+        """Open a file of ours, made where there is none."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
-            self._connection = _connect(self.path)
-        except (OSError, sqlite3.Error) as error:
-            self._do_without(error)
+            # One at a time, so that nobody sees a file that another has half made. No
+            # write-ahead log: SQLite does not wait for others before it begins one.
+            connection.execute("BEGIN IMMEDIATE")
+            with connection:
+                if not _is_ours(connection):
+                    connection.execute(f"PRAGMA application_id={_APPLICATION}").close()
+                    connection.execute(f"PRAGMA user_version={_LAYOUT}").close()
+                    connection.execute(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
 
 
 def default_cache() -> Path:
@@ -172,49 +184,25 @@ def default_cache() -> Path:
     -------
     path : Path
     """
-    if sys.platform == "win32":
-        folder = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Caches"
-    else:
-        folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(folder) / "linkspread" / "rows.sqlite"
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file of ours."""
-    connection = sqlite3.connect(path, timeout=PATIENCE)
-    try:
-        # One at a time, so that nobody sees a file that another has half made. No
-        # write-ahead log: SQLite does not wait for others before it begins one.
-        connection.execute("BEGIN IMMEDIATE")
-        with connection:
-            if not _is_ours(connection):
-                connection.execute(f"PRAGMA application_id={APPLICATION}").close()
-                connection.execute(f"PRAGMA user_version={LAYOUT}").close()
-                connection.execute(SCHEMA)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return user_cache_path("linkspread", appauthor=False) / "rows.sqlite"
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
     """Tell a cache from a new file, and refuse what is something else."""
-    found = [
-        connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("application_id", "user_version")
-    ]
     tables = [own for (own,) in connection.execute("SELECT name FROM sqlite_master")]
     if not tables:
         return False
-    if found[0] != APPLICATION:
+    application, layout = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("application_id", "user_version")
+    )
+    if application != _APPLICATION:
         raise LinkspreadError(
             "`cache` must be a file that linkspread made or a new one, got a database "
             "of something else. Give another path."
         )
-    if found[1] != LAYOUT or "entry" not in tables:
-        raise sqlite3.DatabaseError(f"layout {found[1]} of another version")
+    if layout != _LAYOUT or "entry" not in tables:
+        raise sqlite3.DatabaseError(f"layout {layout} of another version")
     return True
 
 
@@ -229,22 +217,8 @@ def _check_ours(path: Path) -> None:
             )
 
 
-def _select(
-    connection: sqlite3.Connection, keys: Sequence[bytes]
-) -> dict[bytes, tuple[bytes, bytes]]:
-    """Return value and checksum of each key that there is."""
-    found: dict[bytes, tuple[bytes, bytes]] = {}
-    for start in range(0, len(keys), MANY):
-        part = keys[start : start + MANY]
-        places = ",".join("?" * len(part))
-        question = f"SELECT key, value, sum FROM entry WHERE key IN ({places})"
-        with closing(connection.execute(question, part)) as rows:
-            found |= {key: (value, sum_) for key, value, sum_ in rows}
-    return found
-
-
 def _checksum(key: bytes, value: Any) -> bytes:
-    """Return what tells an entry that is whole."""
+    """Return the checksum of an entry."""
     if not isinstance(value, bytes):
         return b""
     return hashlib.blake2b(value, digest_size=16, key=key[:64]).digest()

@@ -5,23 +5,38 @@ import hashlib
 import html
 import os
 import re
-import stat
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from linkspread.features.pictures import open_regular
 from linkspread.ground.errors import LinkspreadError
 
 # A text file beyond this is something else; a book has about a megabyte.
-MAX_TEXT = 1 << 26
-CHUNK = 1 << 20
-MARKS = {
+_MAX_TEXT = 1 << 26
+_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
 # Signs that no text has, other than tabs, line breaks and form feeds.
-CONTROL = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
-TAG = re.compile(r"<[^<>]*>")
+_CONTROL = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
+_TAG = re.compile(r"<[^<>]*>")
+# The rule, what was found and the remedy, by the kind of problem.
+_SENTENCES = {
+    "missing": "exist, and does not. Correct its path, or leave it out.",
+    "broken link": "exist, and is a symbolic link to nowhere. Correct or remove it.",
+    "no permission": "be readable, and may not be read. Change its permissions.",
+    "directory": "be a plain file, and is a directory. Remove it.",
+    "not a file": "be a plain file, and is a pipe or a device. Remove it.",
+    "unreadable": "be readable, and its disk fails. Copy it again.",
+    "changed": "stay as it is, and was changed meanwhile. Run again.",
+    "empty": "hold something, and is empty. Write it, or leave it out.",
+    "too large": f"have at most {_MAX_TEXT:,} bytes as a text, and has more. Split it.",
+    "binary": "be plain text, and holds control signs. Save it as text.",
+    "undecodable": "be text in UTF-8, and is not. Save it as UTF-8.",
+}
 
 
 class Problem(NamedTuple):
@@ -62,123 +77,72 @@ class Seen(NamedTuple):
     """Hold what is kept of a content that was looked at."""
 
     digest: bytes
-    stamp: tuple[int, ...] | None
+    stamp: tuple[int, ...] | None  # size, time and number of a file
+
+
+def refuse(content: Any, kind: str) -> UnreadableContent:
+    """Return the error about a content, with a sentence that fits its kind."""
+    name = repr(content.name) if isinstance(content, Path) else "the text"
+    return UnreadableContent(f"{name} must {_SENTENCES[kind]}", kind)
 
 
 def look_at(content: Any, kind: str) -> Seen:
     """Hash a content; of a text also see whether it is one."""
-    if kind == "text":
-        stamp = _stamp(content) if isinstance(content, Path) else None
+    stamp = digest = None
+    if isinstance(content, Path):
+        with _opened(content) as file:
+            stamp = _stamp_of(os.fstat(file.fileno()))
+            if kind == "picture":
+                digest = hashlib.file_digest(file, "sha256").digest()
+    if digest is None:
         # A file that ends in .xml is read otherwise than one of the same bytes.
-        text = read_text(content)
-        return Seen(hashlib.sha256(text.encode("utf-8")).digest(), stamp)
-    with _opened(content) as file:
-        found = hashlib.sha256()
-        while chunk := file.read(CHUNK):
-            found.update(chunk)
-        stamp = _stamp_of(os.fstat(file.fileno()))
-    if not stamp[0]:
-        raise UnreadableContent(
-            f"{content.name!r} must hold a picture, got an empty file. Copy it again.",
-            "empty",
-        )
-    return Seen(found.digest(), stamp)
+        digest = hashlib.sha256(read_text(content).encode("utf-8")).digest()
+    return Seen(digest, stamp)
 
 
-def unchanged(content: Any, seen: Seen) -> bool:
+def is_unchanged(content: Any, seen: Seen) -> bool:
     """Tell whether a file is still the one that was looked at."""
     try:
-        return seen.stamp is None or _stamp(content) == seen.stamp
-    except UnreadableContent:
+        return seen.stamp is None or _stamp_of(os.stat(content)) == seen.stamp
+    except OSError:
         return False
 
 
 def read_text(content: Any) -> str:
     """Return the text of an item, without the tags of XML."""
-    name = content.name if isinstance(content, Path) else "the text"
     text = _decode(content) if isinstance(content, Path) else content
     if isinstance(content, Path) and content.suffix.lower() == ".xml":
-        text = html.unescape(TAG.sub(" ", text))
+        text = html.unescape(_TAG.sub(" ", text))
     if not text.strip():
-        raise UnreadableContent(
-            f"{name!r} must hold a text, and is empty. Write one, or remove it.",
-            "empty",
-        )
-    if CONTROL.search(text):
-        raise UnreadableContent(
-            f"{name!r} must be plain text, and holds control signs as other files do. "
-            "Save it as text.",
-            "binary",
-        )
+        raise refuse(content, "empty")
+    if _CONTROL.search(text):
+        raise refuse(content, "binary")
+    # Half a pair of surrogates is no character.
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise UnreadableContent(
-            f"{name!r} must be Unicode, and holds half characters. Save it as UTF-8.",
-            "undecodable",
-        )
+        raise refuse(content, "undecodable")
     return text
 
 
 def _decode(path: Path) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a mark of its order."""
     with _opened(path) as file:
-        data = file.read(MAX_TEXT + 1)
-    if len(data) > MAX_TEXT:
-        raise UnreadableContent(
-            f"{path.name!r} must have at most {MAX_TEXT:,} bytes as a text, and has "
-            "more. Part it.",
-            "too large",
-        )
-    encoding = next((own for m, own in MARKS.items() if data.startswith(m)), "utf-8")
+        data = file.read(_MAX_TEXT + 1)
+    if len(data) > _MAX_TEXT:
+        raise refuse(path, "too large")
+    encoding = next((own for m, own in _MARKS.items() if data.startswith(m)), "utf-8")
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         # Most files with a zero byte are no text in any encoding.
-        kind = "binary" if b"\0" in data and encoding == "utf-8" else "undecodable"
-        raise UnreadableContent(
-            f"{path.name!r} must be text in UTF-8, and is not at byte "
-            f"{error.start:,}. Save it anew as UTF-8.",
-            kind,
-        ) from error
+        is_binary = b"\0" in data and encoding == "utf-8"
+        raise refuse(path, "binary" if is_binary else "undecodable") from error
 
 
-def _opened(path: Path) -> Any:
+def _opened(path: Path) -> AbstractContextManager[Any]:
     """Open a plain file, or say why there is none."""
-    try:
-        _stamp(path)
-        return open(path, "rb")
-    except OSError as error:
-        raise _refused(path, error) from error
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Return what changes with a plain file."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError) as error:
-        raise _refused(path, error) from error
-    if not stat.S_ISREG(found.st_mode):
-        # A pipe would be waited for without end.
-        kind = "directory" if stat.S_ISDIR(found.st_mode) else "not a file"
-        raise UnreadableContent(
-            f"{path.name!r} must be a plain file, got a directory or a device. Remove "
-            "it.",
-            kind,
-        )
-    return _stamp_of(found)
+    return open_regular(path, partial(refuse, path))
 
 
 def _stamp_of(found: os.stat_result) -> tuple[int, ...]:
     """Return size, time and number of a file."""
     return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def _refused(path: Path, error: Exception) -> UnreadableContent:
-    """Return the problem of a file that the system does not give."""
-    if isinstance(error, PermissionError):
-        kind, rule = "no permission", "be readable, and may not be read"
-    elif os.path.islink(path):
-        kind, rule = "broken link", "exist, and is a symbolic link to nowhere"
-    else:
-        kind, rule = "missing", "exist, and does not"
-    message = f"{path.name!r} must {rule}. Mend it, or leave it out."
-    return UnreadableContent(message, kind)

@@ -1,18 +1,28 @@
-"""Features of a collection, with all that is needed to search it."""
+"""Features of a collection, with all that is needed to search it, as a folder too."""
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from scipy import sparse
 
+from linkspread.features.transformers import StoredTransformer
 from linkspread.ground.checks import naming
-from linkspread.ground.errors import ViewError
+from linkspread.ground.errors import ModelError, ViewError
+from linkspread.manifests.collection import KINDS, ItemCollection, is_picture_name
 from linkspread.manifests.contents import Problem
+from linkspread.manifests.rows import Texts
+from linkspread.manifests.transformers import STORED, as_fast_as, is_fitted, recipe
+from linkspread.storage import Ids, Registry, Stored, read_folder, write_folder
+from linkspread.storage.folder import check_target
+from linkspread.storage.manifest import FEATURES
+from linkspread.storage.schema import AnyArray, AnyMatrix
+
+_FORMAT = "features 2"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,13 +41,13 @@ class FeatureSet:
         The distance that suits each view.
     kinds : dict from str to {"picture", "text"}
     contents : dict from str to sequence of str of length n_items
-        The first 2,000 letters of each text; the path of each picture, relative to
+        The first 2,000 characters of each text; the path of each picture, relative to
         `root` or absolute.
     root : Path
         The folder of the collection.
     transformers : dict from str to object
         What made the rows of each view, fitted.
-    problems : sequence of Problem, default=()
+    problems : list of Problem
         Items that were left out.
 
     Examples
@@ -62,7 +72,7 @@ class FeatureSet:
     contents: dict[str, Sequence[str]]
     root: Path
     transformers: dict[str, Any]
-    problems: Sequence[Problem] = ()
+    problems: list[Problem]
 
     def transform(self, view: str, contents: Sequence[Any]) -> Any:
         """Return rows of new items, made as the rows of the view were.
@@ -96,10 +106,14 @@ class FeatureSet:
         path : str or Path
             A folder that is new, empty, or holds older features, which are replaced.
         """
-        # Only here: the folder makes what this module defines.
-        from linkspread.manifests.feature_folder import save_features
-
-        save_features(self, path)
+        if not self.views:
+            raise ModelError(
+                "features to be saved must have at least one view, and these have "
+                "none. Look at their `problems`."
+            )
+        sizes = {view: {"n_items": X.shape[0]} for view, X in self.views.items()}
+        about = {"features": sizes, "problems": self.count_problems()}
+        write_folder(path, _REGISTRY.encode(self, about=about), kind=FEATURES)
 
     def count_problems(self) -> dict[str, int]:
         """Return how many items were left out, by kind, most frequent first.
@@ -115,3 +129,143 @@ class FeatureSet:
             f"{v}: {X.shape[0]:,} x {X.shape[1]:,}" for v, X in self.views.items()
         ]
         return f"FeatureSet({', '.join(shapes)})"
+
+
+def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> FeatureSet:
+    """Load features that `linkspread featurize` or `FeatureSet.save` wrote.
+
+    The folder is read as if it came from a stranger: nothing in it is executed, and
+    everything is checked before it is used.
+
+    Parameters
+    ----------
+    path : str or Path
+    verify : bool, default=True
+        Compare the checksums of all files: a second or two for each gigabyte.
+
+    Returns
+    -------
+    features : FeatureSet
+        Its arrays are mapped into memory and read when they are needed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+    >>> from linkspread.manifests import featurize, load_features
+    >>> from linkspread.manifests import ItemCollection, ViewItems
+    >>> texts = ViewItems("text", np.array(["a", "b"]), ["one fish", "two fish"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     featurize(ItemCollection({"title": texts}, Path())).save(folder)
+    ...     features = load_features(folder)
+    >>> features, features.contents["title"][0]
+    (FeatureSet(title: 2 x 3), 'one fish')
+    """
+    try:
+        content = read_folder(path, kind=FEATURES, verify=verify)
+        return _REGISTRY.decode(content, of=FeatureSet)
+    except ModelError as error:
+        raise ModelError(
+            f"{str(path)!r} must hold features as `linkspread featurize` writes them: "
+            f"{error}"
+        ) from error
+
+
+def check_features_target(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder that holds a model or other files, before anything is done."""
+    check_target(Path(path), kind=FEATURES)
+
+
+def take_learnt(
+    chosen: Mapping[str, Any], earlier: FeatureSet, collection: ItemCollection
+) -> dict[str, Any]:
+    """Return transformers, fitted where earlier features of the collection had them."""
+    found = dict(chosen)
+    if earlier.root == collection.root.absolute():
+        for view in set(chosen) & set(earlier.transformers):
+            own = earlier.transformers[view]
+            if not is_fitted(chosen[view]) and recipe(own) == recipe(chosen[view]):
+                found[view] = as_fast_as(own, chosen[view])
+    return found
+
+
+class FeatureState(TypedDict):
+    """What is stored of a `FeatureSet`: numbers, texts, arrays and ids."""
+
+    format: str
+    root: str
+    views: dict[str, AnyMatrix]
+    ids: dict[str, AnyArray]
+    labels: dict[str, AnyArray]
+    metrics: dict[str, str]
+    kinds: dict[str, str]
+    contents: dict[str, Texts]
+    transformers: dict[str, StoredTransformer]
+    problems: dict[str, Texts]
+
+
+def _take(features: FeatureSet) -> dict[str, Any]:
+    """Return what is stored otherwise than it is held."""
+    columns = zip(*features.problems, strict=True) if features.problems else [()] * 4
+    problems = dict(zip(Problem._fields, columns, strict=True))
+    return {
+        "format": _FORMAT,
+        "root": str(features.root),
+        "ids": {view: Ids(own) for view, own in features.ids.items()},
+        "labels": {view: Ids(own) for view, own in features.labels.items()},
+        "contents": {v: _as_texts(own) for v, own in features.contents.items()},
+        "problems": {name: _as_texts(own) for name, own in problems.items()},
+    }
+
+
+def _as_texts(texts: Sequence[str]) -> Texts:
+    """Return texts in the form in which they are stored."""
+    return texts if isinstance(texts, Texts) else Texts.from_strings(texts)
+
+
+def _restore(**state: Any) -> FeatureSet:
+    """Return features whose parts fit each other."""
+    if state.pop("format") != _FORMAT:
+        raise ModelError(f"features must be of {_FORMAT!r}. Make them again.")
+    for what in _misfits(state):
+        raise ModelError(
+            f"{what} of features must be of all views and of all their items, and are "
+            "not. Make the features again."
+        )
+    columns = [state["problems"][name] for name in Problem._fields]
+    problems = [Problem(*own) for own in zip(*columns, strict=True)]
+    return FeatureSet(**{**state, "root": Path(state["root"]), "problems": problems})
+
+
+def _misfits(state: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts that are not of the views and their items."""
+    sizes = {view: X.shape[0] for view, X in state["views"].items()}
+    if not sizes or min(sizes.values()) == 0:
+        yield "rows"
+    for name in ("ids", "metrics", "kinds", "transformers"):
+        if set(state[name]) != set(sizes):
+            yield name
+    for name in ("ids", "labels"):
+        for view, own in state[name].items():
+            is_flat = own.ndim == 1 and own.dtype.kind == "U"
+            if not is_flat or len(own) != sizes.get(view):
+                yield name
+            if name == "ids" and len(np.unique(own)) < len(own):
+                yield name
+    if {view: len(own) for view, own in state["contents"].items()} != sizes:
+        yield "contents"
+    if not set(state["kinds"].values()) <= set(KINDS):
+        yield "kinds"
+    for view, own in state["contents"].items():
+        # A path must not make a page show something that is no picture.
+        if state["kinds"].get(view) == "picture" and any(
+            not is_picture_name(path) or ".." in path.split("/") or "\0" in path
+            for path in own
+        ):
+            yield "paths of pictures"
+
+
+_REGISTRY = Registry(
+    [*STORED, Stored(FeatureSet, take=_take, make=_restore, state=FeatureState)]
+)

@@ -1,21 +1,66 @@
-"""From a collection to features: look at all items, learn, describe."""
+"""From a collection to features: look at all items, learn, describe.
 
+A vocabulary is learnt from all texts, a codebook from a sample of the pictures. The
+sample is drawn by the hashes of the contents, so that files that cannot be read make no
+difference to it.
+"""
+
+import hashlib
 import os
-from collections.abc import Mapping
+import time
+import tracemalloc
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from linkspread.features import TRANSFORMERS, read_picture
 from linkspread.ground.checks import naming
 from linkspread.ground.cores import count_threads
+from linkspread.ground.errors import LinkspreadError, UnreadablePicture
+from linkspread.ground.progress import announce, track
 from linkspread.manifests.cache import RowCache
-from linkspread.manifests.choices import choose_transformers
-from linkspread.manifests.collection import ItemCollection
-from linkspread.manifests.contents import Problem
-from linkspread.manifests.describing import DescribedView, describe_view
+from linkspread.manifests.collection import ItemCollection, ViewItems
+from linkspread.manifests.contents import (
+    Problem,
+    Seen,
+    UnreadableContent,
+    is_unchanged,
+    look_at,
+    read_text,
+    refuse,
+)
 from linkspread.manifests.feature_set import FeatureSet
-from linkspread.manifests.learning import learn
-from linkspread.manifests.survey import Survey, survey_view
+from linkspread.manifests.rows import RowFile, Texts, pack_rows
+from linkspread.manifests.transformers import (
+    as_fast_as,
+    choose_transformers,
+    fingerprint,
+    is_fitted,
+    pack,
+    recipe,
+    unpack,
+)
+
+# Files that are handed to the threads together: a future of each of a million files
+# would take a gigabyte.
+N_TOGETHER = 1024
+# Pictures that are learnt from; more do not make a better codebook.
+N_LEARNT = 1000
+# Pictures that are decoded together when some of a sample cannot be read.
+N_DECODED = 32
+# Items whose rows are made together, and kept in the cache together. Texts are many
+# and small, and a transformer of texts has its vocabulary to look up for each call.
+BATCH = {"picture": 64, "text": 2048}
+# Characters of a text that are kept to be shown.
+MAX_SHOWN = 2000
+# Items that an estimate tries, spread over the view.
+N_TRIED = {"picture": 8, "text": 200}
 
 
 def featurize(
@@ -30,9 +75,9 @@ def featurize(
 ) -> FeatureSet:
     """Return the features of all items that can be read.
 
-    Pictures are read one after the other and rows written to a passing file, so that
+    Pictures are read one after the other and rows written to a temporary file, so that
     a collection may be larger than memory. Items that cannot be read are left out and
-    told of in `problems`; the rows of the others are as if these had not been there.
+    listed in `problems`; the rows of the others are as if these had not been there.
 
     Parameters
     ----------
@@ -69,57 +114,300 @@ def featurize(
         collection, transformers, random_state=random_state, n_jobs=n_jobs
     )
     n_threads = count_threads(n_jobs)
-    root, where = collection.root, None if folder is None else Path(folder)
-    problems: list[Problem] = []
-    made: dict[str, tuple[Any, DescribedView]] = {}
+    features = FeatureSet(
+        views={},
+        ids={},
+        labels={},
+        metrics={},
+        kinds={},
+        contents={},
+        root=collection.root.absolute(),
+        transformers={},
+        problems=[],
+    )
     with nullcontext() if cache is None else RowCache(cache) as rows:
         for view, items in collection.views.items():
-            survey = survey_view(view, items, n_threads=n_threads, verbose=verbose)
+            work = ViewWork(view, items, rows, n_threads=n_threads, verbose=verbose)
+            work.survey()
             with naming(view):
-                done = _featurize_view(
-                    chosen[view], survey, rows, root, where, n_threads, verbose
-                )
-            problems += survey.problems
-            made |= {} if done is None else {view: done}
-    return _gather(collection, made, problems)
+                fitted = work.learn(chosen[view])
+                described = work.describe(fitted, features.root, folder)
+            features.problems.extend(work.problems)
+            if described is None:
+                continue
+            features.views[view], places, features.contents[view] = described
+            features.ids[view] = items.ids[places]
+            if items.labels is not None:
+                features.labels[view] = items.labels[places]
+            features.metrics[view] = fitted.metric_
+            features.kinds[view] = items.kind
+            features.transformers[view] = fitted
+    return features
 
 
-def _featurize_view(
-    transformer: Any,
-    survey: Survey,
-    cache: RowCache | None,
-    root: Path,
-    folder: Path | None,
-    n_threads: int,
-    verbose: bool,
-) -> tuple[Any, DescribedView] | None:
-    """Return the fitted transformer and the rows of a view, if it has any."""
-    fitted = learn(transformer, survey, cache, n_threads=n_threads, verbose=verbose)
-    if fitted is None:
-        return None
-    described = describe_view(
-        fitted, survey, cache, root=root, folder=folder, verbose=verbose
+class ViewWork:
+    """Look at the items of one view, learn from them and describe them."""
+
+    def __init__(
+        self,
+        view: str,
+        items: ViewItems,
+        cache: RowCache | None = None,
+        *,
+        n_threads: int = 1,
+        verbose: bool = False,
+    ) -> None:
+        self.view = view
+        self.items = items
+        self.cache = cache
+        self.n_threads = n_threads
+        self.verbose = verbose
+        self.seen: dict[int, Seen] = {}  # the items that can be read so far
+        self.problems: list[Problem] = []  # what is wrong with the others
+
+    def survey(self) -> None:
+        """Hash the contents, a few files at a time."""
+
+        def look(place: int) -> Seen | UnreadableContent:
+            try:
+                return look_at(self.items.contents[place], self.items.kind)
+            except UnreadableContent as error:
+                return error
+            except OSError:  # a disk that fails in the middle of a file
+                return refuse(self.items.contents[place], "unreadable")
+
+        n = len(self.items.ids)
+        starts = range(0, n, N_TOGETHER)
+        parts = (range(start, min(start + N_TOGETHER, n)) for start in starts)
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            found = (own for part in parts for own in pool.map(look, part))
+            for place, own in enumerate(self._track(found, n, "reading")):
+                if isinstance(own, Seen):
+                    self.seen[place] = own
+                else:
+                    self._leave_out(place, own)
+
+    def learn(self, transformer: Any) -> Any:
+        """Return a fitted transformer: as given, from the cache, or fitted now."""
+        if is_fitted(transformer):
+            return transformer
+        if self.items.kind == "text":
+            return self._learn_from(transformer, self.seen)
+        drawn = sorted(self.seen, key=lambda place: self._key(b"sample", place))
+        if self.cache is not None:
+            # Those first that an earlier run could not read.
+            keys = {place: self._key(b"unreadable", place) for place in drawn}
+            known = self.cache.get(keys.values())
+            self._decode([place for place in drawn if keys[place] in known])
+            drawn = [place for place in drawn if place in self.seen]
+        try:
+            return self._learn_from(transformer, drawn[:N_LEARNT])
+        except UnreadablePicture:
+            # Decoding all beforehand would cost every clean collection as much again.
+            readable: list[int] = []
+            for start in range(0, len(drawn), N_DECODED):
+                part = drawn[start : start + N_DECODED]
+                self._decode(part)
+                readable += [place for place in part if place in self.seen]
+                if len(readable) >= N_LEARNT:
+                    break
+            return self._learn_from(transformer, readable[:N_LEARNT])
+
+    def describe(
+        self, fitted: Any, root: Path, folder: str | os.PathLike[str] | None = None
+    ) -> tuple[Any, np.ndarray, Texts] | None:
+        """Return the rows of items, their places and what is shown of them, if any."""
+        if not self.seen:
+            return None
+        made_by = fingerprint(fitted) if self.cache is not None else b""
+        seen, size = list(self.seen), BATCH[self.items.kind]
+        batches = [seen[start : start + size] for start in range(0, len(seen), size)]
+        places: list[int] = []
+        with RowFile(None if folder is None else Path(folder)) as rows:
+            for batch in self._track(batches, len(batches), "features"):
+                found = self._rows_of(batch, fitted, made_by)
+                for place in (place for place in batch if place in found):
+                    rows.append(found[place], self._shown(place, root))
+                    places.append(place)
+            if not places:
+                return None
+            X, shown = rows.finish()
+        return X, np.array(places), shown
+
+    def _track(self, steps: Iterable[Any], total: int, label: str) -> Iterable[Any]:
+        """Return the steps, which show how far they are."""
+        label = f"{self.view}: {label}"
+        return track(steps, total=total, label=label, verbose=self.verbose)
+
+    def _leave_out(self, place: int, error: Exception) -> None:
+        """Note why an item cannot be read, and remember it of a picture."""
+        if self.cache is not None and isinstance(error, UnreadablePicture):
+            self.cache.put({self._key(b"unreadable", place): b"unreadable"})
+        kind = str(getattr(error, "kind", "unreadable"))
+        sentence = " ".join(str(error).split())
+        name = str(self.items.ids[place])
+        self.problems.append(Problem(name, self.view, kind, sentence))
+        self.seen.pop(place, None)
+
+    def _key(self, made_by: bytes, place: int) -> bytes:
+        """Return the key of what is made of a content."""
+        return hashlib.sha256(made_by + self.seen[place].digest).digest()
+
+    def _decode(self, places: list[int]) -> None:
+        """Decode pictures, and leave out those that cannot be."""
+
+        def decode(place: int) -> UnreadablePicture | None:
+            try:
+                read_picture(self.items.contents[place])
+            except UnreadablePicture as error:
+                return error
+            return None
+
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            for place, error in zip(places, pool.map(decode, places), strict=True):
+                if error is not None:
+                    self._leave_out(place, error)
+
+    def _learn_from(self, transformer: Any, places: Iterable[int]) -> Any:
+        """Return a transformer fitted to items, now or before; None for no items."""
+        # In the order of the collection: what is learnt from all is what `fit` learns.
+        places = sorted(places)
+        if not places:
+            return None
+        hashed = hashlib.sha256(b"learnt" + recipe(transformer).encode())
+        for place in places:
+            hashed.update(self.seen[place].digest)
+        key = hashed.digest()
+        packed = None if self.cache is None else self.cache.get([key]).get(key)
+        if packed is not None:
+            return as_fast_as(unpack(packed), transformer)
+        n_learnt = f"{self.view}: learning from {len(places):,} items"
+        announce(n_learnt, verbose=self.verbose)
+        contents = [self.items.contents[place] for place in places]
+        is_text = self.items.kind == "text"
+        fitted = clone(transformer).fit(
+            map(read_text, contents) if is_text else contents
+        )
+        if self.cache is not None and type(fitted) in TRANSFORMERS.values():
+            self.cache.put({key: pack(fitted)})
+        return fitted
+
+    def _rows_of(
+        self, batch: list[int], fitted: Any, made_by: bytes
+    ) -> dict[int, bytes]:
+        """Return the row of each item of a batch that can be read."""
+        keys = {place: self._key(made_by, place) for place in batch}
+        known = {} if self.cache is None else self.cache.get(keys.values())
+        made = self._make_rows([p for p in batch if keys[p] not in known], fitted)
+        for place in list(made):
+            content = self.items.contents[place]
+            if not is_unchanged(content, self.seen[place]):
+                self._leave_out(place, refuse(content, "changed"))
+                del made[place]
+        if self.cache is not None:
+            self.cache.put({keys[place]: row for place, row in made.items()})
+        return made | {p: known[keys[p]] for p in batch if keys[p] in known}
+
+    def _make_rows(self, places: list[int], fitted: Any) -> dict[int, bytes]:
+        """Return rows of items; where one of them fails, each is tried by itself."""
+        if not places:
+            return {}
+        contents = [self.items.contents[place] for place in places]
+        try:
+            if self.items.kind == "text":
+                contents = [read_text(content) for content in contents]
+            rows = pack_rows(fitted.transform(contents))
+            return dict(zip(places, rows, strict=True))
+        except (UnreadablePicture, UnreadableContent, OSError) as error:
+            if len(places) == 1:
+                self._leave_out(places[0], error)
+                return {}
+        return {
+            p: r for own in places for p, r in self._make_rows([own], fitted).items()
+        }
+
+    def _shown(self, place: int, root: Path) -> str:
+        """Return what stands for an item: the beginning of a text, or a path."""
+        content = self.items.contents[place]
+        if self.items.kind == "text":
+            return read_text(content)[:MAX_SHOWN]
+        path = content.absolute()
+        return (
+            path.relative_to(root).as_posix()
+            if path.is_relative_to(root)
+            else str(path)
+        )
+
+
+class ViewEstimate(NamedTuple):
+    """What the features of a view would take, about."""
+
+    n_items: int
+    kind: str
+    transformer: str
+    n_tried: int
+    seconds: float
+    memory: int
+    disk: int
+
+
+def estimate_views(
+    collection: ItemCollection, transformers: Mapping[str, Any]
+) -> dict[str, ViewEstimate]:
+    """Return what featurizing each view would take, measured on a few items."""
+    return {
+        view: _estimate(items, transformers[view])
+        for view, items in collection.views.items()
+    }
+
+
+def _estimate(items: ViewItems, transformer: Any) -> ViewEstimate:
+    """Return what the items of a view would take."""
+    n, is_text = len(items.ids), items.kind == "text"
+    places = np.unique(np.linspace(0, n - 1, min(n, N_TRIED[items.kind]), dtype=int))
+    tried = []
+    for content in (items.contents[place] for place in places):
+        try:
+            look_at(content, items.kind)
+            if not is_text:
+                read_picture(content)
+            tried.append(read_text(content) if is_text else content)
+        except LinkspreadError:
+            continue
+    if not tried:
+        name = type(transformer).__name__
+        return ViewEstimate(n, items.kind, name, 0, 0.0, 0, 0)
+    tracemalloc.start()
+    try:
+        learning, describing, X = _measure(transformer, tried)
+        memory = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    share = n / len(tried)
+    if is_text:
+        # Watching memory slows texts down, and the first call makes its tables.
+        learning, describing, X = _measure(transformer, tried)
+        seconds, memory = (learning + describing) * share, int(memory * share)
+    else:
+        # A codebook takes as long for many pictures as for few.
+        more = 0 if is_fitted(transformer) else min(n, N_LEARNT) - len(tried)
+        seconds = learning + describing / len(tried) * (n + max(more, 0))
+    n_bytes = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
+    return ViewEstimate(
+        n_items=n,
+        kind=items.kind,
+        transformer=type(transformer).__name__,
+        n_tried=len(tried),
+        seconds=seconds,
+        memory=memory,
+        disk=int(n_bytes * share),
     )
-    return None if described is None else (fitted, described)
 
 
-def _gather(
-    collection: ItemCollection,
-    made: Mapping[str, tuple[Any, DescribedView]],
-    problems: list[Problem],
-) -> FeatureSet:
-    """Return the features of the views that have any."""
-    items = {view: collection.views[view] for view in made}
-    places = {view: own.places for view, (_, own) in made.items()}
-    labels = {v: i.labels for v, i in items.items() if i.labels is not None}
-    return FeatureSet(
-        views={view: own.rows for view, (_, own) in made.items()},
-        ids={view: own.ids[places[view]] for view, own in items.items()},
-        labels={view: own[places[view]] for view, own in labels.items()},
-        metrics={view: fitted.metric_ for view, (fitted, _) in made.items()},
-        kinds={view: own.kind for view, own in items.items()},
-        contents={view: own.contents for view, (_, own) in made.items()},
-        root=collection.root.absolute(),
-        transformers={view: fitted for view, (fitted, _) in made.items()},
-        problems=problems,
-    )
+def _measure(transformer: Any, tried: list[Any]) -> tuple[float, float, Any]:
+    """Return the seconds of learning and of describing, and the rows."""
+    start = time.perf_counter()
+    fitted = transformer if is_fitted(transformer) else clone(transformer).fit(tried)
+    middle = time.perf_counter()
+    X = fitted.transform(tried).astype(np.float32)
+    return middle - start, time.perf_counter() - middle, X

@@ -7,7 +7,7 @@ import pytest
 
 from linkspread.features import PictureFeatures, TextFeatures
 from linkspread.manifests import featurize, load_features, read_collection
-from linkspread.manifests.survey import survey_view
+from linkspread.manifests.featurizing import ViewWork
 from manifest_collections import (
     damaged_pictures,
     damaged_texts,
@@ -83,19 +83,18 @@ def test_a_cache_changes_neither_rows_nor_problems(damaged, tmp_path):
 
 
 def test_looking_at_few_files_at_a_time_makes_no_difference(damaged, monkeypatch):
-    monkeypatch.setattr("linkspread.manifests.survey.N_TOGETHER", 7)
+    monkeypatch.setattr("linkspread.manifests.featurizing.N_TOGETHER", 7)
     for view, items in damaged.collection.views.items():
-        survey = survey_view(view, items, n_threads=2)
-        told = [problem.id for problem in survey.problems]
-        kept = items.ids[list(survey.seen)].tolist()
-        assert sorted(told + kept) == sorted(items.ids)
-        assert set(told) <= set(damaged.kinds) and list(survey.seen) == sorted(
-            survey.seen
-        )
+        work = ViewWork(view, items, n_threads=2)
+        work.survey()
+        bad = [problem.id for problem in work.problems]
+        kept = items.ids[list(work.seen)].tolist()
+        assert sorted(bad + kept) == sorted(items.ids)
+        assert set(bad) <= set(damaged.kinds) and list(work.seen) == sorted(work.seen)
 
 
 def test_a_sample_of_pictures_does_not_depend_on_damage(damaged, monkeypatch):
-    monkeypatch.setattr("linkspread.manifests.learning.N_LEARNT", 40)
+    monkeypatch.setattr("linkspread.manifests.featurizing.N_LEARNT", 40)
     clean, features = run(damaged.clean()), run(damaged.collection)
     assert np.array_equal(features.views["image"], clean.views["image"])
     assert clean.problems == []
