@@ -24,7 +24,7 @@ from linkspread.cluster.session import (
     alone,
     cut_rows,
 )
-from linkspread.cluster.spreading import spread_blocks
+from linkspread.cluster.spreading import BlockVectors, spread_blocks
 from linkspread.cluster.view_graphs import (
     CODED,
     ViewGraph,
@@ -220,23 +220,29 @@ class SpreadingFit:
         near = find_neighborhoods(self.session, own, blocks, chosen)
         return build_view_graph(near, context), context
 
+    def spread(
+        self, graphs: Mapping[str, BlockGraph], pair: tuple[str, str]
+    ) -> BlockVectors:
+        """Spread the links of two views over their normalised graphs."""
+        model, (a, b) = self.model, pair
+        Z = self.links.between(a, b, balance=model.balance)
+        responses = spread_responses((self.alphas[a], self.alphas[b]), model.beta)
+        x, y = graphs[a], graphs[b]
+        return spread_blocks(x, Z, y, responses, tol=model.tol, rank=model.rank)
+
     def _scores(
         self,
         spreading: Spreading,
-        blocks: Mapping[str, BlockGraph],
+        graphs: Mapping[str, BlockGraph],
         pair: tuple[str, str],
     ) -> Any:
-        """Spread the links of two views, as `Spreading` does by itself."""
+        """Return the scores of two views, as `Spreading` does by itself."""
         if not spreading.keeps_vectors(*pair):
             return spreading.rows(*pair)
-        _, Z, _ = spreading.arrows(*pair)
-        settings, rank = spreading.settings(*pair), spreading.rank
-        responses = spread_responses(settings["alpha"], settings["beta"])
-        x, y, tol = blocks[pair[0]], blocks[pair[1]], settings["tol"]
-        found = spread_blocks(x, Z, y, responses, tol=tol, rank=rank)
+        found = self.spread(graphs, pair)
         left, right = found.fetch(self.session)
-        if rank is None:
-            warn_of_error(found.error, tol, left)
+        if self.model.rank is None:
+            warn_of_error(found.error, self.model.tol, left)
         core, unseen_left, unseen_right = found.cores
         return Spread(left, right, core, unseen_left, unseen_right, found.error)
 

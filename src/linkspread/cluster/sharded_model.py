@@ -28,7 +28,6 @@ from linkspread.cluster.neighbors import nearest_in_chunks
 from linkspread.cluster.planning import check_spreading
 from linkspread.cluster.session import Session
 from linkspread.cluster.shards import ShardFile, ShardIndex, VectorShards, write_shard
-from linkspread.cluster.spreading import spread_blocks
 from linkspread.cluster.views import ChunkedView, check_files, open_view, open_views
 from linkspread.graphs import normalize_rows
 from linkspread.graphs.distances import METRICS
@@ -41,7 +40,7 @@ from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import check_linked
 from linkspread.models.stored_parts import PARTS, Pair
 from linkspread.models.vector_search import VectorSearch
-from linkspread.propagation.exact import spread_responses, warn_of_error
+from linkspread.propagation.exact import warn_of_error
 from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.files import naming_file
 from linkspread.storage.manifest import MANIFEST
@@ -400,17 +399,13 @@ def _spread(
     target: Path,
 ) -> ShardedPair:
     """Spread the links of two views, and let the workers write a file per block."""
-    model, (x, y) = work.model, (graphs[view] for view in pair)
-    Z = work.links.between(*pair, balance=model.balance)
-    alphas = work.alphas[pair[0]], work.alphas[pair[1]]
-    responses = spread_responses(alphas, model.beta)
-    found = spread_blocks(x, Z, y, responses, tol=model.tol, rank=model.rank)
+    found = work.spread(graphs, pair)
     core, unseen_left, unseen_right = found.cores
-    if model.rank is None:
+    if work.model.rank is None:
         # Shards are vectors and nothing else: exact rows cannot be had from them.
-        warn_of_error(found.error, model.tol, core)
-    left = _write_vectors(x, found.left, target, core.shape[0])
-    right = _write_vectors(y, found.right, target, core.shape[1])
+        warn_of_error(found.error, work.model.tol, core)
+    left = _write_vectors(graphs[pair[0]], found.left, target, core.shape[0])
+    right = _write_vectors(graphs[pair[1]], found.right, target, core.shape[1])
     return ShardedPair(left, right, core, unseen_left, unseen_right, found.error)
 
 

@@ -228,28 +228,29 @@ class OpenViews:
 
     chunked: dict[str, ChunkedView]
     ids: dict[str, Any]  # of the items of each view, or their number
-    read: Views  # what was given in memory
+    in_memory: Views  # as they were given
 
     @property
     def columns(self) -> dict[str, tuple[str, ...] | None]:
         """The names of the columns that are used; None where they have none."""
-        return {view: self.read.columns.get(view) for view in self.chunked}
+        return {view: self.in_memory.columns.get(view) for view in self.chunked}
 
     @property
     def lasting(self) -> dict[str, ChunkedView]:
         """The views that are on the disk after the fit, too."""
-        return {v: own for v, own in self.chunked.items() if v not in self.read.read}
+        given = self.in_memory.read
+        return {view: own for view, own in self.chunked.items() if view not in given}
 
     def report_columns(self, *, verbose: bool) -> dict[str, str]:
         """Log which columns are used, and warn of those that may be no features."""
         on_disk = {view: str(Table(own)) for view, own in self.chunked.items()}
-        return on_disk | self.read.report_columns(verbose=verbose)
+        return on_disk | self.in_memory.report_columns(verbose=verbose)
 
     def table(self, view: str) -> Array:
         """Return the whole table of a view, mapped from the disk where it can be."""
         own = self.chunked[view]
-        if view in self.read.read:
-            return self.read.read[view].values
+        if view in self.in_memory.read:
+            return self.in_memory.read[view].values
         if len(set(own.files)) == 1 and own.files[0].endswith(".npy"):
             mapped = np.load(own.files[0], mmap_mode="r")
             if mapped.dtype == own.dtype:
@@ -261,12 +262,11 @@ class OpenViews:
 
     def whole(self) -> Views:
         """Return all views as one machine reads them."""
-        read = {}
-        for view, ids in self.ids.items():
-            ids = None if isinstance(ids, int) else ids
-            on_disk = None if view in self.read.read else self.table(view)
-            read[view] = self.read.read.get(view) or Table(on_disk, ids=ids)
-        return Views(read)
+        read = dict(self.in_memory.read)
+        for view in self.lasting:
+            ids = None if isinstance(self.ids[view], int) else self.ids[view]
+            read[view] = Table(self.table(view), ids=ids)
+        return Views({view: read[view] for view in self.chunked})
 
 
 @contextmanager
