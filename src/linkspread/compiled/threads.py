@@ -94,7 +94,7 @@ def on_own_threads(method: Method) -> Method:
 
 
 def count_rows(views: Any) -> int | None:
-    """Return the rows of all tables, or None where one does not tell its shape."""
+    """Return the rows of all tables, or None where one has no shape."""
     tables = views.values() if isinstance(views, Mapping) else [views]
     shapes: list[Any] = [getattr(table, "shape", None) for table in tables]
     return sum(shape[0] for shape in shapes) if all(shapes) else None
