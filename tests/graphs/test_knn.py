@@ -224,9 +224,9 @@ def test_extension_checks_its_queries(rng):
     with pytest.raises(NotFittedError, match="is not fitted"):
         graph.extend([[1.0]])
     graph.fit(rng.random((5, 3)))
-    with pytest.raises(ViewError, match="`Q` must have the 3 features.*got 2"):
+    with pytest.raises(ViewError, match="view 'Q' must have 3 columns.*got 2"):
         graph.extend([[1.0, 2.0]])
-    with pytest.raises(ViewError, match="`Q` must have no NaN"):
+    with pytest.raises(ViewError, match="view 'Q' must be finite"):
         graph.extend([[1.0, 2.0, np.nan]])
 
 

@@ -285,7 +285,7 @@ def test_more_neighbors_than_items_are_refused():
 
 
 def test_queries_with_other_features_are_refused():
-    with pytest.raises(ViewError, match="`Q` must have the 4 features.*got 2"):
+    with pytest.raises(ViewError, match="view 'Q' must have 4 columns.*got 2"):
         nearest_neighbors(np.eye(4), np.eye(2), n_neighbors=1)
 
 

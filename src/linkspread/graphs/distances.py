@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from linkspread.compiled import difference_sums, sparse_difference_sums
 from linkspread.ground.cores import is_integer
 from linkspread.ground.errors import GraphError, ViewError
+from linkspread.tables.validation import check_table
 
 Array = np.ndarray
 Rows = Any  # a dense array or a csr_array, of float32 or float64
@@ -27,54 +28,21 @@ ALIKE = 1e-4
 
 
 def check_rows(X: Any, *, name: str = "X", n_features: int | None = None) -> Rows:
-    """Return a table as C-contiguous or CSR rows of floats; float32 stays float32."""
-    rows = _sparse_rows(X) if sp.issparse(X) else _dense_rows(X, name)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise ViewError(
-            f"`{name}` must be a table of at least one item and one feature, got shape "
-            f"{rows.shape}. Pass one row per item."
-        )
+    """Return a table as C-contiguous or canonical CSR rows; float32 stays float32."""
+    rows = check_table(X, view=name, n_features=n_features)
     values = np.asarray(rows.data) if sp.issparse(rows) else rows
     largest = float(max(values.max(initial=0), -values.min(initial=0)))
-    if not largest <= LARGEST_ENTRY:
+    if largest > LARGEST_ENTRY:
         raise ViewError(
-            f"`{name}` must have no NaN and no entry above {LARGEST_ENTRY:g} in size, "
-            f"got {largest:.3g}. Impute what is missing, divide large features."
+            f"`{name}` must have no entry above {LARGEST_ENTRY:g} in size, got "
+            f"{largest:.3g}. Divide large features by their scale."
         )
-    if n_features is not None and rows.shape[1] != n_features:
-        raise ViewError(
-            f"`{name}` must have the {n_features} features of the fitted items, got "
-            f"{rows.shape[1]}. Compute its rows the way the fitted rows were computed."
-        )
-    return rows
-
-
-def _sparse_rows(X: Any) -> sp.csr_array:
-    """Return a canonical csr_array; a caller's arrays are not modified."""
-    rows = sp.csr_array(X, dtype=_float_dtype(X))
+    if not sp.issparse(rows):
+        return np.ascontiguousarray(rows)
     if not rows.has_canonical_format:
-        rows = rows.copy()
+        rows = rows.copy()  # a caller's arrays are not modified
         rows.sum_duplicates()
     return rows
-
-
-def _dense_rows(X: Any, name: str) -> Array:
-    """Return a C-contiguous array of floats."""
-    try:
-        array = np.asarray(X)
-        if np.iscomplexobj(array):
-            raise TypeError("complex numbers have no order")
-        return np.ascontiguousarray(array, dtype=_float_dtype(array))
-    except (TypeError, ValueError) as error:
-        raise ViewError(
-            f"`{name}` must be a table of real numbers, got {type(X).__name__} that "
-            f"cannot be read as one ({error}). Convert its columns to numbers."
-        ) from error
-
-
-def _float_dtype(table: Any) -> type:
-    """Return float32 for float32 and float64 for everything else."""
-    return np.float32 if table.dtype == np.float32 else np.float64
 
 
 @dataclass(frozen=True)
