@@ -1,7 +1,7 @@
 """One query against 1,000,000 items: exact, approximate, and NumPy's argpartition.
 
 Queries and items are drawn around the same 200 places with lengths that differ, as
-vectors of spread links do. The rival is ``argpartition`` of one product, on the same
+vectors of spread links do. The baseline is ``argpartition`` of one product, on the same
 cores. ``python benchmarks/bench_search.py --n 100000`` prints one result as JSON.
 """
 
@@ -91,7 +91,7 @@ def main(n=1_000_000):
 
 def rows(result):
     """Return one line of the table per way to search."""
-    rival = result["cases"]["numpy argpartition"]["seconds_p50"]
+    baseline = result["cases"]["numpy argpartition"]["seconds_p50"]
     return [
         {
             "search": name,
@@ -99,7 +99,7 @@ def rows(result):
             "p50 ms": f"{1e3 * case['seconds_p50']:.2f}",
             "p99 ms": f"{1e3 * case['seconds_p99']:.2f}",
             "recall at 10": f"{case['recall']:.3f}",
-            "times faster than numpy": f"{rival / case['seconds_p50']:.2f}",
+            "times faster than numpy": f"{baseline / case['seconds_p50']:.2f}",
             "seconds to build": f"{result['build_seconds']:.0f}"
             if name == "approximate"
             else "",

@@ -23,9 +23,8 @@ import numpy as np
 import harness
 from linkspread.cli.model_folder import ModelFolder
 from linkspread.metrics import mean_average_precision
-from linkspread.studies.collections import load_benchmark
-from linkspread.studies.judging import judging_learner
-from linkspread.studies.splits import random_links
+from linkspread.studies.budgets import judging_learner
+from linkspread.studies.collections import load_benchmark, random_links
 from linkspread.web.live_model import LiveModel
 from served_model import serving
 

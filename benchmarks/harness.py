@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from joblib import cpu_count
 
-from linkspread.studies.environment import name_processor
+from linkspread.studies.running import name_processor
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from linkspread.studies.report import (
-    BudgetStudy,
-    TableStudy,
     budget_figures,
     details_markdown,
     parameters_markdown,
@@ -58,7 +56,7 @@ def leave_out_examples():
     """Rewrite stored tables without their examples."""
     for path in sorted(STUDIES.glob("*.json")):
         study = read_study(path)
-        if isinstance(study, TableStudy) and study.examples:
+        if study.examples:
             write_study(path, replace(study, examples=()))
 
 
@@ -66,7 +64,7 @@ def draw_budgets():
     """Draw the curves of stored budget studies."""
     for path in sorted(STUDIES.glob("*.json")):
         study = read_study(path)
-        if isinstance(study, BudgetStudy):
+        if not study.directions:
             for kind, svg in budget_figures(study).items():
                 name = f"{path.stem}-{kind.replace(' ', '-')}.svg"
                 (FIGURES / name).write_text(svg, encoding="utf-8")

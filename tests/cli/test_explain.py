@@ -9,7 +9,7 @@ import pytest
 import linkspread as ls
 from judged_models import make_data, make_features, make_folder, run
 from linkspread.cli.model_folder import ModelFolder
-from linkspread.studies.report import explanation_picture
+from linkspread.judging import explanation_picture
 
 ASK = {"source": "text", "target": "image"}
 

@@ -48,8 +48,8 @@ def test_a_table_is_written_as_page_tables_and_data(tmp_path, few_methods):
     )
     assert result.exit_code == 0
     study = read_study(output / "study.json")
-    assert [m.method for m in study.methods] == ["near", "far"]
-    assert [r.split for r in study.methods[0].runs][1:] == ["re-split 1", "re-split 2"]
+    assert study.methods == ("near", "far")
+    assert [r.split for r in study.cells[0].runs][1:] == ["re-split 1", "re-split 2"]
     assert "| near |" in (output / "tables.md").read_text()
     page = (output / "index.html").read_text()
     assert "<svg" in page and "near" in page
@@ -89,7 +89,7 @@ def test_what_was_measured_is_kept_when_a_later_method_fails(
     CliRunner().invoke(app, ["reproduce", "wikipedia", "--data", str(tmp_path),
                              "--output", str(tmp_path / "o")])  # fmt: skip
     study = read_study(tmp_path / "o" / "study.json")
-    assert [m.method for m in study.methods] == ["near"]
+    assert study.methods == ("near",)
 
 
 def test_a_table_cut_short_goes_on_where_it_stopped(tmp_path, few_methods, monkeypatch):
@@ -115,8 +115,8 @@ def test_a_table_cut_short_goes_on_where_it_stopped(tmp_path, few_methods, monke
     assert measured[2:] == ["near", "far", "far", "near", "near", "far", "far"]
     cut, whole = (read_study(path / "study.json") for path in paths)
     assert cut.command == "linkspread reproduce wikipedia --quick --resplits 1"
-    assert cut == replace(whole, methods=cut.methods)
-    for one, other in zip(cut.methods, whole.methods, strict=True):
+    assert cut == replace(whole, cells=cut.cells)
+    for one, other in zip(cut.cells, whole.cells, strict=True):
         pairs = zip(one.runs, other.runs, strict=True)
         runs = tuple(replace(run, seconds=same.seconds) for run, same in pairs)
         assert replace(one, runs=runs) == other
@@ -142,7 +142,7 @@ def test_budgets_are_written_too(tmp_path, monkeypatch):
     write_wikipedia(tmp_path)
     methods = [
         Method("CrossViewSearch", "paper", LinkSpreading(n_neighbors=8)),
-        Method("another", "rival", LinkSpreading(n_neighbors=20)),
+        Method("another", "baseline", LinkSpreading(n_neighbors=20)),
     ]
     for name in ("label_methods", "link_methods"):
         monkeypatch.setattr(
@@ -153,13 +153,13 @@ def test_budgets_are_written_too(tmp_path, monkeypatch):
         "--output", output, "--repetitions", 2)  # fmt: skip
     study = read_study(output / "study.json")
     assert len(study.cells) == 3 * 2
-    assert all(len(cell.scores) == 2 for cell in study.cells)
+    assert all(len(cell.runs) == 2 for cell in study.cells)
     assert study.ratio(("links", 1000)) is not None
     run("reproduce", "budgets", "wikipedia", "--data", tmp_path, "--quick",
         "--output", output, "--repetitions", 3, "--resume")  # fmt: skip
     longer = read_study(output / "study.json")
-    assert [c.scores[:2] for c in longer.cells] == [c.scores for c in study.cells]
-    assert all(len(cell.scores) == 3 for cell in longer.cells)
+    assert [c.runs[:2] for c in longer.cells] == [c.runs for c in study.cells]
+    assert all(len(cell.runs) == 3 for cell in longer.cells)
 
 
 def write_before(path, kind):

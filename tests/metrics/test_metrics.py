@@ -1,5 +1,7 @@
 """Measures of rankings against scikit-learn, scipy and plain loops."""
 
+from itertools import permutations
+
 import hypothesis.extra.numpy as arrays
 import hypothesis.strategies as st
 import numpy as np
@@ -12,11 +14,14 @@ from sklearn.metrics import average_precision_score, ndcg_score
 from linkspread import metrics
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import (
+    assignment_quality,
     average_precision,
     mean_average_precision,
     ndcg,
+    partner_ranks,
     precision_at_k,
     precision_recall_curve,
+    rank_summary,
     recall_at_k,
 )
 
@@ -471,3 +476,51 @@ def test_labels_of_other_dimensions_are_refused(labels):
 def test_labels_of_different_forms_are_refused(items):
     with pytest.raises(LinkspreadError, match=r"got shapes \(2, 2\) and"):
         metrics._check_labels(np.eye(2), items)
+
+
+def test_ranks_equal_counting():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, size=(7, 9)).astype(float)
+    queries, partners = rng.integers(0, 7, 12), rng.integers(0, 9, 12)
+    found = partner_ranks(lambda q: scores[q], queries, partners, n_candidates=9)
+    for query, partner, rank in zip(queries, partners, found, strict=True):
+        own = partners[queries == query]
+        others = [scores[query, c] for c in range(9) if c not in own]
+        before = sum(s > scores[query, partner] for s in others)
+        tied = sum(s == scores[query, partner] for s in others)
+        assert rank == 1 + before + tied / 2
+
+
+def test_a_search_that_scores_all_alike_finds_nobody_first():
+    ranks = partner_ranks(lambda q: np.zeros((len(q), 9)), [0], [3], n_candidates=9)
+    assert rank_summary(ranks)["recall at 1"] == 0
+    assert ranks[0] == 5
+
+
+def test_assignment_is_the_best_of_all():
+    scores = np.random.default_rng(0).random((4, 5))
+    best = max(permutations(range(5), 4), key=lambda p: scores[range(4), p].sum())
+    pairs = [[0, best[0]], [1, best[1]], [2, (best[2] + 1) % 5]]
+    quality = assignment_quality(scores, pairs)
+    assert quality.precision == 2 / 4
+    assert quality.recall == 2 / 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: partner_ranks(np.zeros, [0, 1], [1], n_candidates=3), "one length"),
+        (lambda: partner_ranks(np.zeros, [0], [7], n_candidates=3), "from 0 to 2"),
+        (
+            lambda: partner_ranks(
+                lambda q: np.full((1, 3), np.nan), [0], [1], n_candidates=3
+            ),
+            "must be finite",
+        ),
+        (lambda: assignment_quality([[np.nan]], [[0, 0]]), "must be finite"),
+        (lambda: assignment_quality([[1.0]], []), "0 pairs"),
+    ],
+)
+def test_measures_refuse_what_they_cannot_measure(call, message):
+    with pytest.raises(LinkspreadError, match=message):
+        call()

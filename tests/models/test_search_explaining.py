@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 
 import linkspread as ls
 from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.judging import explanation_picture
 from linkspread.learning import Choice, Setting, fit_factors, read_evidence
-from linkspread.studies.report import explanation_picture
 from search_models import KINDS, PAIR, make_strangers, model
 
 WAYS = [PAIR, PAIR[::-1], ("text", "text")]

@@ -11,24 +11,22 @@ from linkspread import LinkSpreading
 from linkspread.cli import app
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.studies.judging import (
+from linkspread.studies.budgets import (
     N_START,
     judging_learner,
     needed_judgements,
     run_judging,
 )
-from linkspread.studies.report import BudgetCell, BudgetStudy, read_study
-from linkspread.studies.splits import random_links, resplit
+from linkspread.studies.collections import random_links, resplit
+from linkspread.studies.report import Study, read_study
+from small_studies import make_budgets, make_cell
 
 LEARNER = LinkSpreading(n_neighbors=12, alpha=0.9, rank=8)
-WORDS = {
-    "title": "Judging",
-    "introduction": "",
-    "command": "",
-    "name": "small",
-    "environment": {},
-    "step": lambda text: None,
-}
+EMPTY = Study("Judging", "", "", "small", {})
+
+
+def quiet(text):
+    """Tell nobody."""
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +41,19 @@ def splits(collection):
 
 def test_every_amount_is_measured_for_both_on_every_split(collection, splits):
     kept, steps = [], []
-    words = WORDS | {"step": steps.append}
-    study = run_judging(
-        collection, splits, LEARNER, amounts=(20, 40), keep=kept.append, **words
-    )
+    words = {"amounts": (20, 40), "keep": kept.append, "step": steps.append}
+    study = run_judging(EMPTY, collection, splits, LEARNER, **words)
     assert study.methods == ("suggested pairs", "random pairs")
     assert [b.amount for b in study.budgets] == [20, 40]
-    assert all(len(cell.scores) == 2 for cell in study.cells)
-    assert len(steps) == len(kept) == 2 * 2 * 2
-    assert kept[-1] == study and len(kept[0].cells) == 1
+    assert all(len(cell.runs) == 2 for cell in study.cells)
+    assert len(steps) == len(kept) == 2 * 2
+    assert kept[-1] == study and len(kept[0].cells) == 2
 
 
 def test_random_pairs_are_measured_as_anyone_would(collection, splits):
-    study = run_judging(collection, splits[:1], LEARNER, amounts=(40,), **WORDS)
+    study = run_judging(
+        EMPTY, collection, splits[:1], LEARNER, amounts=(40,), step=quiet
+    )
     test, y = splits[0].test, collection.labels[splits[0].test]
     links = random_links(
         collection.labels, splits[0].train, ["text", "image"], 40, seed=0
@@ -65,11 +63,11 @@ def test_random_pairs_are_measured_as_anyone_would(collection, splits):
     there = mean_average_precision(block, y, y)
     back = mean_average_precision(block.T.copy(), y, y)
     cell = study.cell(("links", 40), "random pairs")
-    assert cell.scores == pytest.approx(((there + back) / 2,))
+    assert cell.mean == pytest.approx((there + back) / 2)
     n_musts = (
         links.resolve({"text": 150, "image": 150}).judged("text", "image") > 0
     ).sum()
-    assert cell.parameters == ({"must-links": int(n_musts)},)
+    assert cell.runs[0].parameters == {"must-links": int(n_musts)}
 
 
 class Watched(LinkSpreading):
@@ -86,7 +84,7 @@ class Watched(LinkSpreading):
 def test_labels_of_training_items_answer_as_many_pairs_as_counted(collection, splits):
     Watched.given.clear()
     learner = Watched(n_neighbors=12, alpha=0.9, rank=8)
-    run_judging(collection, splits[:1], learner, amounts=(20, 50), **WORDS)
+    run_judging(EMPTY, collection, splits[:1], learner, amounts=(20, 50), step=quiet)
     assert [links.nnz for links in Watched.given] == [N_START, 20, 50, 20, 50]
     for links in Watched.given:
         assert set(links.row) | set(links.col) <= set(splits[0].train)
@@ -102,22 +100,23 @@ def test_permuted_test_labels_change_no_pair_that_is_judged(collection, splits):
     given, studies = [], []
     for data in (collection, replace(collection, labels=labels)):
         Watched.given.clear()
-        studies.append(run_judging(data, splits[:1], learner, amounts=(30,), **WORDS))
+        words = {"amounts": (30,), "step": quiet}
+        studies.append(run_judging(EMPTY, data, splits[:1], learner, **words))
         given.append(list(Watched.given))
     for honest, blind in zip(*given, strict=True):
         assert np.array_equal(honest.toarray(), blind.toarray())
-    assert studies[0].cells[0].scores != studies[1].cells[0].scores
+    assert studies[0].cells[0].mean != studies[1].cells[0].mean
 
 
 def make_study(suggested, drawn):
     """Return a study with one score for each amount, by method."""
     rows = [("suggested pairs", suggested), ("random pairs", drawn)]
     cells = [
-        BudgetCell("links", amount, method, (score,), 1.0, ({},))
+        make_cell("links", amount, method, score)
         for method, scores in rows
         for amount, score in scores.items()
     ]
-    return BudgetStudy("", "", "", "", "suggested pairs", tuple(cells), {})
+    return make_budgets(*cells, ours="suggested pairs")
 
 
 def test_needed_judgements_are_the_fewest_that_reach_the_mean():
@@ -132,7 +131,7 @@ def test_needed_judgements_are_the_fewest_that_reach_the_mean():
 @pytest.mark.parametrize("amounts", [(), (5,), (20, 20), (40, 20)])
 def test_amounts_must_increase(collection, splits, amounts):
     with pytest.raises(LinkspreadError, match="`amounts` must increase, from more"):
-        run_judging(collection, splits, LEARNER, amounts=amounts, **WORDS)
+        run_judging(EMPTY, collection, splits, LEARNER, amounts=amounts, step=quiet)
 
 
 def test_the_learner_takes_the_usual_distance_of_each_view():
@@ -148,7 +147,7 @@ def test_the_command_writes_a_report_and_tells_what_was_needed(tmp_path, monkeyp
              "--output", output, "--repetitions", 2]  # fmt: skip
     result = CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False)
     study = read_study(output / "study.json")
-    assert [len(cell.scores) for cell in study.cells] == [2] * 4
+    assert [len(cell.runs) for cell in study.cells] == [2] * 4
     assert {path.name for path in output.iterdir()} == {
         "study.json", "tables.md", "index.html"
     }  # fmt: skip

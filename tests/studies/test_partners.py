@@ -1,14 +1,12 @@
 """The study of partners: what is known, what is asked, and what it may depend on."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
 
 from linkspread.datasets import Partners
 from linkspread.ground.errors import LinkspreadError
-from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
 from linkspread.studies.methods import partner_methods
 from linkspread.studies.partners import (
     PARTNERS,
@@ -17,16 +15,10 @@ from linkspread.studies.partners import (
     plan_partners,
     run_partners,
 )
+from linkspread.studies.report import Budget, Study
 
 QUICK = ("ridge map", "ridge to identity")
-WORDS = {
-    "title": "Partners",
-    "introduction": "",
-    "command": "",
-    "name": "small",
-    "environment": {},
-    "step": lambda text: None,
-}
+EMPTY = Study("Partners", "", "", "small", {})
 
 
 def small_partners(*, shared_space=True, n=60, n_lonely=6):
@@ -60,59 +52,15 @@ def quick_methods(monkeypatch):
 
 def study_of(collection, **options):
     amounts = {"matched": (0, 10, 20), "judged": (0, 30), "n_repetitions": 2}
-    return run_partners(collection, **WORDS, **amounts | options)
+    words = {"step": lambda text: None, **amounts}
+    return run_partners(EMPTY, collection, **words | options)
 
 
 def without_seconds(study):
-    return [replace(cell, seconds=0.0) for cell in study.cells]
-
-
-def test_ranks_equal_counting():
-    rng = np.random.default_rng(0)
-    scores = rng.integers(0, 4, size=(7, 9)).astype(float)
-    queries, partners = rng.integers(0, 7, 12), rng.integers(0, 9, 12)
-    found = partner_ranks(lambda q: scores[q], queries, partners, n_candidates=9)
-    for query, partner, rank in zip(queries, partners, found, strict=True):
-        own = partners[queries == query]
-        others = [scores[query, c] for c in range(9) if c not in own]
-        before = sum(s > scores[query, partner] for s in others)
-        tied = sum(s == scores[query, partner] for s in others)
-        assert rank == 1 + before + tied / 2
-
-
-def test_a_search_that_scores_all_alike_finds_nobody_first():
-    ranks = partner_ranks(lambda q: np.zeros((len(q), 9)), [0], [3], n_candidates=9)
-    assert rank_summary(ranks)["recall at 1"] == 0
-    assert ranks[0] == 5
-
-
-def test_assignment_is_the_best_of_all():
-    scores = np.random.default_rng(0).random((4, 5))
-    best = max(permutations(range(5), 4), key=lambda p: scores[range(4), p].sum())
-    pairs = [[0, best[0]], [1, best[1]], [2, (best[2] + 1) % 5]]
-    quality = assignment_quality(scores, pairs)
-    assert quality.precision == 2 / 4
-    assert quality.recall == 2 / 3
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: partner_ranks(np.zeros, [0, 1], [1], n_candidates=3), "one length"),
-        (lambda: partner_ranks(np.zeros, [0], [7], n_candidates=3), "from 0 to 2"),
-        (
-            lambda: partner_ranks(
-                lambda q: np.full((1, 3), np.nan), [0], [1], n_candidates=3
-            ),
-            "must be finite",
-        ),
-        (lambda: assignment_quality([[np.nan]], [[0, 0]]), "must be finite"),
-        (lambda: assignment_quality([[1.0]], []), "0 pairs"),
-    ],
-)
-def test_measures_refuse_what_they_cannot_measure(call, message):
-    with pytest.raises(LinkspreadError, match=message):
-        call()
+    return [
+        replace(cell, runs=tuple(replace(run, seconds={}) for run in cell.runs))
+        for cell in study.cells
+    ]
 
 
 def test_no_pair_known_is_the_cosine(quick_methods):
@@ -142,7 +90,7 @@ def test_partners_to_be_found_are_in_no_link(shared_space):
     known = _KnownPairs(collection, [0, 30, 200])
     sizes = {"left": 60, "right": 66}
     for budget in [("matched pairs", 25), ("judged pairs", 30), ("judged pairs", 200)]:
-        now = known.at(budget, seed=1)
+        now = known.at(Budget(*budget), seed=1)
         judged = now.links.resolve(sizes).judged("left", "right").tocoo()
         assert judged.nnz == budget[1]
         assert not np.intersect1d(judged.row, now.pairs[:, 0]).size
@@ -154,7 +102,9 @@ def test_larger_budgets_hold_the_smaller_ones():
     sizes = {"left": 60, "right": 66}
     for kind, amounts in (("matched pairs", (10, 30)), ("judged pairs", (30, 200))):
         small, large = (
-            known.at((kind, n), seed=0).links.resolve(sizes).judged("left", "right")
+            known.at(Budget(kind, n), seed=0)
+            .links.resolve(sizes)
+            .judged("left", "right")
             for n in amounts
         )
         assert (small != small.multiply(abs(large))).nnz == 0
@@ -171,7 +121,7 @@ def test_a_study_cut_short_goes_on(quick_methods):
 
 def test_partners_that_are_asked_for_change_no_choice(quick_methods):
     collection = small_partners()
-    known = _KnownPairs(collection, [0, 30]).at(("matched pairs", 10), seed=0)
+    known = _KnownPairs(collection, [0, 30]).at(Budget("matched pairs", 10), seed=0)
     i, j = known.pairs.T
     kept = collection.pairs[~np.isin(collection.pairs[:, 0], i)]
     other = replace(
@@ -182,7 +132,8 @@ def test_partners_that_are_asked_for_change_no_choice(quick_methods):
     other = replace(other, pairs=other.pairs[order])
     one, two = (study_of(c, matched=(10,), judged=(), n_repetitions=1)
                 for c in (collection, other))  # fmt: skip
-    assert [c.parameters for c in one.cells] == [c.parameters for c in two.cells]
+    chosen = [[c.runs[0].parameters for c in study.cells] for study in (one, two)]
+    assert chosen[0] == chosen[1]
     assert without_seconds(one) != without_seconds(two)
 
 

@@ -10,8 +10,14 @@ from linkspread import CrossViewSearch, Links, LinkSpreading
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
 from linkspread.studies.budgets import run_budgets
-from linkspread.studies.collections import load_benchmark
-from linkspread.studies.measures import ask, choose, measure
+from linkspread.studies.collections import (
+    Split,
+    label_links,
+    load_benchmark,
+    matched_links,
+    random_links,
+    resplit,
+)
 from linkspread.studies.methods import (
     PRINTED,
     Method,
@@ -20,26 +26,18 @@ from linkspread.studies.methods import (
     matched_methods,
     table_methods,
 )
-from linkspread.studies.splits import (
-    Split,
-    label_links,
-    matched_links,
-    random_links,
-    resplit,
-)
-from linkspread.studies.tables import run_table
+from linkspread.studies.report import Study
+from linkspread.studies.running import choose, score_test
+from linkspread.studies.tables import measure, run_table
 
 METRICS = {"text": ("euclidean", "hellinger"), "image": ("euclidean", "chi2")}
 ALLOWED = ("alpha", "C", "ridge", "width", "reg", "score")
 WIDTHS = dict.fromkeys(METRICS, ("local", "0.5 mean"))
-WORDS = {
-    "title": "A table",
-    "introduction": "",
-    "command": "",
-    "name": "small",
-    "environment": {},
-    "step": lambda text: None,
-}
+EMPTY = Study("A study", "", "", "small", {})
+
+
+def quiet(text):
+    """Tell nobody."""
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +112,6 @@ def test_links_know_training_rows_only(collection, split):
     assert np.array_equal(drawn.data > 0, same)
 
 
-def known_to(method, collection, split):
-    """Return what the table tells a method."""
-    views = list(collection.views)
-    return label_links(collection.labels, split.train, views, matched=method.matched)
-
-
 @pytest.mark.parametrize("protocol", ["transductive", "inductive"])
 def test_permuted_test_labels_change_no_score_that_is_chosen_by(
     collection, split, protocol
@@ -127,19 +119,12 @@ def test_permuted_test_labels_change_no_score_that_is_chosen_by(
     blind = permuted(collection, split)
     for method in quickly(table_methods(METRICS, WIDTHS, quick=True)):
         (run, tuning), (other, blind_tuning) = (
-            measure(
-                method,
-                data,
-                split,
-                known_to(method, data, split),
-                protocol=protocol,
-                n_splits=2,
-            )
+            measure(method, data, split, protocol=protocol, n_splits=2)
             for data in (collection, blind)
         )
         assert run.parameters == other.parameters
         # The same scores, measured against other labels.
-        assert run.precision != other.precision
+        assert run.details != other.details
         if tuning is not None:
             assert np.array_equal(tuning.fold_scores, blind_tuning.fold_scores)
 
@@ -159,19 +144,21 @@ def test_permuted_test_labels_change_no_choice_of_the_budgets(
 ):
     def run(data):
         return run_budgets(
+            EMPTY,
             data,
-            [split],
+            [replace(split, name="re-split 1")],
             metrics={v: m[-1:] for v, m in METRICS.items()},
             labels=(3,),
             links=(200,),
             n_splits=2,
-            **WORDS,
+            step=quiet,
         )
 
     studies = [run(data) for data in (collection, permuted(collection, split))]
     for honest, blind in zip(*(study.cells for study in studies), strict=True):
-        assert honest.parameters == blind.parameters
-        assert honest.scores != blind.scores
+        (one,), (two,) = honest.runs, blind.runs
+        assert one.parameters == two.parameters
+        assert one.score != two.score
 
 
 @pytest.mark.parametrize("kind", ["labels", "links", "matched"])
@@ -200,9 +187,11 @@ def test_a_method_that_learns_nothing_from_so_few_scores_as_chance_does(
         "linkspread.studies.budgets.link_methods",
         lambda metrics: [replace(ours, grid=[]), cca],
     )
-    words = {**WORDS, "metrics": METRICS, "labels": (), "matched": False}
-    study = run_budgets(collection, [split], links=(1, 2, 300), n_splits=2, **words)
-    none, few, many = (c.scores[0] for c in study.cells if c.method == "CCA")
+    words = {"metrics": METRICS, "labels": (), "matched": False, "step": quiet}
+    study = run_budgets(
+        EMPTY, collection, [split], links=(1, 2, 300), n_splits=2, **words
+    )
+    none, few, many = (c.runs[0].score for c in study.cells if c.method == "CCA")
     y = collection.labels[split.test]
     alike = mean_average_precision(np.zeros((len(y), len(y))), y, y)
     assert none == few == alike
@@ -215,37 +204,39 @@ def test_budgets_that_were_cut_short_go_on_where_they_stopped(
     collection, split, quick_budgets
 ):
     other = resplit(collection.labels, len(split.train), seed=5)
-    words = {**WORDS, "metrics": {v: m[-1:] for v, m in METRICS.items()}}
+    words = {"metrics": {v: m[-1:] for v, m in METRICS.items()}, "step": quiet}
     words |= {"labels": (3,), "links": (), "matched": False, "n_splits": 2}
-    whole = run_budgets(collection, [split, other], **words)
+    whole = run_budgets(EMPTY, collection, [split, other], **words)
     kept = []
-    run_budgets(collection, [split], keep=kept.append, **words)
+    run_budgets(EMPTY, collection, [split], keep=kept.append, **words)
     assert [len(study.cells) for study in kept] == list(range(1, 7))
-    resumed = run_budgets(collection, [split, other], before=kept[2], **words)
-    assert [c.scores for c in resumed.cells] == [c.scores for c in whole.cells]
-    assert [c.method for c in resumed.cells] == [c.method for c in whole.cells]
-    assert all(len(c.scores) == len(c.parameters) == 2 for c in resumed.cells)
+    resumed = run_budgets(EMPTY, collection, [split, other], before=kept[2], **words)
+    assert scores_of(resumed) == scores_of(whole)
+    assert all(len(cell.runs) == 2 for cell in resumed.cells)
     # What a smaller plan does not ask for is kept all the same.
-    smaller = run_budgets(collection, [split], before=whole, **words | {"labels": ()})
+    words |= {"labels": ()}
+    smaller = run_budgets(EMPTY, collection, [split], before=whole, **words)
     assert smaller.cells == whole.cells
+    strange = replace(whole, collection="x")
     with pytest.raises(LinkspreadError, match="on its own collection"):
-        run_budgets(collection, [split], before=replace(whole, collection="x"), **words)
+        run_budgets(EMPTY, collection, [split], before=strange, **words)
+
+
+def scores_of(study):
+    """Return the scores of each cell."""
+    return [(c.method, [run.score for run in c.runs]) for c in study.cells]
 
 
 def test_every_method_beats_chance_and_says_what_was_chosen(collection, split):
     methods = quickly(table_methods(METRICS, WIDTHS, quick=True))
-    study = run_table(collection, methods, [split], n_splits=2, **WORDS)
-    for result in study.methods:
-        assert result.standard.average > 0.45, result.method  # chance is .35
-        assert set(result.standard.per_class["image to text"]) == {
-            "art",
-            "sport",
-            "war",
-        }
-        assert set(result.standard.seconds) == {"choose", "fit and score"}
-    printed = {m.method: m.printed for m in study.methods if m.printed}
-    assert printed.keys() == PRINTED.keys()
-    assert printed["Inter-CP (CSR)"]["average"] == 0.306
+    study = run_table(EMPTY, collection, methods, [split], n_splits=2, step=quiet)
+    for cell in study.cells:
+        run = cell.standard
+        assert run.score > 0.45, cell.method  # chance is .35
+        assert set(run.per_class["image to text"]) == {"art", "sport", "war"}
+        assert set(run.seconds) == {"choose", "fit and score"}
+    assert study.printed.keys() == PRINTED.keys()
+    assert study.printed["Inter-CP (CSR)"]["average"] == 0.306
     assert {curve.parameter for curve in study.curves} == {"alpha text"}
 
 
@@ -262,22 +253,23 @@ def test_methods_start_from_what_was_chosen_before(collection, split):
     )
 
     kept = []
-    study = run_table(
-        collection, [first, second], [split], n_splits=2, keep=kept.append, **WORDS
-    )
+    words = {"n_splits": 2, "step": quiet, "keep": kept.append}
+    study = run_table(EMPTY, collection, [first, second], [split], **words)
     assert [len(part.methods) for part in kept] == [1, 2]
-    chosen = [result.runs[0].parameters for result in study.methods]
+    chosen = [cell.runs[0].parameters for cell in study.cells]
     assert chosen[0]["n_neighbors"] in (5, 12)
     assert chosen[1] == {"n_neighbors": chosen[0]["n_neighbors"], "beta": 0.5}
     alone = replace(second, after="")
-    other = run_table(collection, [alone], [split], n_splits=2, **WORDS)
-    assert other.methods[0].runs[0].precision != study.methods[1].runs[0].precision
+    other = run_table(EMPTY, collection, [alone], [split], **words)
+    assert other.cells[0].runs[0].score != study.cells[1].runs[0].score
 
 
 def test_inductive_scores_are_those_of_queries_new_to_the_fit(collection, split):
     links = label_links(collection.labels, split.train, ["text", "image"])
     model = LinkSpreading(n_neighbors=12)
-    blocks = ask(model, collection.views, links, split.test, protocol="inductive")
+    blocks = score_test(
+        model, collection.views, links, split.test, protocol="inductive"
+    )
     known = {
         "text": collection.labels[split.train],
         "image": np.where(np.isin(np.arange(150), split.train), collection.labels, -1),
@@ -289,7 +281,7 @@ def test_inductive_scores_are_those_of_queries_new_to_the_fit(collection, split)
         "text", "image", rows=views["text"][split.test], cols=split.test
     )
     assert np.allclose(blocks["text to image"], expected)
-    other = ask(model, views, links, split.test, protocol="transductive")
+    other = score_test(model, views, links, split.test, protocol="transductive")
     assert not np.allclose(blocks["text to image"], other["text to image"])
 
 
@@ -301,8 +293,7 @@ def test_inductive_choices_use_no_test_row(collection, split):
     method = quickly(label_methods(METRICS, quick=True))[0]
 
     def chosen_by(data, protocol):
-        links = known_to(method, data, split)
-        return measure(method, data, split, links, protocol=protocol, n_splits=2)[1]
+        return measure(method, data, split, protocol=protocol, n_splits=2)[1]
 
     blind = [chosen_by(d, "inductive").fold_scores for d in (collection, other)]
     seen = [chosen_by(d, "transductive").fold_scores for d in (collection, other)]
@@ -337,7 +328,7 @@ def test_matched_rows_teach_something(collection, split):
         model = method.model
         if hasattr(model, "n_neighbors"):
             model.set_params(n_neighbors=12, alpha=0.9)
-        blocks = ask(
+        blocks = score_test(
             model, collection.views, links, split.test, protocol="transductive"
         )
         value = mean_average_precision(blocks["text to image"], y, y)

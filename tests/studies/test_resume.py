@@ -11,7 +11,7 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.selection.tune import expand_grid, flatten, unflatten
 from linkspread.studies import tables
 from linkspread.studies.baselines import SemanticMatching
-from linkspread.studies.collections import WIDTHS
+from linkspread.studies.collections import WIDTHS, Split, resplit
 from linkspread.studies.methods import (
     Method,
     label_methods,
@@ -19,8 +19,7 @@ from linkspread.studies.methods import (
     matched_methods,
     table_methods,
 )
-from linkspread.studies.report import read_study, write_study
-from linkspread.studies.splits import Split, resplit
+from linkspread.studies.report import Study, read_study, write_study
 from linkspread.studies.tables import run_table
 
 METRICS = {"text": ("euclidean", "hellinger"), "image": ("euclidean", "chi2")}
@@ -43,7 +42,7 @@ METHODS = [
         after="k-NN",
         inherited=SAME,
     ),
-    Method("plain", "rivals", SemanticMatching()),
+    Method("plain", "baselines", SemanticMatching()),
     Method(
         "CSR",
         "paper",
@@ -68,18 +67,16 @@ def splits(collection):
     return [Split("standard", drawn.train, drawn.test), other]
 
 
-def run(collection, splits, methods=METHODS, **changed):
+OTHER = "Labels are known. Queries are new."
+EMPTY = Study(
+    "A table", "Labels are known. Queries are in the graphs.", "", "small", {}
+)
+
+
+def run(collection, splits, methods=METHODS, study=EMPTY, **changed):
     """Measure the methods on the splits."""
-    words = {
-        "title": "A table",
-        "introduction": "Labels are known. Queries are in the graphs.",
-        "command": "",
-        "name": "small",
-        "environment": {},
-        "n_splits": 2,
-        "step": lambda text: None,
-    }
-    return run_table(collection, methods, splits, **words | changed)
+    words = {"n_splits": 2, "step": lambda text: None}
+    return run_table(study, collection, methods, splits, **words | changed)
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +103,9 @@ def timeless(study):
     """Return a study without its seconds."""
     return replace(
         study,
-        methods=tuple(
-            replace(m, runs=tuple(replace(r, seconds={}) for r in m.runs))
-            for m in study.methods
+        cells=tuple(
+            replace(c, runs=tuple(replace(r, seconds={}) for r in c.runs))
+            for c in study.cells
         ),
     )
 
@@ -120,7 +117,7 @@ def stored(study, folder):
 
 def keys(study):
     """Return the names of the methods and splits that a study measured."""
-    return [(m.method, r.split) for m in study.methods for r in m.runs]
+    return [(c.method, r.split) for c in study.cells for r in c.runs]
 
 
 def test_every_measurement_is_kept(whole):
@@ -129,7 +126,7 @@ def test_every_measurement_is_kept(whole):
     assert timeless(replace(study, examples=())) == timeless(kept[-1])
     # Curves come with the first split, and what is inherited is no default.
     assert {curve.method for curve in kept[0].curves} == {"k-NN"}
-    chosen = {m.method: m.standard.parameters for m in study.methods}
+    chosen = {c.method: c.standard.parameters for c in study.cells}
     assert chosen["CWA"]["n_neighbors text"] == chosen["k-NN"]["n_neighbors text"]
     assert chosen["CSR"]["metric image"] == chosen["k-NN"]["metric image"] == "chi2"
     assert chosen["plain"] == {}
@@ -148,8 +145,8 @@ def test_a_table_cut_short_anywhere_comes_to_the_same(
     assert len(resumed.examples) == 6
     assert [keys(part) for part in kept_now] == [keys(p) for p in kept[n_measured:]]
     # What was taken over has its own seconds.
-    taken = [r for m in resumed.methods for r in m.runs][:n_measured]
-    assert taken == [r for m in study.methods for r in m.runs][:n_measured]
+    taken = [r for c in resumed.cells for r in c.runs][:n_measured]
+    assert taken == [r for c in study.cells for r in c.runs][:n_measured]
 
 
 def test_stored_parameters_make_the_model_that_the_search_chose(
@@ -164,13 +161,13 @@ def test_stored_parameters_make_the_model_that_the_search_chose(
 
     monkeypatch.setattr(tables, "measure", measure)
     study = stored(run(collection, splits[:1]), tmp_path)
-    runs = {(m.method, "standard"): m.standard for m in study.methods}
+    runs = {(c.method, "standard"): c.standard for c in study.cells}
     for method in METHODS:
-        started = tables._start(method, METHODS, runs, splits[0])
+        started = tables._started(method, METHODS, runs, splits[0])
         again = tables._chosen(started, runs[method.name, "standard"])
         assert again.get_params() == chosen[method.name].get_params()
-    ours = [m for m in study.methods if m.group == "paper"]
-    best = max(ours, key=lambda result: result.standard.average).method
+    ours = [c for c in study.cells if study.groups[c.method] == "paper"]
+    best = max(ours, key=lambda cell: cell.standard.score).method
     shown = tables._best_of_ours(METHODS, runs, splits[0])
     assert shown.get_params() == chosen[best].get_params()
 
@@ -191,9 +188,16 @@ def test_more_splits_can_be_asked_for_and_nothing_is_lost_meanwhile(
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"name": "x"}, "on its own collection, 'small', got 'x'"),
         (
-            {"introduction": "Labels are known. Queries are new."},
+            {"study": replace(EMPTY, collection="x")},
+            "on its own collection, 'small', got 'x'",
+        ),
+        (
+            {
+                "study": replace(
+                    EMPTY, introduction="Labels are known. Queries are new."
+                )
+            },
             "as it was begun, 'Queries are in the graphs.', got 'Queries are new.'",
         ),
         ({"methods": METHODS[1:]}, "all its methods, got none of the name 'k-NN'"),

@@ -1,4 +1,4 @@
-"""Rivals on the Wikipedia benchmark reach what was published, or more."""
+"""Baselines on the Wikipedia benchmark reach what was published, or more."""
 
 import numpy as np
 import pytest

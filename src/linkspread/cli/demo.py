@@ -94,10 +94,10 @@ def _compare(
     step("Measuring linkspread")
     ours = compare_scores("linkspread", model.scores, labels, hidden, seconds=seconds)
     step("Fitting and measuring LabelSpreading")
-    rival = compare_label_spreading(
+    baseline = compare_label_spreading(
         glyphs.views, known, labels, hidden, n_neighbors=N_NEIGHBORS
     )
-    return model, [ours, rival, compare_chance(labels, hidden)]
+    return model, [ours, baseline, compare_chance(labels, hidden)]
 
 
 def _fit(

@@ -24,10 +24,10 @@ from linkspread.cli.asking import (
 )
 from linkspread.cli.item_contents import ItemContents, read_contents
 from linkspread.ground.errors import LinkspreadError
-from linkspread.judging import Explanation, Split
+from linkspread.judging import Explanation, Split, explanation_picture
 from linkspread.judging.explanation import HEADINGS, amount_format, name_item
-from linkspread.studies.report import explanation_picture, picture_data_uri, write_page
-from linkspread.studies.report.explanation_picture import UNLINKED
+from linkspread.judging.explanation_picture import UNLINKED
+from linkspread.studies.report import picture_data_uri, write_page
 
 # Letters of a text beside its id.
 SHOWN = 60

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,25 +13,20 @@ from linkspread.cli.rendering import step_bar
 from linkspread.datasets import Partners
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.budgets import check_continued, plan_budgets, run_budgets
-from linkspread.studies.collections import Benchmark, load_benchmark
-from linkspread.studies.environment import describe_environment
-from linkspread.studies.judging import (
+from linkspread.studies.budgets import (
     AMOUNTS,
     N_START,
     judging_learner,
     needed_judgements,
+    plan_budgets,
+    run_budgets,
     run_judging,
 )
+from linkspread.studies.collections import Benchmark, load_benchmark
 from linkspread.studies.methods import table_methods
-from linkspread.studies.partners import (
-    load_partners,
-    plan_partners,
-    run_partners,
-)
+from linkspread.studies.partners import load_partners, plan_partners, run_partners
 from linkspread.studies.report import (
-    BudgetStudy,
-    TableStudy,
+    Study,
     build_study_page,
     check_folder,
     details_markdown,
@@ -41,10 +36,11 @@ from linkspread.studies.report import (
     write_page,
     write_study,
 )
+from linkspread.studies.running import check_continued, describe_environment
 from linkspread.studies.tables import run_table
 
 reproduce_app = typer.Typer(
-    help="Measure the paper's methods and fair rivals, and write a report.",
+    help="Measure the paper's methods and fair baselines, and write a report.",
     no_args_is_help=True,
 )
 
@@ -62,8 +58,7 @@ Protocol = Annotated[
 ]
 Resume = Annotated[bool, typer.Option(help="Go on with the study in the folder.")]
 
-Studied = TypeVar("Studied", TableStudy, BudgetStudy)
-KINDS = {TableStudy: "a table", BudgetStudy: "a budget study"}
+KINDS = {True: "a table", False: "a budget study"}
 
 
 @reproduce_app.command(
@@ -141,7 +136,7 @@ def reproduce_budgets(
     each repetition. Results are kept as they come, and --resume goes on from them.
     """
     check_folder(output)
-    before = _read_before(output, BudgetStudy, collection) if resume else None
+    before = _read_before(output, collection) if resume else None
     benchmark = load_benchmark(collection, data, verbose=True)
     amounts: dict[str, Any] = {}
     if quick:
@@ -149,19 +144,17 @@ def reproduce_budgets(
     n_cells = len(plan_budgets(benchmark.metrics, **amounts))
     with step_bar(n_steps=n_cells * repetitions, lines=True) as step:
         study = run_budgets(
-            benchmark.collection,
-            benchmark.splits(repetitions)[1:],
-            metrics=benchmark.metrics,
-            title=f"Precision against supervision: {collection}",
-            introduction=(
+            _begin(
+                f"Precision against supervision: {collection}",
                 "Mean average precision, mean of both directions, over "
                 f"{repetitions} random splits. Everything is chosen by "
                 "cross-validation on what is known; where that is too little to hold "
-                "any of it out, defaults are kept."
+                "any of it out, defaults are kept.",
+                collection,
             ),
-            command=_command(),
-            name=collection,
-            environment=describe_environment(),
+            benchmark.collection,
+            benchmark.splits(repetitions)[1:],
+            metrics=benchmark.metrics,
             n_splits=3,
             before=before,
             keep=partial(write_study, output / "study.json"),
@@ -195,7 +188,7 @@ def reproduce_partners(
     --resume goes on from them.
     """
     check_folder(output)
-    before = _read_before(output, BudgetStudy, collection) if resume else None
+    before = _read_before(output, collection) if resume else None
     partners = load_partners(collection, data)
     amounts: dict[str, Any] = {}
     if quick:
@@ -203,12 +196,12 @@ def reproduce_partners(
     n_cells = len(plan_partners(partners, **amounts))
     with step_bar(n_steps=n_cells * repetitions, lines=True) as step:
         study = run_partners(
+            _begin(
+                f"Finding partners: {collection}",
+                _partners_introduction(partners, repetitions),
+                collection,
+            ),
             partners,
-            title=f"Finding partners: {collection}",
-            introduction=_partners_introduction(partners, repetitions),
-            command=_command(),
-            name=collection,
-            environment=describe_environment(),
             n_repetitions=repetitions,
             n_jobs=count_threads(None),
             before=before,
@@ -255,16 +248,16 @@ def reproduce_judging(
     check_folder(output)
     benchmark = load_benchmark(collection, data, verbose=True)
     learner = judging_learner(benchmark.metrics)
-    with step_bar(n_steps=len(AMOUNTS) * 2 * repetitions, lines=True) as step:
+    with step_bar(n_steps=2 * repetitions, lines=True) as step:
         study = run_judging(
+            _begin(
+                f"Judging suggested pairs: {collection}",
+                _judging_introduction(repetitions),
+                collection,
+            ),
             benchmark.collection,
             benchmark.splits(repetitions)[1:],
             learner,
-            title=f"Judging suggested pairs: {collection}",
-            introduction=_judging_introduction(repetitions),
-            command=_command(),
-            name=collection,
-            environment=describe_environment(),
             amounts=AMOUNTS,
             keep=partial(write_study, output / "study.json"),
             step=step,
@@ -284,7 +277,7 @@ def _judging_introduction(repetitions: int) -> str:
     )
 
 
-def _tell_needed(study: BudgetStudy) -> None:
+def _tell_needed(study: Study) -> None:
     """Print how many suggested pairs do for the largest number of random ones."""
     n_random = AMOUNTS[-1]
     needed = needed_judgements(study, n_random)
@@ -301,7 +294,7 @@ def _reproduce_table(
     resplits: int,
     *,
     printed: bool,
-    before: TableStudy | None,
+    before: Study | None,
 ) -> None:
     """Measure all methods, and write the report."""
     if protocol not in ("transductive", "inductive"):
@@ -313,14 +306,14 @@ def _reproduce_table(
     splits = benchmark.splits(resplits)
     with step_bar(len(methods) * len(splits) + 1, lines=True) as step:
         study = run_table(
+            _begin(
+                f"Cross-view search on {benchmark.name}",
+                _introduction(benchmark, protocol),
+                benchmark.name,
+            ),
             benchmark.collection,
             methods,
             splits,
-            title=f"Cross-view search on {benchmark.name}",
-            introduction=_introduction(benchmark, protocol),
-            command=_command(),
-            name=benchmark.name,
-            environment=describe_environment(),
             protocol=protocol,
             n_splits=3 if quick else 5,
             printed=printed,
@@ -331,24 +324,33 @@ def _reproduce_table(
     _write(study, output)
 
 
-def _read_before(output: Path, kind: type[Studied], collection: str) -> Studied | None:
+def _begin(title: str, introduction: str, collection: str) -> Study:
+    """Return the study that this command makes, without a result."""
+    return Study(
+        title, introduction, _command(), collection, environment=describe_environment()
+    )
+
+
+def _read_before(
+    output: Path, collection: str, *, is_table: bool = False
+) -> Study | None:
     """Return the study that a folder holds, if any, before anything is loaded."""
     path = output / "study.json"
     if not path.exists():
         return None
     study = read_study(path)
-    if not isinstance(study, kind):
+    if bool(study.directions) != is_table:
         raise LinkspreadError(
-            f"`--resume` must be given the folder of {KINDS[kind]}, got "
-            f"{KINDS[type(study)]} in {path}. Use another folder."
+            f"`--resume` must be given the folder of {KINDS[is_table]}, got "
+            f"{KINDS[not is_table]} in {path}. Use another folder."
         )
     check_continued(study, collection)
     return study
 
 
-def _read_table(output: Path, collection: str) -> TableStudy | None:
+def _read_table(output: Path, collection: str) -> Study | None:
     """Return the table that a folder holds, if any, made with the same options."""
-    study = _read_before(output, TableStudy, collection)
+    study = _read_before(output, collection, is_table=True)
     command = _command()
     if study is not None and _conditions(study.command) != _conditions(command):
         raise LinkspreadError(

@@ -43,8 +43,7 @@ from linkspread.ground.errors import (
 from linkspread.ground.progress import format_seconds
 from linkspread.selection import Tuning, tune
 from linkspread.storage.files import new_file
-from linkspread.studies.report.figures import draw_curve
-from linkspread.studies.report.files import replace_file
+from linkspread.studies.report import draw_curve, write_page
 
 # Rows of the table on the screen; --output has all.
 N_SHOWN = 10
@@ -185,7 +184,7 @@ def _write(tuning: Tuning, path: Path) -> list[str]:
         return [f"no figures were drawn: {error}"]
     for name, svg in figures.items():
         place = path.with_name(f"{path.stem}-{name.replace(' ', '-')}.svg")
-        replace_file(place, svg, what="figure")
+        write_page(place, svg)
     return []
 
 

@@ -58,7 +58,7 @@ def take_embeddings(
 
     Parameters
     ----------
-    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     source : str
         View that searches.

@@ -103,7 +103,7 @@ def write_faiss(
 
     Parameters
     ----------
-    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
     source : str

@@ -33,7 +33,7 @@ def write_numpy(
 
     Parameters
     ----------
-    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
         Taken as it is, without adding an ending.

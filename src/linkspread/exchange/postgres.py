@@ -47,7 +47,7 @@ def write_postgres(
 
     Parameters
     ----------
-    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     url : str
         Such as "postgresql://user@host:5432/database". What is left out comes from

@@ -36,7 +36,7 @@ def write_run(
 
     Parameters
     ----------
-    model : CrossViewSearch, LinkSpreading, or a rival of `baselines`
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
     source : str

@@ -1,5 +1,6 @@
 """Why a score is what it is, and which pairs to judge next."""
 
 from linkspread.judging.explanation import Contribution, Explanation, Split
+from linkspread.judging.explanation_picture import explanation_picture
 
-__all__ = ["Contribution", "Explanation", "Split"]
+__all__ = ["Contribution", "Explanation", "Split", "explanation_picture"]

@@ -1,4 +1,4 @@
-"""The paper's experiments and fair rivals; nothing of the product needs this room."""
+"""The paper's experiments and fair baselines; the product does not need this room."""
 
 from linkspread.studies import baselines
 

@@ -1,18 +1,28 @@
-"""Mean average precision against how much is known, every method tuned within it."""
+"""Precision against how much is known: labels, links, matched rows, judged pairs.
+
+Every method is tuned on what is known. In the study of judging one learner with fixed
+parameters learns from pairs that it suggests itself, and from random ones.
+"""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from sklearn.base import clone
 
 from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.ground.progress import announce
 from linkspread.links import Links
-from linkspread.metrics import mean_average_precision
-from linkspread.studies.measures import ask, choose, chosen_parameters
+from linkspread.models import LinkSpreading
+from linkspread.studies.collections import (
+    Split,
+    judged_links,
+    label_links,
+    matched_links,
+    random_links,
+)
 from linkspread.studies.methods import (
     LEARNER,
     Method,
@@ -20,115 +30,83 @@ from linkspread.studies.methods import (
     link_methods,
     matched_methods,
 )
-from linkspread.studies.report import BudgetCell, BudgetStudy
-from linkspread.studies.report.budgets import budget_text
-from linkspread.studies.splits import (
-    Split,
-    label_links,
-    matched_links,
-    random_links,
+from linkspread.studies.report import Budget, Run, Study
+from linkspread.studies.running import (
+    Keep,
+    Measured,
+    Step,
+    Task,
+    average_of_directions,
+    choose,
+    chosen_parameters,
+    run_tasks,
+    score_test,
 )
 
 Array = np.ndarray
-Budget = tuple[str, int | None]
-Key = tuple[str, int | None, str]
 
 # Labels a class, None for all of them, and random links.
 LABELS = (1, 3, 10, 30, None)
 LINKS = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
-
 # Few labels make noisy folds: they are drawn several times.
 N_REPEATS_FOR_FEW = 3
 FEW = 10
 
+SUGGESTED, RANDOM = "suggested pairs", "random pairs"
+# A model must be fitted to suggest: so many pairs are random, and count as judged.
+N_START = 10
+AMOUNTS = (50, 100, 200, 300, 500, 1_000)
+
 
 def run_budgets(
+    study: Study,
     collection: Any,
     splits: Sequence[Split],
     *,
     metrics: Mapping[str, Sequence[str]],
-    title: str,
-    introduction: str,
-    command: str,
-    name: str,
-    environment: Mapping[str, str],
     labels: Sequence[int | None] = LABELS,
     links: Sequence[int] = LINKS,
     matched: bool = True,
     n_splits: int = 5,
-    before: BudgetStudy | None = None,
-    keep: Callable[[BudgetStudy], Any] | None = None,
-    step: Callable[[str], None] = print,
-) -> BudgetStudy:
+    before: Study | None = None,
+    keep: Keep | None = None,
+    step: Step = print,
+) -> Study:
     """Measure every method at every amount of supervision.
 
     One split after the other, so that a study which is cut short has measured all
     methods equally often.
     """
     plan = plan_budgets(metrics, labels=labels, links=links, matched=matched)
-    study = BudgetStudy(
-        title=title,
-        introduction=introduction,
-        command=command,
-        collection=name,
-        ours=LEARNER,
-        cells=(),
-        environment=dict(environment),
-    )
+    tasks = [
+        Task(method, split.name, ((*budget, method.name),))
+        for split in splits
+        for budget, method in plan
+    ]
+    seeds = {split.name: seed for seed, split in enumerate(splits)}
 
-    def measure(budget: Budget, method: Method, seed: int) -> list[BudgetCell]:
-        return [_measure(collection, splits[seed], seed, budget, method, n_splits)]
-
-    return run_cells(
-        study,
-        [(budget, method, (method.name,)) for budget, method in plan],
-        measure,
-        n_repetitions=len(splits),
-        before=before,
-        keep=keep,
-        step=step,
-    )
-
-
-def run_cells(
-    study: BudgetStudy,
-    plan: Sequence[tuple[Budget, Method, Sequence[str]]],
-    measure: Callable[[Budget, Method, int], Sequence[BudgetCell]],
-    *,
-    n_repetitions: int,
-    n_jobs: int = 1,
-    before: BudgetStudy | None = None,
-    keep: Callable[[BudgetStudy], Any] | None = None,
-    step: Callable[[str], None] = print,
-) -> BudgetStudy:
-    """Measure a plan so many times, and take over what `before` measured.
-
-    An entry of the plan names the rows that `measure` returns for it. Several
-    processes measure at once with `n_jobs`; results are kept in the order of the plan.
-    """
-    cells = _known_cells(before, study.collection)
-    keys = [(*budget, row) for budget, _, rows in plan for row in rows]
-    for seed in range(n_repetitions):
-        missing = []
-        for budget, method, rows in plan:
-            own = [(*budget, row) for row in rows]
-            if all(key in cells and len(cells[key].scores) > seed for key in own):
-                step(f"split {seed + 1}, {budget_text(budget)}: {method.name}")
-            else:
-                missing.append((budget, method))
-        run = Parallel(n_jobs=n_jobs, return_as="generator")
-        found = run(
-            delayed(measure)(budget, method, seed) for budget, method in missing
+    def measure(task: Task) -> list[Measured]:
+        seed = seeds[task.split]
+        split, budget = splits[seed], Budget(*task.cells[0][:2])
+        start = time.perf_counter()
+        known = _known_links(collection, split, budget, seed)
+        is_few = budget.kind == "labels per class" and (budget.amount or FEW) < FEW
+        model, tuning = choose(
+            task.method,
+            collection.views,
+            known,
+            n_splits=n_splits,
+            n_repeats=N_REPEATS_FOR_FEW if is_few else 1,
         )
-        for budget, method in missing:
-            step(f"split {seed + 1}, {budget_text(budget)}: {method.name}")
-            for cell in next(found):
-                key = (*cell.budget, cell.method)
-                cells[key] = _joined(cells[key], cell) if key in cells else cell
-            study = replace(study, cells=_in_order(cells, keys))
-            if keep is not None:
-                keep(study)
-    return replace(study, cells=_in_order(cells, keys))
+        score = _average(model, collection, split, known)
+        seconds = time.perf_counter() - start
+        announce(f"{task.text}: {score:.3f}, {seconds:.0f} s")
+        parameters = chosen_parameters(tuning)
+        run = Run(split.name, score, {}, {"total": seconds}, parameters)
+        return [Measured(task.cells[0], run)]
+
+    study = replace(study, ours=LEARNER)
+    return run_tasks(study, tasks, measure, before=before, keep=keep, step=step)
 
 
 def plan_budgets(
@@ -139,107 +117,144 @@ def plan_budgets(
     matched: bool = True,
 ) -> list[tuple[Budget, Method]]:
     """Return what is measured on each split, in this order."""
-    budgets: list[tuple[Budget, list[Method]]] = []
-    budgets += [(("labels per class", k), label_methods(metrics)) for k in labels]
-    budgets += [(("links", k), link_methods(metrics)) for k in links]
+    budgets = [(Budget("labels per class", k), label_methods(metrics)) for k in labels]
+    budgets += [(Budget("links", k), link_methods(metrics)) for k in links]
     if matched:
-        budgets.append((("matched pairs", None), matched_methods(metrics)))
+        budgets.append((Budget("matched pairs", None), matched_methods(metrics)))
     return [(budget, method) for budget, methods in budgets for method in methods]
 
 
-def check_continued(before: Any, name: str) -> None:
-    """Refuse to continue a study on another collection."""
-    if before.collection != name:
-        raise LinkspreadError(
-            f"a study must be continued on its own collection, {before.collection!r}, "
-            f"got {name!r}. Use another folder."
-        )
-
-
-def _measure(
-    collection: Any,
-    split: Split,
-    seed: int,
-    budget: Budget,
-    method: Method,
-    n_splits: int,
-) -> BudgetCell:
-    """Measure one method at one budget, on one split."""
-    start = time.perf_counter()
-    links = _known_links(collection, split, budget, seed)
-    is_few = budget[0] == "labels per class" and (budget[1] or FEW) < FEW
-    model, tuning = choose(
-        method,
-        collection.views,
-        links,
-        n_splits=n_splits,
-        n_repeats=N_REPEATS_FOR_FEW if is_few else 1,
-    )
-    score = _average(model, collection, split, links)
-    seconds = time.perf_counter() - start
-    announce(f"{budget_text(budget)}: {method.name}: {score:.3f}, {seconds:.0f} s")
-    parameters = chosen_parameters(tuning)
-    return BudgetCell(*budget, method.name, (score,), seconds, (parameters,))
-
-
-def _known_cells(before: BudgetStudy | None, name: str) -> dict[Key, BudgetCell]:
-    """Return what was measured before, by budget and method."""
-    if before is None:
-        return {}
-    check_continued(before, name)
-    return {(cell.kind, cell.amount, cell.method): cell for cell in before.cells}
-
-
-def _joined(one: BudgetCell, other: BudgetCell) -> BudgetCell:
-    """Return the repetitions of both, in this order."""
-    n, m = len(one.scores), len(other.scores)
-    return replace(
-        one,
-        scores=one.scores + other.scores,
-        seconds=(n * one.seconds + m * other.seconds) / (n + m),
-        parameters=one.parameters + other.parameters,
-        details=one.details + other.details,
-    )
-
-
-def _in_order(
-    cells: Mapping[Key, BudgetCell], keys: Sequence[Key]
-) -> tuple[BudgetCell, ...]:
-    """Return cells in the order of the plan, then those measured by another plan."""
-    planned = [cells[key] for key in keys if key in cells]
-    return (*planned, *(cell for key, cell in cells.items() if key not in keys))
+def _known_links(collection: Any, split: Split, budget: Budget, seed: int) -> Links:
+    """Return what is known of the training rows at this budget."""
+    labels, views = collection.labels, list(collection.views)
+    if budget.kind == "links" and budget.amount is not None:
+        return random_links(labels, split.train, views, budget.amount, seed=seed)
+    if budget.kind == "matched pairs":
+        return matched_links(split.train, views)
+    known = split.train
+    if budget.amount is not None:
+        order = np.random.default_rng(seed).permutation(split.train)
+        classes = np.unique(labels)
+        chosen = [order[labels[order] == c][: budget.amount] for c in classes]
+        known = np.sort(np.concatenate(chosen))
+    return label_links(labels, known, views)
 
 
 def _average(model: Any, collection: Any, split: Split, links: Links) -> float:
     """Return the mean average precision among the test items, of both directions."""
     y = collection.labels[split.test]
+    views = collection.views
     try:
-        blocks = ask(
-            model, collection.views, links, split.test, protocol="transductive"
-        )
+        blocks = score_test(model, views, links, split.test, protocol="transductive")
     except FewLinksError:
         # It can learn nothing from so few: every pair scores alike.
-        blocks = {"nothing learnt": np.zeros((len(y), len(y)))}
-    values = [mean_average_precision(block, y, y) for block in blocks.values()]
-    return float(np.mean(values))
+        return average_of_directions([np.zeros((len(y), len(y)))], y)
+    return average_of_directions(blocks.values(), y)
 
 
-def _known_links(collection: Any, split: Split, budget: Budget, seed: int) -> Links:
-    """Return what is known of the training rows at this budget."""
-    kind, amount = budget
+def judging_learner(metrics: Mapping[str, Sequence[str]]) -> LinkSpreading:
+    """Return the learner of the study of judging, not fitted."""
+    metric = {view: names[-1] for view, names in metrics.items()}
+    return LinkSpreading(metric=metric, alpha=0.9, rank=16, tol=1e-3)
+
+
+def run_judging(
+    study: Study,
+    collection: Any,
+    splits: Sequence[Split],
+    learner: Any,
+    *,
+    amounts: Sequence[int] = AMOUNTS,
+    keep: Keep | None = None,
+    step: Step = print,
+) -> Study:
+    """Measure what judged pairs teach, suggested ones against random ones.
+
+    Labels of the training items answer every pair that is asked. Suggested pairs are
+    asked in rounds: the model fitted to one amount suggests the pairs up to the next.
+    Test items are in the graphs, and in no pair.
+    """
+    steps = np.diff([N_START, *amounts])
+    if len(steps) == 0 or np.any(steps <= 0):
+        raise LinkspreadError(
+            f"`amounts` must increase, from more than {N_START} on, got "
+            f"{list(amounts)}. Leave them out for the default."
+        )
+    rounds = {SUGGESTED: _suggested_rounds, RANDOM: _random_rounds}
+    tasks = [
+        Task(
+            Method(name, "", learner),
+            split.name,
+            tuple(("links", amount, name) for amount in amounts),
+        )
+        for split in splits
+        for name in rounds
+    ]
+    seeds = {split.name: seed for seed, split in enumerate(splits)}
+
+    def measure(task: Task) -> list[Measured]:
+        seed = seeds[task.split]
+        split, found = splits[seed], []
+        models = rounds[task.method.name](collection, split, learner, amounts, seed)
+        for key in task.cells:
+            start = time.perf_counter()
+            model = next(models)
+            score = _average_of_fitted(model, collection, split)
+            seconds = {"total": time.perf_counter() - start}
+            must = model.links_.judged(*collection.views).data > 0
+            parameters = {"must-links": int(np.sum(must))}
+            run = Run(split.name, score, {}, seconds, parameters)
+            found.append(Measured(key, run))
+        return found
+
+    study = replace(study, ours=SUGGESTED)
+    return run_tasks(study, tasks, measure, keep=keep, step=step)
+
+
+def needed_judgements(study: Study, n_random: int) -> int | None:
+    """Return how many suggested pairs reach the precision of so many random ones."""
+    aim = study.cell(("links", n_random), RANDOM)
+    if aim is None or aim.mean is None:
+        return None
+    cells = [study.cell(budget, SUGGESTED) for budget in study.budgets]
+    reached = [c.amount for c in cells if c and (c.mean or 0.0) >= aim.mean]
+    return reached[0] if reached else None
+
+
+def _suggested_rounds(
+    collection: Any, split: Split, learner: Any, amounts: Sequence[int], seed: int
+) -> Iterator[Any]:
+    """Yield a fitted model for each amount of pairs that the one before suggested."""
+    views, labels = list(collection.views), collection.labels
+    links = random_links(labels, split.train, views, N_START, seed=seed)
+    model, n_judged = clone(learner).fit(collection.views, links), N_START
+    for amount in amounts:
+        i, j = model.suggest_pairs(
+            amount - n_judged,
+            source=views[0],
+            target=views[1],
+            queries=split.train,
+            exclude=split.test,
+            random_state=seed,
+        )
+        links, n_judged = links + judged_links(labels, i, j, views), amount
+        model = clone(learner).fit(collection.views, links)
+        yield model
+
+
+def _random_rounds(
+    collection: Any, split: Split, learner: Any, amounts: Sequence[int], seed: int
+) -> Iterator[Any]:
+    """Yield a fitted model for each amount of random pairs of training items."""
     views = list(collection.views)
-    if kind == "links" and amount is not None:
-        return random_links(collection.labels, split.train, views, amount, seed=seed)
-    if kind == "matched pairs":
-        return matched_links(split.train, views)
-    known = _choose_rows(collection.labels, split.train, amount, seed)
-    return label_links(collection.labels, known, views)
+    for amount in amounts:
+        links = random_links(collection.labels, split.train, views, amount, seed=seed)
+        yield clone(learner).fit(collection.views, links)
 
 
-def _choose_rows(labels: Array, train: Array, amount: int | None, seed: int) -> Array:
-    """Return so many training rows of each class, or all of them."""
-    if amount is None:
-        return train
-    order = np.random.default_rng(seed).permutation(train)
-    chosen = [order[labels[order] == label][:amount] for label in np.unique(labels)]
-    return np.sort(np.concatenate(chosen))
+def _average_of_fitted(model: Any, collection: Any, split: Split) -> float:
+    """Measure a fitted model among the test items, in both directions."""
+    first, second = collection.views
+    block = model.scores(first, second, rows=split.test, cols=split.test)
+    both = (block, np.ascontiguousarray(block.T))
+    return average_of_directions(both, collection.labels[split.test])

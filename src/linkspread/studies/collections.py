@@ -1,4 +1,4 @@
-"""The collections of the studies, and the choices that suit their features."""
+"""The collections of the studies, their splits, and what is known of each split."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,26 @@ import numpy as np
 from linkspread.datasets import load_corel5k, load_glyphs, load_wikipedia
 from linkspread.features import PictureFeatures
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.splits import Split, resplit
+from linkspread.links import Links
 
 Array = np.ndarray
 
+UNKNOWN = -1
 WIDTHS = ("local", "0.3 mean", "0.45 mean", "0.7 mean")
 
 
 @dataclass(frozen=True)
+class Split:
+    """Rows of a collection to train on, and rows to test on."""
+
+    name: str
+    train: Array
+    test: Array
+
+
+@dataclass(frozen=True)
 class Benchmark:
-    """A collection ready to be measured on."""
+    """A collection with its published split and the choices that suit its features."""
 
     name: str
     collection: Any
@@ -37,44 +47,79 @@ class Benchmark:
 def load_benchmark(
     name: str, folder: Path | None = None, *, half: bool = False, verbose: bool = False
 ) -> Benchmark:
-    """Load a collection by name."""
-    if name not in COLLECTIONS:
+    """Load a collection by name; train on a random half where it has no split."""
+    if name == "wikipedia":
+        data: Any = load_wikipedia(folder)
+        metrics = {
+            "text": ("euclidean", "hellinger"),
+            "image": ("euclidean", "hellinger", "chi2"),
+        }
+    elif name == "corel5k":
+        features = PictureFeatures(random_state=0, verbose=verbose)
+        data = load_corel5k(folder, features=features)
+        metrics = {"text": ("euclidean", "cosine"), "image": ("euclidean", "hellinger")}
+    elif name == "glyphs":
+        data, half = load_glyphs(), True
+        metrics = {"name": ("euclidean", "cosine"), "image": ("cosine", "euclidean")}
+    else:
         raise LinkspreadError(
-            f"the collection must be one of {list(COLLECTIONS)}, got {name!r}. Choose "
-            "one of these."
+            "the collection must be one of ['wikipedia', 'corel5k', 'glyphs'], got "
+            f"{name!r}. Choose one of these."
         )
-    collection, split, metrics = COLLECTIONS[name](folder, verbose)
     if half:
-        n_items = len(collection.labels)
-        drawn = resplit(collection.labels, n_items // 2, seed=0)
-        split = Split("standard", drawn.train, drawn.test)
-    return Benchmark(name, collection, split, metrics, dict.fromkeys(metrics, WIDTHS))
+        data_split = resplit(data.labels, len(data.labels) // 2, seed=0)
+    else:
+        data_split = data
+    split = Split("standard", data_split.train, data_split.test)
+    return Benchmark(name, data, split, metrics, dict.fromkeys(metrics, WIDTHS))
 
 
-def _wikipedia(folder: Path | None, verbose: bool) -> tuple[Any, Split, Any]:
-    """Return the Wikipedia collection: topics and visual words."""
-    data = load_wikipedia(folder)
-    metrics = {
-        "text": ("euclidean", "hellinger"),
-        "image": ("euclidean", "hellinger", "chi2"),
-    }
-    return data, Split("standard", data.train, data.test), metrics
+def resplit(labels: Array, n_train: int, *, seed: int) -> Split:
+    """Draw another split of the same size, with the classes in the same shares."""
+    if not 0 < n_train < len(labels):
+        raise LinkspreadError(
+            f"`n_train` must leave items for the test, between 1 and "
+            f"{len(labels) - 1}, got {n_train}. Choose a number in this range."
+        )
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(labels))
+    # Items of each class evenly along the list, so that a prefix has all in shares.
+    place = np.empty(len(labels))
+    for label in np.unique(labels):
+        own = order[labels[order] == label]
+        place[own] = (np.arange(len(own)) + rng.random()) / len(own)
+    order = np.argsort(place, kind="stable")
+    return Split(f"re-split {seed}", np.sort(order[:n_train]), np.sort(order[n_train:]))
 
 
-def _corel5k(folder: Path | None, verbose: bool) -> tuple[Any, Split, Any]:
-    """Return Corel5k: keywords, and histograms of the pictures."""
-    features = PictureFeatures(random_state=0, verbose=verbose)
-    data = load_corel5k(folder, features=features)
-    metrics = {"text": ("euclidean", "cosine"), "image": ("euclidean", "hellinger")}
-    return data, Split("standard", data.train, data.test), metrics
+def label_links(
+    labels: Array, known: Array, views: Sequence[str], *, matched: bool = False
+) -> Links:
+    """Return links from the labels of some rows, and perhaps which rows belong."""
+    shown = np.full(len(labels), UNKNOWN)
+    shown[known] = labels[known]
+    links = Links.from_labels(dict.fromkeys(views, shown))
+    return links + matched_links(known, views) if matched else links
 
 
-def _glyphs(folder: Path | None, verbose: bool) -> tuple[Any, Split, Any]:
-    """Return the glyphs: words of names, and pictures; half of them to test on."""
-    data = load_glyphs()
-    drawn = resplit(data.labels, len(data.labels) // 2, seed=0)
-    metrics = {"name": ("euclidean", "cosine"), "image": ("cosine", "euclidean")}
-    return data, Split("standard", drawn.train, drawn.test), metrics
+def matched_links(known: Array, views: Sequence[str]) -> Links:
+    """Return must-links between the views of the same rows."""
+    first, second = views
+    return Links.from_pairs(np.column_stack([known, known]), between=(first, second))
 
 
-COLLECTIONS = {"wikipedia": _wikipedia, "corel5k": _corel5k, "glyphs": _glyphs}
+def random_links(
+    labels: Array, known: Array, views: Sequence[str], n_links: int, *, seed: int
+) -> Links:
+    """Return links of random pairs, must where the classes are the same."""
+    n = len(known)
+    drawn = np.random.default_rng(seed).choice(n * n, n_links, replace=False)
+    return judged_links(labels, known[drawn // n], known[drawn % n], views)
+
+
+def judged_links(labels: Array, i: Array, j: Array, views: Sequence[str]) -> Links:
+    """Return the links that somebody who knows all labels gives some pairs."""
+    first, second = views
+    weights = np.where(labels[i] == labels[j], 1.0, -1.0)
+    table: Any = np.column_stack([i, j, weights])
+    return Links.from_pairs(table, between=(first, second))

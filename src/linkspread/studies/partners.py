@@ -6,10 +6,10 @@ the views share a space, chance elsewhere.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,17 @@ from linkspread.studies.baselines import CosineMatching, RidgeMap, RidgeToIdenti
 from linkspread.studies.baselines.matching import PairMatching
 from linkspread.studies.baselines.memory import Memory
 from linkspread.studies.baselines.side import corrected_scores
-from linkspread.studies.budgets import Budget, run_cells
-from linkspread.studies.measures import choose, chosen_parameters
 from linkspread.studies.methods import LEARNER, Method, partner_methods
-from linkspread.studies.report import BudgetCell, BudgetStudy
-from linkspread.studies.report.budgets import budget_text
+from linkspread.studies.report import Budget, Run, Study
+from linkspread.studies.running import (
+    Keep,
+    Measured,
+    Step,
+    Task,
+    choose,
+    chosen_parameters,
+    run_tasks,
+)
 
 Array = np.ndarray
 
@@ -44,6 +50,15 @@ CHANCE, COSINE, WITH_HUBS = "chance", "cosine", " + hubs"
 N_LOOKED_AT = 5
 # Where nothing is shared there is no search to judge: so many pairs are known first.
 N_START = 10
+DIGITS = ("kar-pix", "kar-fac", "fou-fac", "zer-pix")
+PARTNERS = (
+    "abt-buy",
+    "amazon-google",
+    "abt-buy-sentences",
+    "amazon-google-sentences",
+    *(f"digits-{pair}" for pair in DIGITS),
+    "fonts",
+)
 
 
 def load_partners(name: str, folder: Path | None = None) -> Partners:
@@ -53,48 +68,19 @@ def load_partners(name: str, folder: Path | None = None) -> Partners:
             f"the collection must be one of {list(PARTNERS)}, got {name!r}. Choose one "
             "of these."
         )
-    return PARTNERS[name](folder)
-
-
-def _catalogues(name: str, features: str = "tfidf") -> Callable[..., Partners]:
-    """Return a loader of two catalogues."""
-    return lambda folder: load_catalogues(name, folder, features=features)
-
-
-def _digits(first: str, second: str) -> Callable[..., Partners]:
-    """Return a loader of two views of the digits."""
-
-    def load(folder: Path | None) -> Partners:
-        data = load_digits_views(folder)
-        return replace(
-            data,
-            views={view: data.views[view] for view in (first, second)},
-            ids={view: data.ids[view] for view in (first, second)},
-            metrics={view: data.metrics[view] for view in (first, second)},
-        )
-
-    return load
-
-
-PARTNERS: dict[str, Callable[..., Partners]] = {
-    "abt-buy": _catalogues("abt-buy"),
-    "amazon-google": _catalogues("amazon-google"),
-    "abt-buy-sentences": _catalogues("abt-buy", "sentences"),
-    "amazon-google-sentences": _catalogues("amazon-google", "sentences"),
-    "digits-kar-pix": _digits("kar", "pix"),
-    "digits-kar-fac": _digits("kar", "fac"),
-    "digits-fou-fac": _digits("fou", "fac"),
-    "digits-zer-pix": _digits("zer", "pix"),
-    "fonts": lambda folder: load_fonts(),
-}
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What is known at a budget, and what is asked."""
-
-    links: Links
-    pairs: Array
+    if name == "fonts":
+        return load_fonts()
+    if not name.startswith("digits-"):
+        shop = name.removesuffix("-sentences")
+        features = "tfidf" if shop == name else "sentences"
+        return load_catalogues(shop, folder, features=features)
+    data, views = load_digits_views(folder), name.split("-")[1:]
+    return replace(
+        data,
+        views={view: data.views[view] for view in views},
+        ids={view: data.ids[view] for view in views},
+        metrics={view: data.metrics[view] for view in views},
+    )
 
 
 def plan_partners(
@@ -115,99 +101,90 @@ def plan_partners(
             with_cannot=kind == "judged pairs",
         )
         for amount in amounts:
-            methods = [had, *learning] if amount else [had]
-            plan += [((kind, amount), m, _row_names(m)) for m in methods]
+            for method in [had, *learning] if amount else [had]:
+                rows: tuple[str, ...] = (method.name,)
+                if "hubs" in method.model.get_params():
+                    rows = method.name, method.name + WITH_HUBS
+                plan.append((Budget(kind, amount), method, rows))
     return plan
 
 
 def run_partners(
+    study: Study,
     collection: Partners,
     *,
-    title: str,
-    introduction: str,
-    command: str,
-    name: str,
-    environment: Mapping[str, str],
     matched: Sequence[int] = MATCHED,
     judged: Sequence[int] = JUDGED,
     n_repetitions: int = 5,
     n_splits: int = 3,
     n_jobs: int = 1,
-    before: BudgetStudy | None = None,
-    keep: Callable[[BudgetStudy], Any] | None = None,
-    step: Callable[[str], None] = print,
-) -> BudgetStudy:
+    before: Study | None = None,
+    keep: Keep | None = None,
+    step: Step = print,
+) -> Study:
     """Measure every method at every amount of pairs."""
-    study = BudgetStudy(
-        title=title,
-        introduction=introduction,
-        command=command,
-        collection=name,
+    study = replace(
+        study,
         ours=LEARNER,
-        cells=(),
-        environment=dict(environment),
         measure="recall at 1",
         had=COSINE if collection.shared_space else "",
     )
     known = _KnownPairs(collection, sorted(judged))
-    if judged:
-        # Drawn here, or each process would draw them anew for each method.
-        for seed in range(n_repetitions):
-            known.at(("judged pairs", 0), seed)
+    # Drawn here, or each process would draw them anew for each method.
+    for seed in range(n_repetitions) if judged else ():
+        known.at(Budget("judged pairs", 0), seed)
+    seeds = {f"draw {seed + 1}": seed for seed in range(n_repetitions)}
+    tasks = [
+        Task(method, split, tuple((*budget, row) for row in rows))
+        for split in seeds
+        for budget, method, rows in plan_partners(
+            collection, matched=matched, judged=judged
+        )
+    ]
 
-    def measure(budget: Budget, method: Method, seed: int) -> list[BudgetCell]:
-        return _measure(collection, known.at(budget, seed), budget, method, n_splits)
+    def measure(task: Task) -> list[Measured]:
+        now = known.at(Budget(*task.cells[0][:2]), seeds[task.split])
+        return _measure(collection, now, task, n_splits)
 
-    return run_cells(
-        study,
-        plan_partners(collection, matched=matched, judged=judged),
-        measure,
-        n_repetitions=n_repetitions,
-        n_jobs=n_jobs,
-        before=before,
-        keep=keep,
-        step=step,
+    return run_tasks(
+        study, tasks, measure, n_jobs=n_jobs, before=before, keep=keep, step=step
     )
 
 
-def _row_names(method: Method) -> tuple[str, ...]:
-    """Return the names of a method's rows: with and without hub correction."""
-    if "hubs" not in method.model.get_params():
-        return (method.name,)
-    return method.name, method.name + WITH_HUBS
+class _Known(NamedTuple):
+    """What is known at a budget, and the pairs that are to be found."""
+
+    links: Links
+    pairs: Array
 
 
 def _measure(
-    collection: Partners, known: _Known, budget: Budget, method: Method, n_splits: int
-) -> list[BudgetCell]:
+    collection: Partners, known: _Known, task: Task, n_splits: int
+) -> list[Measured]:
     """Choose a method's parameters from what is known; measure with and without hubs.
 
     Hubs are corrected with the parameters that were chosen without.
     """
     start = time.perf_counter()
     with remember_tables():
-        model, tuning = choose(method, collection.views, known.links, n_splits=n_splits)
+        model, tuning = choose(
+            task.method, collection.views, known.links, n_splits=n_splits
+        )
         scores, back = _all_scores(model, collection, known)
-    cells = []
-    for name in _row_names(method):
-        if name.endswith(WITH_HUBS):
+    found = []
+    for key in task.cells:
+        if key[2].endswith(WITH_HUBS):
             scores = corrected_scores(scores, HUBS)
             back = scores.T
         details = _qualities(scores, back, collection, known)
         # A row with hubs corrected needs all that the one without does.
         seconds = time.perf_counter() - start
         score = details["recall at 1"]
-        announce(f"{budget_text(budget)}: {name}: {score:.3f}, {seconds:.0f} s")
-        cell = BudgetCell(
-            *budget,
-            name,
-            (score,),
-            seconds,
-            (chosen_parameters(tuning),),
-            (details,),
-        )
-        cells.append(cell)
-    return cells
+        announce(f"{task.text}: {key[2]}: {score:.3f}, {seconds:.0f} s")
+        parameters = chosen_parameters(tuning)
+        run = Run(task.split, score, details, {"total": seconds}, parameters)
+        found.append(Measured(key, run))
+    return found
 
 
 def _all_scores(model: Any, collection: Partners, known: _Known) -> tuple[Array, Array]:
@@ -238,7 +215,12 @@ def _qualities(
         f"{first} to {second}": (scores, i, j),
         f"{second} to {first}": (back, j, i),
     }
-    summaries = {way: rank_summary(_ranks(*asked)) for way, asked in ways.items()}
+    summaries = {}
+    for way, (table, queries, partners) in ways.items():
+        ranks = partner_ranks(
+            table.__getitem__, queries, partners, n_candidates=table.shape[1]
+        )
+        summaries[way] = rank_summary(ranks)
     details = {
         measure: float(np.mean([own[measure] for own in summaries.values()]))
         for measure in next(iter(summaries.values()))
@@ -246,17 +228,9 @@ def _qualities(
     for way, own in summaries.items():
         details[f"recall at 1, {way}"] = own["recall at 1"]
     # Catalogues are to be matched row by row, pictures are searched.
-    is_matched = collection.texts is not None
-    return details | (
-        _assigned(scores + back.T, collection, known) if is_matched else {}
-    )
-
-
-def _ranks(scores: Array, queries: Array, partners: Array) -> Array:
-    """Return the ranks of partners in a whole table of scores."""
-    return partner_ranks(
-        lambda some: scores[some], queries, partners, n_candidates=scores.shape[1]
-    )
+    if collection.texts is not None:
+        details |= _assigned(scores + back.T, collection, known)
+    return details
 
 
 def _assigned(scores: Array, collection: Partners, known: _Known) -> dict[str, float]:
@@ -301,29 +275,25 @@ class _KnownPairs:
 
     def at(self, budget: Budget, seed: int) -> _Known:
         kind, amount = budget
-        if kind == "matched pairs":
-            return self._matched(amount or 0, seed)
-        table, test = self._judged(seed)
-        return _Known(self._links(table[:amount]), test)
-
-    def _matched(self, amount: int, seed: int) -> _Known:
-        """Return so many random pairs; larger amounts hold the smaller ones."""
-        pairs = self.collection.pairs
+        if kind == "judged pairs":
+            table, test = self._judged(seed)
+            return _Known(self._links(table[:amount]), test)
+        # Larger amounts hold the smaller ones.
+        pairs, amount = self.collection.pairs, amount or 0
         order = np.random.default_rng(seed).permutation(pairs)
-        known, test = order[:amount], order[amount:]
-        if not len(test):
+        if amount >= len(pairs):
             raise LinkspreadError(
                 f"matched pairs must leave some partners to be found, got {amount} of "
                 f"{len(pairs)}. Take fewer."
             )
-        return _Known(self._links(known), test)
+        return _Known(self._links(order[:amount]), order[amount:])
 
     def _links(self, table: Array) -> Links:
         """Return links of a table, which may be empty."""
         first, second = self.collection.views
-        return (
-            Links.from_pairs(table, between=(first, second)) if len(table) else Links()
-        )
+        if not len(table):
+            return Links()
+        return Links.from_pairs(table, between=(first, second))
 
     def _judged(self, seed: int) -> tuple[Array, Array]:
         """Return judged pairs in their order, and partners that nobody judged.
@@ -349,18 +319,16 @@ class _Judge:
     ) -> None:
         self.collection, self.rng = collection, rng
         self.partner_of = dict(pairs.tolist())
-        tables = list(collection.views.values())
-        self.items = [self._judgeable(k, pairs[:, k]) for k in range(len(tables))]
+        # The items of known pairs and half of those without a partner.
+        self.items = []
+        for k, X in enumerate(collection.views.values()):
+            lonely = np.setdiff1d(np.arange(X.shape[0]), collection.pairs[:, k])
+            chosen = rng.permutation(lonely)[::2]
+            self.items.append(np.concatenate([pairs[:, k], chosen]))
         self.verdicts: dict[tuple[int, int], bool] = {}
         if not collection.shared_space:
             for pair in pairs[:N_START].tolist():
                 self._decide(*pair)
-
-    def _judgeable(self, position: int, own: Array) -> Array:
-        """Return the items of known pairs and half of those without a partner."""
-        X = list(self.collection.views.values())[position]
-        lonely = np.setdiff1d(np.arange(X.shape[0]), self.collection.pairs[:, position])
-        return np.concatenate([own, self.rng.permutation(lonely)[::2]])
 
     def judge(self, amount: int) -> None:
         """Judge up to so many pairs, every other one a random pair."""
@@ -383,7 +351,7 @@ class _Judge:
         """Judge a pair once."""
         self.verdicts.setdefault((i, j), self.partner_of.get(i) == j)
 
-    def _results(self) -> Any:
+    def _results(self) -> Iterator[list[tuple[int, int]]]:
         """Yield the first results of random searches, both directions in turn."""
         scores = self._search()
         while True:
@@ -398,17 +366,16 @@ class _Judge:
 
     def _search(self) -> Array:
         """Return the scores of the search so far between all judgeable items."""
-        views = self.collection.views
-        first, second = views
+        first, second = self.collection.views
         table = self.table()
         must = table[table[:, 2] > 0, :2].astype(np.int64)
         model: Any = CosineMatching()
-        if self.collection.shared_space and len(must):
-            model = RidgeToIdentity()
-        elif not self.collection.shared_space:
+        if not self.collection.shared_space:
             model = RidgeMap()
-        links = (
-            Links.from_pairs(must, between=(first, second)) if len(must) else Links()
-        )
-        model.fit(views, links)
+        elif len(must):
+            model = RidgeToIdentity()
+        links = Links()
+        if len(must):
+            links = Links.from_pairs(must, between=(first, second))
+        model.fit(self.collection.views, links)
         return model.scores(first, second, rows=self.items[0], cols=self.items[1])

@@ -1,8 +1,12 @@
 """One table: every method on the published split, and perhaps on others."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import base64
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -10,98 +14,156 @@ from sklearn.base import clone
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import announce, format_seconds
+from linkspread.links import Links
+from linkspread.metrics import average_precision, precision_recall_curve
 from linkspread.selection import Tuning
 from linkspread.selection.tune import flatten, unflatten
-from linkspread.studies.budgets import check_continued
-from linkspread.studies.examples import describe_searches
-from linkspread.studies.measures import ask, measure
+from linkspread.studies.collections import Split, label_links
 from linkspread.studies.methods import OURS, PRINTED, Method
 from linkspread.studies.report import (
-    MethodResult,
+    Budget,
+    Card,
+    Hit,
     ParameterCurve,
     Run,
     Search,
-    TableStudy,
+    Study,
+    choose_queries,
 )
-from linkspread.studies.splits import Split, label_links
+from linkspread.studies.running import (
+    Keep,
+    Measured,
+    Step,
+    Task,
+    both_directions,
+    check_continued,
+    choose,
+    chosen_parameters,
+    run_tasks,
+    score_test,
+)
 
+Array = np.ndarray
 # By the names of the method and the split.
 Runs = dict[tuple[str, str], Run]
-# Of the first split, by the name of the method.
-Curves = dict[str, list[ParameterCurve]]
+
+ALL_LABELS = Budget("labels per class", None)
+N_RESULTS = 5
 
 
 def run_table(
+    study: Study,
     collection: Any,
     methods: Sequence[Method],
     splits: Sequence[Split],
     *,
-    title: str,
-    introduction: str,
-    command: str,
-    name: str,
-    environment: Mapping[str, str],
     protocol: str = "transductive",
     n_splits: int = 5,
     printed: bool = True,
-    before: TableStudy | None = None,
-    keep: Callable[[TableStudy], Any] | None = None,
-    step: Callable[[str], None] = print,
-) -> TableStudy:
+    before: Study | None = None,
+    keep: Keep | None = None,
+    step: Step = print,
+) -> Study:
     """Measure every method on every split."""
-    directions = _directions(collection.views)
-    study = TableStudy(
-        title=title,
-        introduction=introduction,
-        command=command,
-        collection=name,
-        directions=tuple(directions),
-        methods=(),
-        curves=(),
-        examples=(),
-        environment=dict(environment),
+    directions = both_directions(collection.views)
+    study = replace(
+        study,
+        directions=directions,
+        groups={method.name: method.group for method in methods},
+        printed={
+            method.name: dict(
+                zip((*directions, "average"), PRINTED[method.name], strict=True)
+            )
+            for method in methods
+            if printed and method.name in PRINTED
+        },
     )
-    runs, curves = _taken_over(before, study, methods, splits)
-    for method in methods:
-        for split in splits:
-            step(f"{method.name}, {split.name} split")
-            if (method.name, split.name) in runs:
-                continue
-            started = _start(method, methods, runs, split)
-            run, tuning = _measure(started, collection, split, protocol, n_splits)
-            runs[method.name, split.name] = run
-            if split is splits[0]:
-                curves[method.name] = _curves(method, tuning)
-            _tell(method, run)
-            if keep is not None:
-                keep(_with_results(study, methods, splits, runs, curves, printed))
+    runs: Runs = {}
+    if before is not None:
+        check_continued(before, study.collection)
+        _check_introduction(before.introduction, study.introduction)
+        for cell in before.cells:
+            for run in cell.runs:
+                _check_planned(cell.method, run, methods, splits)
+                runs[cell.method, run.split] = run
+    by_name = {split.name: split for split in splits}
+
+    def measure_task(task: Task) -> list[Measured]:
+        method, split = task.method, by_name[task.split]
+        run, tuning = measure(
+            _started(method, methods, runs, split),
+            collection,
+            split,
+            protocol=protocol,
+            n_splits=n_splits,
+        )
+        runs[method.name, split.name] = run
+        announce(
+            f"{method.name}, {run.split}: {run.score:.3f} after "
+            f"{format_seconds(run.total_seconds)}, {run.parameters}"
+        )
+        curves = _curves(method, tuning) if split is splits[0] else ()
+        return [Measured(task.cells[0], run, curves)]
+
+    tasks = [
+        Task(method, split.name, ((*ALL_LABELS, method.name),))
+        for method in methods
+        for split in splits
+    ]
+    study = run_tasks(study, tasks, measure_task, before=before, keep=keep, step=step)
     step("examples")
     model = _best_of_ours(methods, runs, splits[0])
-    examples = _examples(collection, model, splits[0], protocol)
-    study = _with_results(study, methods, splits, runs, curves, printed)
-    return replace(study, examples=examples)
+    return replace(study, examples=_examples(collection, model, splits[0], protocol))
 
 
-def _taken_over(
-    before: TableStudy | None,
-    study: TableStudy,
-    methods: Sequence[Method],
-    splits: Sequence[Split],
-) -> tuple[Runs, Curves]:
-    """Return what was measured before, refused where another plan measured it."""
-    runs: Runs = {}
-    curves: Curves = {}
-    if before is None:
-        return runs, curves
-    check_continued(before, study.collection)
-    _check_introduction(before.introduction, study.introduction)
-    for result in before.methods:
-        for run in result.runs:
-            _check_planned(result.method, run, methods, splits)
-            runs[result.method, run.split] = run
-    for curve in before.curves:
-        curves.setdefault(curve.method, []).append(curve)
-    return runs, curves
+def measure(
+    method: Method,
+    collection: Any,
+    split: Split,
+    *,
+    protocol: str,
+    n_splits: int = 5,
+) -> tuple[Run, Tuning | None]:
+    """Choose, fit and measure a method on one split, from the training labels."""
+    views, labels = collection.views, collection.labels[split.test]
+    links = label_links(
+        collection.labels, split.train, list(views), matched=method.matched
+    )
+    start = time.perf_counter()
+    known_views, known_links = views, links
+    if protocol != "transductive":
+        # Nothing of a test row may be used to choose.
+        sizes = {view: table.shape[0] for view, table in views.items()}
+        known_views = {view: table[split.train] for view, table in views.items()}
+        rows = dict.fromkeys(views, split.train)
+        known_links = links.resolve(sizes).select(rows)
+    model, tuning = choose(
+        method, known_views, known_links, protocol=protocol, n_splits=n_splits
+    )
+    chosen = time.perf_counter()
+    blocks = score_test(model, views, links, split.test, protocol=protocol)
+    fitted = time.perf_counter()
+    values = {way: average_precision(b, labels, labels) for way, b in blocks.items()}
+    precision = {way: float(np.nanmean(v)) for way, v in values.items()}
+    names = collection.label_names
+    run = Run(
+        split=split.name,
+        score=fmean(precision.values()),
+        details=precision,
+        seconds={"choose": chosen - start, "fit and score": fitted - chosen},
+        parameters=chosen_parameters(tuning, method.inherited),
+        per_class={
+            way: {
+                names[c]: float(np.nanmean(own[labels == c])) for c in np.unique(labels)
+            }
+            for way, own in values.items()
+        },
+        curve={
+            way: precision_recall_curve(block, labels, labels)[0].tolist()
+            for way, block in blocks.items()
+        },
+    )
+    return run, tuning
 
 
 def _check_introduction(before: str, now: str) -> None:
@@ -139,27 +201,7 @@ def _check_planned(
         )
 
 
-def _with_results(
-    study: TableStudy,
-    methods: Sequence[Method],
-    splits: Sequence[Split],
-    runs: Runs,
-    curves: Curves,
-    printed: bool,
-) -> TableStudy:
-    """Return a study with all that is measured, in the order of the plan."""
-    results = []
-    for method in methods:
-        keys = [(method.name, split.name) for split in splits]
-        own = tuple(runs[key] for key in keys if key in runs)
-        figures = _printed(method, study.directions) if printed else None
-        if own:
-            results.append(MethodResult(method.name, method.group, figures, own))
-    shown = (curve for method in methods for curve in curves.get(method.name, ()))
-    return replace(study, methods=tuple(results), curves=tuple(shown))
-
-
-def _start(
+def _started(
     method: Method, methods: Sequence[Method], runs: Runs, split: Split
 ) -> Method:
     """Return a method that starts from what was chosen for an earlier one."""
@@ -178,75 +220,70 @@ def _chosen(method: Method, run: Run) -> Any:
     return clone(method.model).set_params(**unflatten(run.parameters))
 
 
-def _measure(
-    method: Method, collection: Any, split: Split, protocol: str, n_splits: int
-) -> tuple[Run, Tuning | None]:
-    """Give a method the labels of the training rows, and measure it."""
-    links = label_links(
-        collection.labels, split.train, list(collection.views), matched=method.matched
-    )
-    return measure(
-        method, collection, split, links, protocol=protocol, n_splits=n_splits
-    )
-
-
-def _directions(views: Iterable[str]) -> list[str]:
-    """Return the names of both directions, the second view's queries first."""
-    first, second = views
-    return [f"{second} to {first}", f"{first} to {second}"]
-
-
-def _printed(method: Method, directions: Sequence[str]) -> dict[str, float] | None:
-    """Return what the paper prints for a method."""
-    if method.name not in PRINTED:
-        return None
-    return dict(zip((*directions, "average"), PRINTED[method.name], strict=True))
-
-
-def _curves(method: Method, tuning: Tuning | None) -> list[ParameterCurve]:
-    """Return the cross-validated scores of our methods against each parameter."""
-    if tuning is None or method.group != OURS:
-        return []
-    curves = []
-    for parameter in flatten(tuning.best_parameters):
-        values, scores = tuning.curve(parameter)
-        best = values[int(np.argmax(scores))]
-        if len(values) > 1:
-            curve = ParameterCurve(
-                method.name, parameter, tuple(values), tuple(scores.tolist()), best
-            )
-            curves.append(curve)
-    return curves
-
-
 def _best_of_ours(methods: Sequence[Method], runs: Runs, split: Split) -> Any:
     """Return the best of our methods on a split, with its parameters, not fitted."""
     ours = [method for method in methods if method.group == OURS]
     if not ours:
         return None
-    best = max(ours, key=lambda method: runs[method.name, split.name].average)
-    return _chosen(_start(best, methods, runs, split), runs[best.name, split.name])
+    best = max(ours, key=lambda method: runs[method.name, split.name].score)
+    return _chosen(_started(best, methods, runs, split), runs[best.name, split.name])
+
+
+def _curves(method: Method, tuning: Tuning | None) -> tuple[ParameterCurve, ...]:
+    """Return the cross-validated scores of our methods against each parameter."""
+    if tuning is None or method.group != OURS:
+        return ()
+    curves = []
+    for parameter in flatten(tuning.best_parameters):
+        values, scores = tuning.curve(parameter)
+        best = values[int(np.argmax(scores))]
+        if len(values) > 1:
+            own = tuple(values), tuple(scores.tolist())
+            curves.append(ParameterCurve(method.name, parameter, *own, best))
+    return tuple(curves)
 
 
 def _examples(
     collection: Any, model: Any, split: Split, protocol: str
 ) -> tuple[Search, ...]:
-    """Search for test items with test items, in both directions."""
+    """Search for test items with a few of different classes, in both directions."""
     if model is None:
         return ()
-    views = collection.views
-    links = label_links(collection.labels, split.train, list(views))
-    found: tuple[Search, ...] = ()
-    blocks = ask(model, views, links, split.test, protocol=protocol)
+    test, labels = split.test, collection.labels
+    links: Links = label_links(labels, split.train, list(collection.views))
+    blocks: Mapping[str, Array] = score_test(
+        model, collection.views, links, test, protocol=protocol
+    )
+    searches = []
     for way, block in blocks.items():
         source, _, target = way.partition(" to ")
-        found += describe_searches(collection, source, target, split.test, block)
-    return found
+        for place in choose_queries(labels[test], np.arange(len(test))):
+            query, scores = int(test[place]), block[place]
+            hits = [
+                Hit(
+                    _card(collection, target, int(test[b])),
+                    float(scores[b]),
+                    bool(labels[test[b]] == labels[query]),
+                )
+                for b in np.argsort(-scores, kind="stable")[:N_RESULTS]
+            ]
+            card = _card(collection, source, query)
+            searches.append(Search(source, target, card, tuple(hits)))
+    return tuple(searches)
 
 
-def _tell(method: Method, run: Run) -> None:
-    """Log what came out, for those who follow."""
-    announce(
-        f"{method.name}, {run.split}: {run.average:.3f} after "
-        f"{format_seconds(sum(run.seconds.values()))}, {run.parameters}"
-    )
+def _card(collection: Any, view: str, row: int) -> Card:
+    """Describe an item by what the collection has: words, a picture, its class."""
+    family = f"class {collection.label_names[collection.labels[row]]}"
+    pictures = getattr(collection, "pictures", None)
+    if view == "image" and pictures is not None:
+        path = Path(pictures[row])
+        data = base64.b64encode(path.read_bytes()).decode("ascii")
+        return Card(path.stem, family, f"data:image/jpeg;base64,{data}")
+    words = getattr(collection, "words", None)
+    if view == "text" and words is not None:
+        own = collection.views["text"][[row]].nonzero()[-1]
+        return Card(", ".join(words[k] for k in own), family)
+    ids = getattr(collection, "ids", None)
+    named = ids.get(view) if isinstance(ids, dict) else ids
+    return Card(f"item {row}" if named is None else str(named[row]), family)

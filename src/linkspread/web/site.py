@@ -9,12 +9,11 @@ from urllib.parse import urlencode
 
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
-from linkspread.judging import Explanation
+from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
 from linkspread.storage import Judgement, LinkStore, Undo
 from linkspread.storage.judgements import check_uuid
 from linkspread.storage.ledger import pair_key
-from linkspread.studies.report import explanation_picture
 from linkspread.web.contents import Contents, TitleIndex
 from linkspread.web.live_model import LiveModel
 from linkspread.web.overview import Atlas, ScoreCurve

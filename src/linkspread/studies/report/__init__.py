@@ -1,60 +1,63 @@
 """Tables, figures and pages that show how well a search works."""
 
-from linkspread.studies.report.budget_curves import budget_figures
-from linkspread.studies.report.budgets import Budget, BudgetCell, BudgetStudy
 from linkspread.studies.report.comparison import (
     ComparisonRow,
+    choose_labeled,
+    choose_queries,
     compare_chance,
     compare_label_spreading,
     compare_scores,
+    expected_by_chance,
+    keep_hidden,
 )
-from linkspread.studies.report.explanation_picture import explanation_picture
 from linkspread.studies.report.figures import (
+    budget_figures,
     class_figures,
+    draw_curve,
     parameter_figures,
     recall_figures,
 )
-from linkspread.studies.report.files import check_folder
-from linkspread.studies.report.markdown import (
+from linkspread.studies.report.page import (
+    build_page,
+    build_study_page,
+    ink_data_uri,
+    picture_data_uri,
+)
+from linkspread.studies.report.study import (
+    Budget,
+    Card,
+    Cell,
+    Hit,
+    ParameterCurve,
+    Run,
+    Search,
+    Study,
+)
+from linkspread.studies.report.study_files import (
+    check_folder,
+    from_json,
+    read_study,
+    to_json,
+    write_page,
+    write_study,
+)
+from linkspread.studies.report.tables import (
     details_markdown,
     parameters_markdown,
     replace_between,
     results_markdown,
 )
-from linkspread.studies.report.page import Card, Hit, Search, build_page, write_page
-from linkspread.studies.report.pictures import ink_data_uri, picture_data_uri
-from linkspread.studies.report.protocol import (
-    choose_labeled,
-    choose_queries,
-    expected_by_chance,
-    keep_hidden,
-)
-from linkspread.studies.report.results import (
-    MethodResult,
-    ParameterCurve,
-    Run,
-    TableStudy,
-)
-from linkspread.studies.report.study_files import (
-    from_json,
-    read_study,
-    to_json,
-    write_study,
-)
-from linkspread.studies.report.study_page import build_study_page
 
 __all__ = [
     "Budget",
-    "BudgetCell",
-    "BudgetStudy",
     "Card",
+    "Cell",
     "ComparisonRow",
     "Hit",
-    "MethodResult",
     "ParameterCurve",
     "Run",
     "Search",
-    "TableStudy",
+    "Study",
     "budget_figures",
     "build_page",
     "build_study_page",
@@ -66,8 +69,8 @@ __all__ = [
     "compare_label_spreading",
     "compare_scores",
     "details_markdown",
+    "draw_curve",
     "expected_by_chance",
-    "explanation_picture",
     "from_json",
     "ink_data_uri",
     "keep_hidden",

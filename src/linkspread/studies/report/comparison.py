@@ -1,6 +1,12 @@
 """Compare ways of searching between two views when few labels are known.
 
 All methods get the same few labels and are measured on the items without one.
+
+>>> import numpy as np
+>>> from linkspread.studies.report import choose_labeled
+>>> y = np.array([0, 0, 0, 1, 1, 1])
+>>> y[choose_labeled(y, 1)].tolist()
+[0, 1]
 """
 
 import time
@@ -12,10 +18,11 @@ from typing import Any
 import numpy as np
 from sklearn.semi_supervised import LabelSpreading
 
+from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import ScoreBlock, mean_average_precision
-from linkspread.studies.report.protocol import expected_by_chance
 
-Labels = Mapping[str, np.ndarray]
+Array = np.ndarray
+Labels = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,14 @@ def compare_label_spreading(
 ) -> ComparisonRow:
     """Measure scikit-learn's LabelSpreading on each view, joined by dot products."""
     start = time.perf_counter()
-    shares = {v: _spread(X, known[v], n_neighbors) for v, X in views.items()}
+    # At its own tolerance of 1e-3 it stops before labels have reached far items.
+    model = LabelSpreading(
+        kernel="knn", n_neighbors=n_neighbors, max_iter=1000, tol=1e-6
+    )
+    shares = {v: model.fit(X, known[v]).label_distributions_ for v, X in views.items()}
     seconds = time.perf_counter() - start
 
-    def scores(source: str, target: str, *, rows: Any, cols: Any) -> np.ndarray:
+    def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
         return shares[source][rows] @ shares[target][cols].T
 
     name = "LabelSpreading per view"
@@ -79,20 +90,8 @@ def compare_label_spreading(
 def compare_chance(labels: Labels, hidden: Labels) -> ComparisonRow:
     """Compute what a random order of the hidden items is expected to reach."""
     first, second = (labels[view][hidden[view]] for view in labels)
-    forward, backward = (
-        expected_by_chance(first, second),
-        expected_by_chance(second, first),
-    )
-    return ComparisonRow("chance", forward, backward)
-
-
-def _spread(X: Any, labels: np.ndarray, n_neighbors: int) -> np.ndarray:
-    """Return the share of each class at each item, all 0 where no label arrives."""
-    # At its own tolerance of 1e-3 it stops before labels have reached far items.
-    model = LabelSpreading(
-        kernel="knn", n_neighbors=n_neighbors, max_iter=1000, tol=1e-6
-    )
-    return model.fit(X, labels).label_distributions_
+    there, back = expected_by_chance(first, second), expected_by_chance(second, first)
+    return ComparisonRow("chance", there, back)
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,66 @@ class _ScoreRows:
     """Give the scores of some queries at a time, so that no whole table is made."""
 
     block: partial[Any]
-    queries: np.ndarray
-    items: np.ndarray
+    queries: Array
+    items: Array
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.queries), len(self.items)
 
-    def rows(self, index: Any) -> np.ndarray:
+    def rows(self, index: Any) -> Array:
         return self.block(rows=self.queries[index], cols=self.items)
+
+
+def choose_labeled(
+    labels: Array, labels_per_class: int = 5, *, random_state: int = 0
+) -> Array:
+    """Choose the items of each class whose label is known."""
+    smallest = np.unique(labels, return_counts=True)[1].min()
+    # One item more than is labelled must be left in each class, to be searched for.
+    if not 1 <= labels_per_class < smallest:
+        raise LinkspreadError(
+            f"`labels_per_class` must lie between 1 and {smallest - 1}, one less than "
+            f"the smallest class has items, got {labels_per_class}. Choose a number in "
+            "this range."
+        )
+    order = np.random.default_rng(random_state).permutation(len(labels))
+    labeled = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        labeled[order[labels[order] == label][:labels_per_class]] = True
+    return labeled
+
+
+def choose_queries(
+    labels: Array, hidden: Array, n_queries: int = 3, *, random_state: int = 0
+) -> Array:
+    """Choose hidden items of different classes to search with."""
+    shuffled = np.random.default_rng(random_state).permutation(hidden)
+    first_of_class = np.unique(labels[shuffled], return_index=True)[1]
+    return shuffled[np.sort(first_of_class)[:n_queries]]
+
+
+def expected_by_chance(query_labels: Array, item_labels: Array) -> float:
+    """Return the mean average precision that a random order is expected to have.
+
+    With m relevant items among n, ``E[AP] = (H + (m - 1) / (n - 1) * (n - H)) / n``
+    where ``H = 1 + 1/2 + ... + 1/n``; averaged over the queries with m > 0.
+    """
+    n = len(item_labels)
+    classes, sizes = np.unique(item_labels, return_counts=True)
+    answered = query_labels[np.isin(query_labels, classes)]
+    m = sizes[np.searchsorted(classes, answered)]
+    harmonic = np.sum(1 / np.arange(1, n + 1))
+    return float(np.mean((harmonic + (m - 1) / (n - 1) * (n - harmonic)) / n))
+
+
+def keep_hidden(
+    items: Array, scores: Array, labeled: Array, *, n_results: int = 10
+) -> tuple[Array, Array]:
+    """Remove the labelled items from the results of one search.
+
+    Labelled items of a class come first in almost every search for it; what a search
+    has learnt shows in the results behind them.
+    """
+    kept = np.flatnonzero(~labeled[items])[:n_results]
+    return items[kept], scores[kept]

@@ -1,24 +1,75 @@
-"""Figures of a table, each an SVG text that goes into a page as it is.
+"""Figures of a study, each an SVG text that goes into a page as it is.
 
 Every function returns a dict from the caption of a figure to its SVG: one figure per
-direction or parameter, so that they can stand side by side on a wide
-page and below each other on a phone. Drawing needs matplotlib.
+direction, parameter or kind of supervision. They are drawn with matplotlib, without
+pyplot, so nothing is left behind in the program that asked for one, and the same
+numbers always give the same text.
 """
 
-from collections.abc import Sequence
+import hashlib
+import io
+import math
+import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
+from textwrap import shorten
 from typing import Any
+from xml.dom import minidom
 
-from linkspread.studies.report.drawing import INK, draw, label, line_looks
-from linkspread.studies.report.results import ParameterCurve, Run, TableStudy
+from linkspread.ground.errors import require
+from linkspread.studies.report.study import ParameterCurve, Run, Study
 
+# Colours of Okabe and Ito that differ for all kinds of eyes, without those that are
+# too light for a thin line; black is for what stands out.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+DASHES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+INK, QUIET, GRID = "#1c1e21", "#5f6670", "#e4e6ea"
+STYLE = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#b8bdc6",
+    "axes.grid": True,
+    "axes.labelcolor": QUIET,
+    "axes.labelsize": 9,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": INK,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "font.size": 9,
+    "grid.color": GRID,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4,
+    # Texts stay texts: they can be read aloud, searched, and need no font inside.
+    "svg.fonttype": "none",
+    "svg.hashsalt": "linkspread",
+    # A dollar sign in a name is only a dollar sign.
+    "text.parse_math": False,
+    "xtick.color": "#b8bdc6",
+    "xtick.labelcolor": QUIET,
+    "xtick.labelsize": 8.5,
+    "ytick.color": "#b8bdc6",
+    "ytick.labelcolor": QUIET,
+    "ytick.labelsize": 8.5,
+}
+LEGEND_LINE = 0.19
+MAX_LABEL = 44
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 RECALL = [level / 10 for level in range(11)]
 # More bars per class than this cannot be told apart.
 MAX_BARS = 4
+# Where "all" stands: this many times the largest amount, on an axis in powers. 0 stands
+# as far to the left of the smallest.
+STEP_TO_ALL = 3
+# Of more methods than this only ours, what there was and the best are drawn.
+MOST_LINES = 11
 
 
-def recall_figures(study: TableStudy) -> dict[str, str]:
+def recall_figures(study: Study) -> dict[str, str]:
     """Draw precision against recall on the standard split, a line per method."""
     runs = _standard_runs(study)
     # What the bars show comes first, so that it has the same colours there.
@@ -40,9 +91,7 @@ def recall_figures(study: TableStudy) -> dict[str, str]:
     return figures
 
 
-def class_figures(
-    study: TableStudy, methods: Sequence[str] | None = None
-) -> dict[str, str]:
+def class_figures(study: Study, methods: Sequence[str] | None = None) -> dict[str, str]:
     """Draw the precision of each class on the standard split as bars."""
     runs = _standard_runs(study)
     chosen = _best_of_groups(study) if methods is None else list(methods)
@@ -62,11 +111,15 @@ def class_figures(
     return figures
 
 
-def parameter_figures(study: TableStudy) -> dict[str, str]:
+def parameter_figures(study: Study) -> dict[str, str]:
     """Draw cross-validated precision against each parameter that was chosen."""
+    # One range of scores for each method, so that its figures can be compared.
+    own: dict[str, list[float]] = {}
+    for curve in study.curves:
+        own.setdefault(curve.method, []).extend(curve.scores)
     return {
         f"{curve.method}, {curve.parameter}": draw(
-            partial(_paint_parameter, curve=curve, limits=_limits(study, curve)),
+            partial(_paint_parameter, curve=curve, limits=_limits(own[curve.method])),
             title=f"Choosing {curve.parameter} of {curve.method}",
             description=f"The chosen value is {_tick(curve.chosen)}.",
             size=(3.4, 2.3),
@@ -79,10 +132,8 @@ def draw_curve(parameter: str, values: Sequence[Any], scores: Sequence[float]) -
     """Draw cross-validated scores against one parameter; the best is marked."""
     chosen = values[max(range(len(scores)), key=lambda place: scores[place])]
     curve = ParameterCurve("", parameter, tuple(values), tuple(scores), chosen)
-    margin = 0.1 * (max(scores) - min(scores)) or 0.01
-    limits = min(scores) - margin, max(scores) + margin
     return draw(
-        partial(_paint_parameter, curve=curve, limits=limits),
+        partial(_paint_parameter, curve=curve, limits=_limits(scores)),
         title=f"Choosing {parameter}",
         description=f"The best value is {_tick(chosen)}.",
         size=(3.4, 2.3),
@@ -125,20 +176,19 @@ def _paint_parameter(
     axes.set(xlabel=label(curve.parameter), ylabel="MAP, cross-validated", ylim=limits)
 
 
-def _standard_runs(study: TableStudy) -> dict[str, Run]:
+def _standard_runs(study: Study) -> dict[str, Run]:
     """Return the run of each method on the standard split."""
-    runs = {result.method: result.standard for result in study.methods}
+    runs = {cell.method: cell.standard for cell in study.cells}
     return {method: run for method, run in runs.items() if run is not None}
 
 
-def _best_of_groups(study: TableStudy) -> list[str]:
+def _best_of_groups(study: Study) -> list[str]:
     """Return the method with the best average of each group that has classes."""
-    runs = _standard_runs(study)
-    shown = [r for r in study.methods if r.method in runs and runs[r.method].per_class]
+    runs = {m: run for m, run in _standard_runs(study).items() if run.per_class}
     # From worst to best: the best of each group is the one that stays.
-    shown.sort(key=lambda result: runs[result.method].average)
-    best = {result.group: result.method for result in shown}
-    groups = dict.fromkeys(result.group for result in study.methods)
+    order = sorted(runs, key=lambda method: runs[method].score)
+    best = {study.groups.get(method, ""): method for method in order}
+    groups = dict.fromkeys(study.groups.get(m, "") for m in study.methods)
     return [best[group] for group in groups if group in best][:MAX_BARS]
 
 
@@ -149,10 +199,8 @@ def _order_classes(bars: dict[str, dict[str, float]]) -> list[str]:
     return sorted(names, key=lambda name: -means[name])
 
 
-def _limits(study: TableStudy, curve: ParameterCurve) -> tuple[float, float]:
-    """Return the range of scores of a method, so that its figures can be compared."""
-    curves = [other for other in study.curves if other.method == curve.method]
-    scores = [score for other in curves for score in other.scores]
+def _limits(scores: Sequence[float]) -> tuple[float, float]:
+    """Return a range that holds all scores, with a margin."""
     margin = 0.1 * (max(scores) - min(scores)) or 0.01
     return min(scores) - margin, max(scores) + margin
 
@@ -160,3 +208,171 @@ def _limits(study: TableStudy, curve: ParameterCurve) -> tuple[float, float]:
 def _tick(value: Any) -> str:
     """Return a value of a parameter for an axis."""
     return f"{value:g}" if isinstance(value, float) else label(str(value), 12)
+
+
+def budget_figures(study: Study) -> dict[str, str]:
+    """Draw the measure against the amount of supervision, a line per method."""
+    best_known = (study.variants or (study.ours,))[-1]
+    drawn = _drawn_methods(study)
+    looks = line_looks(drawn, ours=best_known)
+    figures = {}
+    for kind in study.kinds:
+        budgets = [budget for budget in study.budgets if budget.kind == kind]
+        best = [cell for cell in map(study.best, budgets) if cell is not None]
+        texts = [f"{c.budget.text}: {c.method} {c.mean:.3f}" for c in best]
+        found = {m: [study.cell(budget, m) for budget in budgets] for m in drawn}
+        lines = {m: [cell for cell in cells if cell] for m, cells in found.items()}
+        lines = {method: cells for method, cells in lines.items() if cells}
+        figures[kind] = draw(
+            partial(
+                _paint_budgets,
+                kind=kind,
+                measure=study.measure,
+                lines=lines,
+                looks=looks,
+            ),
+            title=f"{study.measure.capitalize()} against {kind}",
+            description=f"The best with {'; '.join(texts)}.",
+            size=(4.1, 3.1),
+            n_legend=len(lines),
+        )
+    return figures
+
+
+def _paint_budgets(
+    axes: Any, *, kind: str, measure: str, lines: dict, looks: dict
+) -> None:
+    """Draw mean and deviation of each method; all there are stand at the right."""
+    amounts = sorted({c.amount for line in lines.values() for c in line if c.amount})
+    right = amounts[-1] * STEP_TO_ALL if amounts else 1
+    left = amounts[0] / STEP_TO_ALL if amounts else 1
+    places = {0: left, None: right}
+    for method, line in lines.items():
+        axes.errorbar(
+            [places.get(cell.amount, cell.amount) for cell in line],
+            [cell.mean for cell in line],
+            [cell.deviation or math.nan for cell in line],
+            label=label(method),
+            capsize=2.5,
+            elinewidth=1,
+            **looks[method],
+        )
+    axes.set_xscale("log")
+    ticks = {amount: f"{amount:,}" for amount in amounts}
+    if any(cell.amount == 0 for line in lines.values() for cell in line):
+        ticks[left] = "0"
+    if any(cell.amount is None for line in lines.values() for cell in line):
+        ticks[right] = "all"
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.minorticks_off()
+    axes.set(xlabel=kind, ylabel=measure, ylim=(0, None))
+
+
+def _drawn_methods(study: Study) -> list[str]:
+    """Return the methods to draw, in the order of the study."""
+    if len(study.methods) <= MOST_LINES:
+        return list(study.methods)
+    always = [m for m in study.methods if m == study.had or m in study.variants]
+    means = {
+        m: fmean(cell.mean or 0.0 for cell in study.cells if cell.method == m)
+        for m in study.methods
+    }
+    others = sorted(set(study.methods) - set(always), key=lambda m: -means[m])
+    kept = {*always, *others[: MOST_LINES - len(always)]}
+    return [m for m in study.methods if m in kept]
+
+
+def draw(
+    paint: Callable[[Any], None],
+    *,
+    title: str,
+    description: str,
+    size: tuple[float, float],
+    n_legend: int = 0,
+) -> str:
+    """Return what ``paint(axes)`` draws as SVG; the legend has `n_legend` entries."""
+    style = require("matplotlib.style", extra="demo", purpose="Drawing figures")
+    figures = require("matplotlib.figure", extra="demo", purpose="Drawing figures")
+    width, height = size
+    file = io.StringIO()
+    with style.context(["default", STYLE]), warnings.catch_warnings():
+        # The reader's own fonts show the text; what this one lacks does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure = figures.Figure(
+            figsize=(width, height + n_legend * LEGEND_LINE), layout="constrained"
+        )
+        axes = figure.add_subplot()
+        paint(axes)
+        if n_legend:
+            # Below the axes, where it hides no line.
+            handles, names = axes.get_legend_handles_labels()
+            figure.legend(handles, names, loc="outside lower left", handlelength=3)
+        figure.savefig(file, format="svg", metadata=NO_METADATA)
+    return _embeddable(file.getvalue(), title, description)
+
+
+def label(text: str, width: int = MAX_LABEL) -> str:
+    """Return a text short enough for a figure."""
+    return shorten(_printable(text), width, placeholder=" …")
+
+
+def line_looks(names: Sequence[str], *, ours: str | None = None) -> dict[str, dict]:
+    """Return colour, dashes and marker by name; ours is black and thick."""
+    others = [name for name in names if name != ours]
+    looks: dict[str, dict[str, Any]] = {
+        name: {
+            "color": COLORS[place % len(COLORS)],
+            # Dashes change when the colours are used up.
+            "linestyle": DASHES[place // len(COLORS) % len(DASHES)],
+            "marker": MARKERS[place % len(MARKERS)],
+        }
+        for place, name in enumerate(others)
+    }
+    if ours is not None:
+        looks[ours] = {"color": INK, "marker": "o", "linewidth": 3, "zorder": 3}
+    return looks
+
+
+def _embeddable(svg: str, title: str, description: str) -> str:
+    """Return an SVG that can stand beside others in one page, and is described."""
+    document: Any = minidom.parseString(svg)
+    root = document.documentElement
+    prefix = f"f{hashlib.sha256(f'{title}{svg}'.encode()).hexdigest()[:10]}"
+    for node in root.getElementsByTagName("style"):
+        # A style sheet would reach the whole page; attributes do not.
+        node.parentNode.removeChild(node)
+    for node in root.getElementsByTagName("*"):
+        _rename(node, prefix)
+    for name in ("width", "height", "version"):
+        root.removeAttribute(name)
+    root.setAttribute("style", "stroke-linejoin: round; stroke-linecap: butt")
+    root.setAttribute("role", "img")
+    root.setAttribute("aria-labelledby", f"{prefix}-title {prefix}-desc")
+    _describe(document, "desc", description, prefix)
+    _describe(document, "title", title, prefix)
+    return root.toxml()
+
+
+def _rename(node: Any, prefix: str) -> None:
+    """Make the names within a figure its own; figures in one page share them."""
+    for name, value in list(node.attributes.items()):
+        if name == "id":
+            node.setAttribute(name, f"{prefix}-{value}")
+        elif name == "xlink:href" and value.startswith("#"):
+            node.setAttribute(name, f"#{prefix}-{value[1:]}")
+        elif value.startswith("url(#"):
+            node.setAttribute(name, f"url(#{prefix}-{value[5:]}")
+
+
+def _describe(document: Any, tag: str, text: str, prefix: str) -> None:
+    """Put a title or a description at the start of a figure."""
+    root = document.documentElement
+    node = document.createElement(tag)
+    node.setAttribute("id", f"{prefix}-{tag}")
+    node.appendChild(document.createTextNode(_printable(text)))
+    root.insertBefore(node, root.firstChild)
+
+
+def _printable(text: str) -> str:
+    """Return a text without the signs that XML refuses."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)

@@ -1,12 +1,12 @@
-"""Studies as JSON: written whole, read strictly.
+"""Studies as JSON, and files that are replaced as a whole.
 
-The types of the data classes say what a file must hold, so a field is described in
-one place only.
+The types of the data classes determine what a file must hold, so a field is described
+in one place only.
 """
 
 import json
 import math
-import os
+import tempfile
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
@@ -16,24 +16,42 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.report.budgets import BudgetStudy
-from linkspread.studies.report.files import replace_file
-from linkspread.studies.report.results import TableStudy
+from linkspread.storage.files import FilePath, new_file
+from linkspread.studies.report.study import Study
 
-Study = TableStudy | BudgetStudy
-
-FORMAT = 1
-KINDS: dict[str, type] = {"table": TableStudy, "budgets": BudgetStudy}
+FORMAT = 2
 WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
 
 
-def write_study(path: str | os.PathLike[str], study: Study) -> Path:
-    """Write a study so that a reader sees the old one or the new one, never half."""
+def check_folder(folder: FilePath) -> Path:
+    """Make a folder, and make sure before long work that it can be written."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise LinkspreadError(
+            f"The report must go to a folder that can be written, got "
+            f"{str(folder)!r}: {error.strerror}. Choose another folder."
+        ) from error
+    return folder
+
+
+def write_page(path: FilePath, text: str) -> Path:
+    """Write a text so that a reader sees the old file or the new one, never half."""
+    with new_file(path, overwrite=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def write_study(path: FilePath, study: Study) -> Path:
+    """Write a study as JSON."""
     text = json.dumps(to_json(study), ensure_ascii=False, indent=1)
-    return replace_file(path, text + "\n", what="study")
+    return write_page(path, text + "\n")
 
 
-def read_study(path: str | os.PathLike[str]) -> Study:
+def read_study(path: FilePath) -> Study:
     """Read a study that `write_study` wrote."""
     path = Path(path)
     try:
@@ -53,27 +71,25 @@ def read_study(path: str | os.PathLike[str]) -> Study:
 
 def to_json(study: Study) -> dict[str, Any]:
     """Return a study as plain values: dicts, lists, texts, finite numbers."""
-    kind = next(name for name, cls in KINDS.items() if isinstance(study, cls))
-    return {"format": FORMAT, "kind": kind, **_encode(study, "study")}
+    return {"format": FORMAT, **_encode(study, "study")}
 
 
 def from_json(content: Any) -> Study:
     """Return the study that `to_json` turned into plain values."""
     content = dict(_object(content, "study"))
-    version, kind = content.pop("format", None), content.pop("kind", None)
+    version = content.pop("format", None)
     if type(version) is not int or version != FORMAT:
         raise _malformed("study.format", f"{FORMAT}", version)
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise _malformed("study.kind", f"one of {list(KINDS)}", kind)
-    return cast(Study, _decode(KINDS[kind], content, "study"))
+    return _decode(Study, content, "study")
 
 
 def _encode(value: Any, where: str) -> Any:
-    """Return a value as what JSON can hold."""
+    """Return a value as what JSON can hold; fields with their default are left out."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
+        own = [(field, getattr(value, field.name)) for field in fields(value)]
+        value = {field.name: x for field, x in own if x != _default(field)}
     if isinstance(value, Mapping):
         return {_key(k, where): _encode(v, f"{where}.{k}") for k, v in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -81,11 +97,21 @@ def _encode(value: Any, where: str) -> Any:
     return _scalar(value, where)
 
 
+def _default(field: Any) -> Any:
+    """Return the default of a field, MISSING where it has none."""
+    made = field.default_factory
+    return field.default if made is MISSING else made()
+
+
 def _decode(hint: Any, value: Any, where: str) -> Any:
     """Return a value of JSON as the type of a field, or refuse it."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
-        return _plain(value, where)
+        if isinstance(value, dict | list):
+            return _decode(
+                dict[str, Any] if isinstance(value, dict) else list[Any], value, where
+            )
+        return _scalar(value, where)
     if origin in (Union, types.UnionType):  # only `X | None` occurs
         return None if value is None else _decode(inner[0], value, where)
     if is_dataclass(hint):
@@ -98,26 +124,6 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
             raise _malformed(where, "a list", value)
         found = [_decode(inner[0], v, f"{where}[{i}]") for i, v in enumerate(value)]
         return found if origin is list else tuple(found)
-    return _decode_scalar(hint, value, where)
-
-
-def _decode_fields(cls: type, value: Any, where: str) -> Any:
-    """Return a data class of an object; fields with a default may be missing."""
-    hints = get_type_hints(cls)
-    unknown = _object(value, where).keys() - hints.keys()
-    optional = {field.name for field in fields(cls) if field.default is not MISSING}
-    missing = hints.keys() - value.keys() - optional
-    if unknown:
-        raise _malformed(
-            where, f"without other fields than {list(hints)}", min(unknown)
-        )
-    if missing:
-        raise _malformed(where, f"with the field {min(missing)!r}", list(value))
-    return cls(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in value.items()})
-
-
-def _decode_scalar(hint: type, value: Any, where: str) -> Any:
-    """Return a text, a truth value or a number of exactly the type of its field."""
     if hint is float:
         if type(value) not in (int, float):
             raise _malformed(where, "a number", value)
@@ -127,13 +133,18 @@ def _decode_scalar(hint: type, value: Any, where: str) -> Any:
     return value
 
 
-def _plain(value: Any, where: str) -> Any:
-    """Return a value of any plain type, checked to its depth."""
-    if isinstance(value, dict):
-        return _decode(dict[str, Any], value, where)
-    if isinstance(value, list):
-        return _decode(list[Any], value, where)
-    return _scalar(value, where)
+def _decode_fields(cls: type, value: Any, where: str) -> Any:
+    """Return a data class of an object; fields with a default may be missing."""
+    hints = get_type_hints(cls)
+    unknown = _object(value, where).keys() - hints.keys()
+    needed = {field.name for field in fields(cls) if _default(field) is MISSING}
+    missing = needed - value.keys()
+    if unknown:
+        rule = f"without other fields than {list(hints)}"
+        raise _malformed(where, rule, min(unknown))
+    if missing:
+        raise _malformed(where, f"with the field {min(missing)!r}", list(value))
+    return cls(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in value.items()})
 
 
 def _scalar(value: Any, where: str) -> Any:

@@ -1,29 +1,36 @@
-"""The tables of a study, before they are Markdown or HTML."""
+r"""The tables of a study, as data and as Markdown.
 
+>>> from linkspread.studies.report import replace_between
+>>> page = "before\n<!-- study: by a command -->\nold\n<!-- end of study -->"
+>>> print(replace_between(page, "study", "new"))
+before
+<!-- study: by a command -->
+<BLANKLINE>
+new
+<BLANKLINE>
+<!-- end of study -->
+"""
+
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from statistics import fmean
 from typing import Any
 
-from linkspread.studies.report.budgets import Budget, BudgetStudy, budget_text
-from linkspread.studies.report.results import (
-    PRINTED_AVERAGE,
-    MethodResult,
-    Run,
-    TableStudy,
-)
+from linkspread.ground.errors import LinkspreadError
+from linkspread.studies.report.study import AVERAGE, Cell, Run, Study
 
 EMPTY = "–"
 # Beyond so many methods budgets are the columns.
 MOST_COLUMNS = 12
-Scores = Sequence[float | None]
+# An underscore within a word is only an underscore.
+SIGNS = re.compile(r"[\\|*`<>\[\]~]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Hold one cell: a figure, whether it is the best, and a remark behind it."""
+class Figure:
+    """Hold one figure of a table, whether it is the best, and a remark behind it."""
 
     text: str = EMPTY
     is_best: bool = False
@@ -32,11 +39,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """Hold the name of a row, the group it stands in and its cells."""
+    """Hold the name of a row, the group it stands in and its figures."""
 
     name: str
     group: str
-    cells: tuple[Cell, ...]
+    cells: tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
@@ -48,52 +55,77 @@ class Table:
     rows: tuple[Row, ...]
 
 
-@singledispatch
-def results_table(study: Any) -> Table:
+def results_table(study: Study) -> Table:
     """Return the main table of a study, the best figures marked whoever has them."""
-    raise TypeError(f"`study` must be a study, got {type(study).__name__}.")
+    return _methods_table(study) if study.directions else _budgets_table(study)
 
 
-@results_table.register
-def _(study: TableStudy) -> Table:
-    methods = _by_group(study.methods)
+def _methods_table(study: Study) -> Table:
+    """Return a row per method and a column per direction."""
+    cells = _by_group(study)
+    own = [cell.standard for cell in cells]
+    printed = [study.printed.get(cell.method, {}) for cell in cells]
     columns = [
-        *(_direction_column(methods, direction) for direction in study.directions),
-        _average_column(methods, study.directions),
+        _score_column(
+            [run.details[direction] if run else None for run in own],
+            [_printed(known.get(direction)) for known in printed],
+        )
+        for direction in study.directions
     ]
+    averages = [_printed(_printed_average(p, study.directions)) for p in printed]
+    columns.append(_score_column([run.score if run else None for run in own], averages))
     head = ["Method", *study.directions, "average"]
     caption = "Mean average precision on the standard split; the best in bold."
-    if any(result.printed for result in methods):
+    if any(printed):
         caption += " In parentheses: as printed in the paper."
-    if any(result.resplits for result in methods):
-        columns.append(_resplit_column(methods))
+    if any(cell.resplits for cell in cells):
+        spreads = [_spread(cell.deviation, len(cell.resplits)) for cell in cells]
+        columns.append(_score_column([cell.mean for cell in cells], spreads))
         head.append("average, re-splits")
         caption += " Re-splits: mean ± standard deviation (number)."
-    columns.append([_seconds_cell(result.standard) for result in methods])
-    cells = zip(*columns, strict=True)
-    rows = [Row(r.method, r.group, row) for r, row in zip(methods, cells, strict=True)]
-    return Table(caption, (*head, "seconds"), tuple(rows))
+    columns.append([_seconds_figure(run.total_seconds if run else 0) for run in own])
+    rows = zip(cells, zip(*columns, strict=True), strict=True)
+    return Table(
+        caption,
+        (*head, "seconds"),
+        tuple(Row(c.method, study.groups.get(c.method, ""), row) for c, row in rows),
+    )
 
 
-@results_table.register
-def _(study: BudgetStudy) -> Table:
+def _budgets_table(study: Study) -> Table:
+    """Return a row per budget and a column per method, or the other way round."""
+    ours = study.variants
+    names = [f"ratio of {name} to best baseline" for name in ours]
+    head = ["Given", *study.methods]
+    head += names if len(ours) > 1 else ["ratio to best baseline"] * len(ours)
     caption = (
         f"{study.measure.capitalize()}, mean ± standard deviation (repetitions); the "
         f"best in bold. Ratio: {study.ours} divided by the best of the others."
     )
-    head = ("Given", *study.methods, *_ratio_heads(study.variants))
-    rows = tuple(_budget_row(study, b) for b in study.budgets)
     if study.had:
         caption += f" Gain: divided by what the user had, {study.had}."
-        head += tuple(f"gain of {name}" for name in study.variants)
-    table = Table(caption, head, rows)
+        head += [f"gain of {name}" for name in ours]
+    rows = []
+    for budget in study.budgets:
+        found = [study.cell(budget, method) for method in study.methods]
+        spreads = [_spread(c.deviation, len(c.resplits)) if c else "" for c in found]
+        figures = _score_column([c.mean if c else None for c in found], spreads)
+        last = [study.ratio(budget, method) for method in ours]
+        if study.had:
+            last += [study.gain(budget, method) for method in ours]
+        figures += [Figure() if x is None else Figure(f"{x:.2f}") for x in last]
+        rows.append(Row(budget.text, "", tuple(figures)))
+    table = Table(caption, tuple(head), tuple(rows))
     return _turned(table) if len(study.methods) > MOST_COLUMNS else table
 
 
-def details_table(study: BudgetStudy) -> Table:
+def details_table(study: Study) -> Table:
     """Return every measure of ours, of the best baseline and of what there was."""
-    names = list(
-        dict.fromkeys(n for c in study.cells for own in c.details for n in own)
+    runs = [run for cell in study.cells for run in cell.runs]
+    names = (
+        []
+        if study.directions
+        else list(dict.fromkeys(name for run in runs for name in run.details))
     )
     rows = []
     for budget in study.budgets:
@@ -102,10 +134,109 @@ def details_table(study: BudgetStudy) -> Table:
         found = [study.cell(budget, m) for m in dict.fromkeys(methods)]
         for cell in filter(None, found):
             values = [cell.detail(name) for name in names]
-            cells = (Cell() if v is None else Cell(f"{v:.3f}") for v in values)
-            rows.append(Row(cell.method, budget_text(budget), tuple(cells)))
+            figures = (Figure() if v is None else Figure(f"{v:.3f}") for v in values)
+            rows.append(Row(cell.method, budget.text, tuple(figures)))
     caption = "All measures: what the user had, the best baseline, ours."
     return Table(caption, ("Method", *names), tuple(rows) if names else ())
+
+
+def seconds_table(study: Study) -> Table:
+    """Return the mean time of a repetition, by budget and method."""
+    rows = []
+    for budget in study.budgets:
+        found = [study.cell(budget, method) for method in study.methods]
+        means = [fmean(r.total_seconds for r in c.runs) if c else 0.0 for c in found]
+        rows.append(Row(budget.text, "", tuple(map(_seconds_figure, means))))
+    return Table("Seconds per repetition.", ("Given", *study.methods), tuple(rows))
+
+
+def parameter_list(study: Study) -> list[tuple[str, str]]:
+    """Return what was chosen for each row of a study, as (name, text)."""
+    if study.directions:
+        chosen = [(cell.method, _choice_text(cell)) for cell in _by_group(study)]
+        return [(method, text) for method, text in chosen if text]
+    cells = [study.cell(b, method) for method in study.methods for b in study.budgets]
+    return [
+        (f"{cell.method}, {cell.budget.text}", parameters_text(cell.runs))
+        for cell in cells
+        if cell is not None and any(run.parameters for run in cell.runs)
+    ]
+
+
+def parameters_text(runs: Sequence[Run]) -> str:
+    """Return parameters in words, with how often each value was chosen."""
+    names = dict.fromkeys(name for run in runs for name in run.parameters)
+    texts = []
+    for name in names:
+        values = [run.parameters[name] for run in runs if name in run.parameters]
+        chosen = Counter(map(_value_text, values))
+        counted = [f"{value} ({n}×)" for value, n in chosen.most_common()]
+        is_unanimous = chosen.most_common(1)[0][1] == len(runs)
+        texts.append(f"{name} {' or '.join(chosen if is_unanimous else counted)}")
+    return ", ".join(texts)
+
+
+def results_markdown(study: Study) -> str:
+    """Return the main table of a study with its legend."""
+    table = results_table(study)
+    return f"{markdown_table(table)}\n\n{_escape(table.caption)}"
+
+
+def details_markdown(study: Study) -> str:
+    """Return every measure of a study of budgets, where it has several."""
+    table = details_table(study)
+    return f"{markdown_table(table)}\n\n{table.caption}" if table.rows else ""
+
+
+def parameters_markdown(study: Study) -> str:
+    """Return the list of chosen parameters of a study."""
+    chosen = parameter_list(study)
+    return "\n".join(f"- {_escape(name)}: {_escape(text)}" for name, text in chosen)
+
+
+def markdown_table(table: Table) -> str:
+    """Return a table as Markdown; groups have a line of their own if there are two."""
+    head = [_escape(text) for text in table.head]
+    # Names to the left, figures to the right.
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    are_shown = len({row.group for row in table.rows}) > 1
+    group = None
+    for row in table.rows:
+        if are_shown and row.group != group:
+            lines.append([f"*{_escape(row.group)}*", *[""] * (len(head) - 1)])
+        group = row.group
+        texts = [f"**{c.text}**" if c.is_best else c.text for c in row.cells]
+        cells = zip(texts, row.cells, strict=True)
+        shown = [f"{text} {cell.remark}".rstrip() for text, cell in cells]
+        lines.append([_escape(row.name), *shown])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def replace_between(text: str, name: str, content: str) -> str:
+    """Replace what stands between the two marks of a part of a page.
+
+    The marks are ``<!-- NAME -->`` or ``<!-- NAME: anything -->``, and
+    ``<!-- end of NAME -->``.
+    """
+    start = rf"<!-- {re.escape(name)}(?:: [^\n]*?)? -->"
+    parts = re.compile(rf"({start}).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
+    n_found = len(parts.findall(text))
+    if n_found != 1:
+        raise LinkspreadError(
+            f"The page must have one part named {name!r}, got {n_found}. Mark it with "
+            f"`<!-- {name} -->` and `<!-- end of {name} -->`."
+        )
+    # A function, because backslashes in a replacement text would be read as groups.
+    return parts.sub(lambda found: f"{found[1]}\n\n{content}\n\n{found[2]}", text)
+
+
+def _by_group(study: Study) -> list[Cell]:
+    """Return the cells with those of one group together, groups in their order."""
+    own = [study.groups.get(cell.method, "") for cell in study.cells]
+    order = list(dict.fromkeys(own))
+    return sorted(
+        study.cells, key=lambda cell: order.index(study.groups.get(cell.method, ""))
+    )
 
 
 def _turned(table: Table) -> Table:
@@ -116,124 +247,14 @@ def _turned(table: Table) -> Table:
     return Table(table.caption, head, tuple(Row(n, "", tuple(c)) for n, c in rows))
 
 
-def seconds_table(study: BudgetStudy) -> Table:
-    """Return the mean time of a repetition, by budget and method."""
-    rows = []
-    for budget in study.budgets:
-        found = [study.cell(budget, method) for method in study.methods]
-        cells = (Cell(_seconds(c.seconds)) if c else Cell() for c in found)
-        rows.append(Row(budget_text(budget), "", tuple(cells)))
-    return Table("Seconds per repetition.", ("Given", *study.methods), tuple(rows))
-
-
-@singledispatch
-def parameter_list(study: Any) -> list[tuple[str, str]]:
-    """Return what was chosen for each row of a study, as (name, text)."""
-    raise TypeError(f"`study` must be a study, got {type(study).__name__}.")
-
-
-@parameter_list.register
-def _(study: TableStudy) -> list[tuple[str, str]]:
-    methods = _by_group(study.methods)
-    chosen = [(result.method, _choice_text(result)) for result in methods]
-    return [(method, text) for method, text in chosen if text]
-
-
-@parameter_list.register
-def _(study: BudgetStudy) -> list[tuple[str, str]]:
-    cells = [study.cell(b, method) for method in study.methods for b in study.budgets]
-    return [
-        (f"{cell.method}, {budget_text(cell.budget)}", parameters_text(cell.parameters))
-        for cell in cells
-        if cell is not None and any(cell.parameters)
-    ]
-
-
-def parameters_text(choices: Sequence[dict[str, Any]]) -> str:
-    """Return parameters in words, with how often each value was chosen."""
-    names = dict.fromkeys(name for choice in choices for name in choice)
-    texts = []
-    for name in names:
-        chosen = Counter(_value_text(c[name]) for c in choices if name in c)
-        counted = [f"{value} ({n}×)" for value, n in chosen.most_common()]
-        is_unanimous = chosen.most_common(1)[0][1] == len(choices)
-        texts.append(f"{name} {' or '.join(chosen if is_unanimous else counted)}")
-    return ", ".join(texts)
-
-
-def _by_group(methods: Iterable[MethodResult]) -> list[MethodResult]:
-    """Return methods with those of one group together, groups in their order."""
-    methods = list(methods)
-    groups = list(dict.fromkeys(result.group for result in methods))
-    return sorted(methods, key=lambda result: groups.index(result.group))
-
-
-def _direction_column(methods: Sequence[MethodResult], direction: str) -> list[Cell]:
-    """Return the figures of one direction beside the printed ones."""
-    scores = [_score(result.standard, direction) for result in methods]
-    printed = [_printed((r.printed or {}).get(direction)) for r in methods]
-    return _score_column(scores, printed)
-
-
-def _score(run: Run | None, direction: str | None = None) -> float | None:
-    """Return what a run reached in one direction or on average, None without it."""
-    if run is None:
-        return None
-    return run.average if direction is None else run.precision[direction]
-
-
-def _average_column(
-    methods: Sequence[MethodResult], directions: Sequence[str]
-) -> list[Cell]:
-    """Return the averages of the directions beside the printed ones."""
-    scores = [_score(result.standard) for result in methods]
-    printed = [_printed_average(result.printed or {}, directions) for result in methods]
-    return _score_column(scores, [_printed(value) for value in printed])
-
-
-def _printed_average(
-    printed: dict[str, float], directions: Sequence[str]
-) -> float | None:
-    """Return the printed average, or that of the directions if all are printed."""
-    if PRINTED_AVERAGE in printed:
-        return printed[PRINTED_AVERAGE]
-    is_complete = all(direction in printed for direction in directions)
-    return fmean(printed.values()) if is_complete else None
-
-
-def _resplit_column(methods: Sequence[MethodResult]) -> list[Cell]:
-    """Return mean, deviation and number of the re-splits of each method."""
-    means = [result.mean() for result in methods]
-    remarks = [_spread(r.deviation(), len(r.resplits)) for r in methods]
-    return _score_column(means, remarks)
-
-
-def _budget_row(study: BudgetStudy, budget: Budget) -> Row:
-    """Return the cells of one budget and the ratios of ours to the best rival."""
-    found = [study.cell(budget, method) for method in study.methods]
-    means = [c.mean if c else None for c in found]
-    remarks = [_spread(c.deviation, len(c.scores)) if c else "" for c in found]
-    cells = _score_column(means, remarks)
-    ratios = [study.ratio(budget, method) for method in study.variants]
-    if study.had:
-        ratios += [study.gain(budget, method) for method in study.variants]
-    last = [Cell() if ratio is None else Cell(f"{ratio:.2f}") for ratio in ratios]
-    return Row(budget_text(budget), "", (*cells, *last))
-
-
-def _ratio_heads(variants: Sequence[str]) -> list[str]:
-    """Return the heads of the ratios of our method and its variants."""
-    if len(variants) < 2:
-        return ["ratio to best rival"] * len(variants)
-    return [f"ratio of {name} to best rival" for name in variants]
-
-
-def _score_column(scores: Scores, remarks: Sequence[str]) -> list[Cell]:
+def _score_column(
+    scores: Sequence[float | None], remarks: Sequence[str]
+) -> list[Figure]:
     """Return figures; those that look the same as the best are marked too."""
     shown = ["" if score is None else f"{score:.3f}" for score in scores]
     best = max(shown, default="", key=lambda text: float(text or "-inf"))
     return [
-        Cell(text or EMPTY, bool(text) and text == best, remark)
+        Figure(text or EMPTY, bool(text) and text == best, remark)
         for text, remark in zip(shown, remarks, strict=True)
     ]
 
@@ -249,28 +270,37 @@ def _printed(value: float | None) -> str:
     return "" if value is None else f"({value:.3f})"
 
 
-def _seconds_cell(run: Run | None) -> Cell:
-    """Return the time of all steps of a run."""
-    return Cell(_seconds(sum(run.seconds.values()))) if run and run.seconds else Cell()
+def _printed_average(
+    printed: dict[str, float], directions: Sequence[str]
+) -> float | None:
+    """Return the printed average, or that of the directions if all are printed."""
+    if AVERAGE in printed:
+        return printed[AVERAGE]
+    is_complete = all(direction in printed for direction in directions)
+    return fmean(printed.values()) if is_complete else None
+
+
+def _seconds_figure(seconds: float) -> Figure:
+    """Return a time as a figure, empty where none was measured."""
+    return Figure(_seconds(seconds)) if seconds else Figure()
 
 
 def _seconds(seconds: float) -> str:
-    """Return a time with as many digits as say something."""
+    """Return a time with as many digits as are worth reading."""
     if seconds < 1:
         return f"{seconds:.2g}"
     return f"{seconds:.1f}" if seconds < 10 else f"{seconds:,.0f}"
 
 
-def _choice_text(result: MethodResult) -> str:
-    """Return the parameters, the time of each step and the note of a method."""
-    run, parts = result.standard, []
+def _choice_text(cell: Cell) -> str:
+    """Return the parameters and the time of each step of a method."""
+    run, parts = cell.standard, []
     if run is not None:
         steps = [f"{step} {_seconds(time)} s" for step, time in run.seconds.items()]
-        parts += [parameters_text([run.parameters]), ", ".join(steps)]
-    if any(other.parameters for other in result.resplits):
-        chosen = parameters_text([other.parameters for other in result.resplits])
-        parts.append(f"re-splits: {chosen}")
-    return "; ".join(part for part in (*parts, result.note) if part)
+        parts += [parameters_text([run]), ", ".join(steps)]
+    if any(other.parameters for other in cell.resplits):
+        parts.append(f"re-splits: {parameters_text(cell.resplits)}")
+    return "; ".join(part for part in parts if part)
 
 
 def _value_text(value: Any) -> str:
@@ -282,3 +312,8 @@ def _value_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "/".join(map(_value_text, value))
     return str(value)
+
+
+def _escape(text: str) -> str:
+    """Return a text on one line in which no sign is Markdown."""
+    return SIGNS.sub(r"\\\g<0>", " ".join(text.split()))

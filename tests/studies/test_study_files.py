@@ -1,3 +1,5 @@
+"""Studies as JSON: they come back as they were, and nothing malformed does."""
+
 import json
 import math
 
@@ -8,10 +10,9 @@ from hypothesis import strategies as st
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.report import (
-    BudgetCell,
     Card,
+    Cell,
     Hit,
-    MethodResult,
     ParameterCurve,
     Run,
     Search,
@@ -20,7 +21,14 @@ from linkspread.studies.report import (
     to_json,
     write_study,
 )
-from small_studies import DIRECTIONS, make_budgets, make_cell, make_run, make_study
+from small_studies import (
+    DIRECTIONS,
+    make_budgets,
+    make_cell,
+    make_row,
+    make_run,
+    make_study,
+)
 
 texts = st.text(max_size=8)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
@@ -34,19 +42,16 @@ parameters = st.dictionaries(texts, plain, max_size=3)
 runs = st.builds(
     Run,
     texts,
+    numbers,
     st.fixed_dictionaries(dict.fromkeys(DIRECTIONS, numbers)),
     by_name,
     parameters,
     st.dictionaries(texts, by_name, max_size=2),
     st.dictionaries(texts, st.lists(numbers, min_size=11, max_size=11), max_size=2),
 )
-methods = st.builds(
-    MethodResult,
-    texts,
-    texts,
-    st.none() | st.fixed_dictionaries({"there": numbers}),
-    st.lists(runs, max_size=2, unique_by=lambda run: run.split).map(tuple),
-    texts,
+some_runs = st.lists(runs, min_size=1, max_size=2, unique_by=lambda run: run.split)
+rows = st.builds(
+    Cell, texts, st.just("labels per class"), st.none(), some_runs.map(tuple)
 )
 curves = st.tuples(texts, plain, numbers).map(
     lambda parts: ParameterCurve("a", parts[0], (parts[1],), (parts[2],), parts[1])
@@ -55,23 +60,28 @@ cards = st.builds(Card, texts, texts, st.none() | texts)
 hits = st.builds(Hit, cards, numbers, st.booleans())
 searches = st.builds(Search, texts, texts, cards, st.lists(hits, max_size=2).map(tuple))
 table_studies = st.builds(
-    lambda methods, curve, example, title, facts: make_study(
-        *methods, curves=(curve,), examples=(example,), title=title, environment=facts
+    lambda rows, curve, example, title, facts, groups: make_study(
+        *rows,
+        curves=(curve,),
+        examples=(example,),
+        title=title,
+        environment=facts,
+        groups=groups,
+        printed={name: {"there": 0.5} for name in groups},
     ),
-    st.lists(methods, max_size=2, unique_by=lambda result: result.method),
+    st.lists(rows, max_size=2, unique_by=lambda cell: cell.method),
     curves,
     searches,
     texts,
     st.dictionaries(texts, texts, max_size=2),
+    st.dictionaries(texts, texts, max_size=2),
 )
 cells = st.builds(
-    BudgetCell,
+    Cell,
+    st.just("ours"),
     st.sampled_from(["links", "matched pairs"]),
     st.none() | st.integers(1, 10**6),
-    st.just("ours"),
-    st.lists(numbers, min_size=1, max_size=3).map(tuple),
-    numbers,
-    st.lists(parameters, max_size=2).map(tuple),
+    some_runs.map(tuple),
 )
 budget_studies = st.lists(cells, max_size=3, unique_by=lambda cell: cell.budget).map(
     lambda cells: make_budgets(*cells)
@@ -84,7 +94,7 @@ def test_a_study_comes_back_as_it_was(study):
 
 
 def test_a_file_comes_back_as_it_was(tmp_path):
-    study = make_study(MethodResult("é", "", None, (make_run(),)))
+    study = make_study(make_row("é", make_run()))
     path = write_study(tmp_path / "new" / "study.json", study)
     assert read_study(path) == study
     assert [p.name for p in path.parent.iterdir()] == ["study.json"]
@@ -95,18 +105,16 @@ def test_numbers_of_numpy_become_plain_ones():
         there=np.float32(0.5),
         parameters={"k": np.int64(3), "weights": np.ones(2), "exact": np.bool_(True)},
     )
-    content = json.loads(
-        json.dumps(to_json(make_study(MethodResult("", "", {}, (run,)))))
-    )
-    stored = content["methods"][0]["runs"][0]
-    assert stored["precision"]["there"] == 0.5
+    content = json.loads(json.dumps(to_json(make_study(make_row("", run)))))
+    stored = content["cells"][0]["runs"][0]
+    assert stored["details"]["there"] == 0.5
     assert stored["parameters"] == {"k": 3, "weights": [1.0, 1.0], "exact": True}
 
 
 def test_whole_numbers_may_stand_for_others():
     content = to_json(make_budgets(make_cell("links", 1, "ours", 1.0)))
-    content["cells"][0]["scores"] = [1]
-    (score,) = from_json(content).cells[0].scores
+    content["cells"][0]["runs"][0]["score"] = 1
+    score = from_json(content).cells[0].runs[0].score
     assert score == 1.0 and type(score) is float
 
 
@@ -114,7 +122,7 @@ def test_whole_numbers_may_stand_for_others():
 def test_numbers_that_are_not_finite_are_not_written(value):
     study = make_budgets(make_cell("links", 1, "ours", value))
     with pytest.raises(
-        LinkspreadError, match=r"`study.cells\[0\].scores\[0\]` must be"
+        LinkspreadError, match=r"`study.cells\[0\].runs\[0\].score` must be"
     ):
         to_json(study)
 
@@ -122,7 +130,7 @@ def test_numbers_that_are_not_finite_are_not_written(value):
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        (object(), "`study.cells.0..parameters.0..alpha` must be a plain value"),
+        (object(), "`study.cells.0..runs.0..parameters.alpha` must be a plain value"),
         (b"bytes", "must be a plain value, got b'bytes'"),
         ({1: "one"}, "alpha` must be an object with texts as keys, got 1"),
     ],
@@ -135,13 +143,13 @@ def test_values_that_json_does_not_have_are_not_written(value, sentence):
 
 def change(**changes):
     """Return the content of a study with some fields changed."""
-    return to_json(make_study(MethodResult("a", "", None, (make_run(),)))) | changes
+    return to_json(make_study(make_row("a", make_run()))) | changes
 
 
 def change_run(**changes):
     """Return the content of a study with some fields of its run changed."""
     content = change()
-    content["methods"][0]["runs"][0] |= changes
+    content["cells"][0]["runs"][0] |= changes
     return content
 
 
@@ -149,26 +157,24 @@ def change_run(**changes):
     ("content", "sentence"),
     [
         ([], r"`study` must be an object, got \[\]"),
-        (change(format=2), "`study.format` must be 1, got 2"),
-        (change(format=True), "`study.format` must be 1, got True"),
-        (change(kind="page"), "`study.kind` must be one of .*'table'.*, got 'page'"),
-        (change(kind=[]), "`study.kind` must be one of"),
+        (change(format=1), "`study.format` must be 2, got 1"),
+        (change(format=True), "`study.format` must be 2, got True"),
         (change(extra=1), "`study` must be without other fields .*, got 'extra'"),
         (
-            {"format": 1, "kind": "table"},
+            {"format": 2},
             r"`study` must be with the field 'collection'",
         ),
         ({1: "one"}, "`study` must be an object with texts as keys, got 1"),
         (change(title=3), "`study.title` must be a text, got 3"),
-        (change(methods="a"), "`study.methods` must be a list, got 'a'"),
-        (change(methods=["a"]), r"`study.methods\[0\]` must be an object, got 'a'"),
+        (change(cells="a"), "`study.cells` must be a list, got 'a'"),
+        (change(cells=["a"]), r"`study.cells\[0\]` must be an object, got 'a'"),
         (change(environment={"a": 1}), "`study.environment.a` must be a text, got 1"),
         (
             change_run(split=None),
-            r"`study.methods\[0\].runs\[0\].split` must be a text",
+            r"`study.cells\[0\].runs\[0\].split` must be a text",
         ),
-        (change_run(precision=[]), r"runs\[0\].precision` must be an object, got \[\]"),
-        (change_run(precision={"there": True}), "there` must be a number, got True"),
+        (change_run(details=[]), r"runs\[0\].details` must be an object, got \[\]"),
+        (change_run(details={"there": True}), "there` must be a number, got True"),
         (
             change_run(seconds={"fit": math.nan}),
             "fit` must be a finite number, got nan",
@@ -179,7 +185,7 @@ def change_run(**changes):
         ),
         (change_run(seconds={"fit": 10**5000}), "fit` .*got a very large number"),
         (change_run(parameters={"a": [math.inf]}), r"a\[0\]` must be a finite number"),
-        (change_run(precision={"there": 1}), "must be for the directions"),
+        (change_run(details={"there": 1}), "must be for the directions"),
     ],
 )
 def test_malformed_content_is_refused_in_one_sentence(content, sentence):
@@ -195,7 +201,7 @@ def test_malformed_content_is_refused_in_one_sentence(content, sentence):
         (b"\xff", "must be a JSON file"),
         (b"[" * 100_000, "must be a JSON file"),
         (
-            b'{"format": 1, "kind": "table"}',
+            b'{"format": 2}',
             "`study` must be with the field 'coll",
         ),
     ],
@@ -216,7 +222,5 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "taken").write_text("")
-    with pytest.raises(
-        LinkspreadError, match="The study must go.*taken.*Choose another"
-    ):
+    with pytest.raises(LinkspreadError, match="must be a file.*taken.*Choose another"):
         write_study(tmp_path / "taken" / "study.json", make_budgets())

@@ -8,10 +8,8 @@ from xml.dom import minidom
 import pytest
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.judging import Contribution, Explanation, Split
-from linkspread.studies.report import explanation_picture
-from linkspread.studies.report.explanation_picture import COLUMNS, WIDTH
-from linkspread.studies.report.picture_shapes import CARD_WIDTH
+from linkspread.judging import Contribution, Explanation, Split, explanation_picture
+from linkspread.judging.explanation_picture import CARD_WIDTH, COLUMNS, WIDTH
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FOR, AGAINST = "#0072B2", "#D55E00"

@@ -1,3 +1,5 @@
+"""Figures: what they show, that they share nothing and leave nothing behind."""
+
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -8,26 +10,25 @@ import pytest
 
 from linkspread.ground.errors import MissingDependencyError
 from linkspread.studies.report import (
-    MethodResult,
     ParameterCurve,
     budget_figures,
     class_figures,
     parameter_figures,
     recall_figures,
 )
-from linkspread.studies.report.drawing import COLORS, INK, line_looks
-from small_studies import make_budgets, make_cell, make_run, make_study
+from linkspread.studies.report.figures import COLORS, INK, line_looks
+from small_studies import make_budgets, make_cell, make_row, make_run, make_study
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<b>&$x_1$ \x01\"'"
 
 
-def make_method(method, group, score, classes=("cat", "dog")):
+def make_method(method, score, classes=("cat", "dog")):
     """Return a method with a curve and classes in one direction."""
     levels = np.linspace(1, score, 11).tolist()
     per_class = {"there": {name: score / 2 for name in classes}}
     run = make_run(there=score, per_class=per_class, curve={"there": levels})
-    return MethodResult(method, group, None, (run,))
+    return make_row(method, run)
 
 
 @pytest.fixture
@@ -37,10 +38,8 @@ def study():
         ParameterCurve("ours", name, values, (0.1, 0.4, 0.3, 0.2), 2.5)
         for name in ("alpha", "beta")
     )
-    methods = [
-        make_method(n, g, s) for n, g, s in [("ours", "new", 0.5), ("b", "", 0.4)]
-    ]
-    return make_study(*methods, make_method("a", "", 0.3), curves=curves)
+    rows = [make_method(name, s) for name, s in [("ours", 0.5), ("b", 0.4), ("a", 0.3)]]
+    return make_study(*rows, groups={"ours": "new"}, curves=curves)
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def budgets():
         make_cell(kind, amount, method, 0.1, 0.2)
         for kind in ("links", "matched pairs")
         for amount in (1000, 30, None)
-        for method in ("ours", "rival")
+        for method in ("ours", "baseline")
     ]
     return make_budgets(*cells)
 
@@ -78,7 +77,7 @@ def test_every_method_is_in_the_legend(study, budgets):
     assert {"ours", "a", "b", "recall", "precision"} < set(
         words(recall_figures(study)["there"])
     )
-    assert {"ours", "rival", "30", "1,000", "all"} < set(
+    assert {"ours", "baseline", "30", "1,000", "all"} < set(
         words(budget_figures(budgets)["links"])
     )
 
@@ -129,9 +128,9 @@ def test_no_setting_is_left_behind(study, budgets):
 def test_pyplot_is_not_loaded():
     program = (
         "import sys; from linkspread.studies.report import *; "
-        "cell = BudgetCell('links', 1, 'ours', (0.5,), 1.0, ()); "
+        "cell = Cell('ours', 'links', 1, (Run('a', 0.5),)); "
         "assert 'matplotlib' not in sys.modules; "
-        "budget_figures(BudgetStudy('', '', '', '', 'ours', (cell,), {})); "
+        "budget_figures(Study('', '', '', '', {}, cells=(cell,))); "
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -163,7 +162,7 @@ def test_figures_share_no_name_and_use_only_their_own(study, budgets):
 
 def test_names_are_shown_as_they_are_and_shortened():
     long = "word " * 50
-    study = make_study(make_method(NASTY, "", 0.5, classes=[NASTY, long, "漢字"]))
+    study = make_study(make_method(NASTY, 0.5, classes=[NASTY, long, "漢字"]))
     found = words(class_figures(study)["there"])
     assert "<b>&$x_1$ \"'" in found and "漢字" in found
     assert max(map(len, found)) < 50

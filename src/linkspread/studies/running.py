@@ -1,0 +1,224 @@
+"""Run the tasks of a study: choose parameters, fit, score, continue what was begun."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from linkspread.ground.errors import FewLinksError, LinkspreadError
+from linkspread.links import Links
+from linkspread.metrics import mean_average_precision
+from linkspread.selection import Tuning, tune
+from linkspread.selection.tune import flatten
+from linkspread.studies.methods import Method
+from linkspread.studies.report import Budget, Cell, ParameterCurve, Run, Study
+
+Array = np.ndarray
+# Kind and amount of supervision, and the name of a row.
+Key = tuple[str, int | None, str]
+Keep = Callable[[Study], Any]
+Step = Callable[[str], None]
+
+PACKAGES = ("linkspread", "numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A method to measure on a split, and the cells of the study that this fills."""
+
+    method: Method
+    split: str
+    cells: tuple[Key, ...]
+
+    @property
+    def text(self) -> str:
+        """The task in words, for a bar of progress."""
+        budget = Budget(*self.cells[0][:2])
+        return f"{self.split}, {budget.text}: {self.method.name}"
+
+
+class Measured(NamedTuple):
+    """A run of one cell, and the curves of the parameters that were chosen for it."""
+
+    key: Key
+    run: Run
+    curves: tuple[ParameterCurve, ...] = ()
+
+
+def run_tasks(
+    study: Study,
+    tasks: Sequence[Task],
+    measure: Callable[[Task], Iterable[Measured]],
+    *,
+    n_jobs: int = 1,
+    before: Study | None = None,
+    keep: Keep | None = None,
+    step: Step = print,
+) -> Study:
+    """Measure all tasks that `before` has not, in order, and keep each result.
+
+    Several processes measure at once with `n_jobs`; results stay in the order of the
+    tasks.
+    """
+    runs: dict[tuple[Key, str], Run] = {}
+    curves: dict[str, tuple[ParameterCurve, ...]] = {}
+    if before is not None:
+        check_continued(before, study.collection)
+        for cell in before.cells:
+            key = (*cell.budget, cell.method)
+            runs |= {(key, run.split): run for run in cell.runs}
+        for curve in before.curves:
+            curves[curve.method] = (*curves.get(curve.method, ()), curve)
+    missing = []
+    for task in tasks:
+        if all((key, task.split) in runs for key in task.cells):
+            step(task.text)
+        else:
+            missing.append(task)
+    found: Any = map(measure, missing)
+    if n_jobs > 1:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+        found = parallel(delayed(measure)(task) for task in missing)
+    for task in missing:
+        step(task.text)
+        for key, run, own in next(found):
+            runs[key, run.split] = run
+            if own:
+                curves[task.method.name] = own
+        study = _filled(study, tasks, runs, curves)
+        if keep is not None:
+            keep(study)
+    return _filled(study, tasks, runs, curves)
+
+
+def _filled(
+    study: Study,
+    tasks: Sequence[Task],
+    runs: Mapping[tuple[Key, str], Run],
+    curves: Mapping[str, tuple[ParameterCurve, ...]],
+) -> Study:
+    """Return a study with all runs, in the order of the tasks, then those of others."""
+    planned = [(key, task.split) for task in tasks for key in task.cells]
+    cells: dict[Key, list[Run]] = {}
+    for key, split in dict.fromkeys([*planned, *runs]):
+        if (key, split) in runs:
+            cells.setdefault(key, []).append(runs[key, split])
+    methods = dict.fromkeys(task.method.name for task in tasks)
+    return replace(
+        study,
+        cells=tuple(
+            Cell(method, kind, amount, tuple(own))
+            for (kind, amount, method), own in cells.items()
+        ),
+        curves=tuple(curve for name in methods for curve in curves.get(name, ())),
+    )
+
+
+def check_continued(before: Study, name: str) -> None:
+    """Refuse to continue a study on another collection."""
+    if before.collection != name:
+        raise LinkspreadError(
+            f"a study must be continued on its own collection, {before.collection!r}, "
+            f"got {name!r}. Use another folder."
+        )
+
+
+def choose(
+    method: Method,
+    views: Mapping[str, Any],
+    links: Links,
+    *,
+    protocol: str = "transductive",
+    n_splits: int = 5,
+    n_repeats: int = 1,
+) -> tuple[Any, Tuning | None]:
+    """Choose the parameters of a method by cross-validation on its links."""
+    if not method.grid:
+        return clone(method.model), None
+    try:
+        tuning = tune(
+            views,
+            links,
+            list(method.grid),
+            model=method.model,
+            n_splits=n_splits,
+            n_repeats=n_repeats,
+            protocol=protocol,
+        )
+    except FewLinksError:
+        return clone(method.model), None
+    return tuning.model, tuning
+
+
+def chosen_parameters(
+    tuning: Tuning | None, inherited: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the parameters that were chosen, for the report."""
+    if tuning is None:
+        return {}
+    known = tuning.model.get_params(deep=False)
+    return flatten({n: known[n] for n in inherited} | tuning.best_parameters)
+
+
+def both_directions(views: Iterable[str]) -> tuple[str, str]:
+    """Return the names of both directions, the second view's queries first."""
+    first, second = views
+    return f"{second} to {first}", f"{first} to {second}"
+
+
+def score_test(
+    model: Any, views: Mapping[str, Any], links: Links, test: Array, *, protocol: str
+) -> dict[str, Array]:
+    """Fit a model and return its scores among the test items, by direction."""
+    first, second = views
+    ways = both_directions(views)
+    if protocol == "transductive":
+        fitted = clone(model).fit(views, links)
+        block = fitted.scores(first, second, rows=test, cols=test)
+        return dict(zip(ways, (np.ascontiguousarray(block.T), block), strict=True))
+    sizes = {view: table.shape[0] for view, table in views.items()}
+    blocks = {}
+    for way, source, target in zip(ways, (second, first), (first, second), strict=True):
+        # The queries are new: they are in no fit.
+        kept = np.setdiff1d(np.arange(sizes[source]), test)
+        seen = {**views, source: views[source][kept]}
+        fitted = clone(model).fit(seen, links.resolve(sizes).select({source: kept}))
+        rows = views[source][test]
+        blocks[way] = fitted.scores(source, target, rows=rows, cols=test)
+    return blocks
+
+
+def average_of_directions(blocks: Iterable[Array], labels: Array) -> float:
+    """Return the mean average precision of some blocks of scores among test items."""
+    values = [mean_average_precision(block, labels, labels) for block in blocks]
+    return float(np.mean(values))
+
+
+def describe_environment() -> dict[str, str]:
+    """Return versions, the processor, its cores and the date."""
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {
+        "python": platform.python_version(),
+        **versions,
+        "processor": name_processor(),
+        "cores": str(os.cpu_count()),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def name_processor() -> str:
+    """Return the name of the processor, where the system has one."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.machine()
