@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from given_vectors import BETWEEN, GivenVectors, make_given
 from linkspread import Links, LinkSpreading, datasets
 from linkspread.exchange import postgres, write_postgres
-from linkspread.exchange.postgres_copy import BLOCK_ROWS
+from linkspread.exchange.postgres import BLOCK_ROWS
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from postgres_server import running_server
 

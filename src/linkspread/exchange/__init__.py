@@ -5,12 +5,17 @@ because most vector stores compare by cosine unless told otherwise.
 """
 
 from linkspread.exchange.embeddings import Embeddings, take_embeddings
-from linkspread.exchange.faiss_index import FaissIndex, read_faiss, write_faiss
-from linkspread.exchange.numpy_file import read_numpy, write_numpy
-from linkspread.exchange.pairs_file import write_pairs
-from linkspread.exchange.parquet_file import read_parquet, write_parquet
 from linkspread.exchange.postgres import write_postgres
-from linkspread.exchange.run_file import write_run
+from linkspread.exchange.rankings import write_pairs, write_run
+from linkspread.exchange.vector_files import (
+    FaissIndex,
+    read_faiss,
+    read_numpy,
+    read_parquet,
+    write_faiss,
+    write_numpy,
+    write_parquet,
+)
 
 __all__ = [
     "Embeddings",

@@ -1,6 +1,8 @@
 """What an export holds: the vectors of one view's items, and what they mean."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +10,9 @@ import numpy as np
 
 from linkspread import __version__
 from linkspread.ground.checks import check_name
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from linkspread.models.vector_search import VectorSearch
+from linkspread.storage.files import FilePath
 
 Array = np.ndarray
 
@@ -126,6 +129,25 @@ def read_description(text: str | bytes) -> dict[str, str]:
     names = {name: str(content[name]) for name in ("view", "other_view", "role")}
     check_name(names["role"], ROLES, name="role")
     return names
+
+
+@contextmanager
+def reading(path: FilePath, *, what: str, writer: str) -> Iterator[None]:
+    """Turn all that a missing, damaged or foreign file can cause into a sentence."""
+    try:
+        yield
+    except MissingDependencyError:
+        raise
+    except FileNotFoundError as error:
+        raise LinkspreadError(
+            f"`path` must be {what}, but {str(path)!r} is no file. Correct the path."
+        ) from error
+    except Exception as error:  # damaged bytes can fail anywhere in a reader
+        reason = str(error).partition("\n")[0][:120].rstrip(".") or type(error).__name__
+        raise LinkspreadError(
+            f"`path` must be {what} written by `{writer}`, and {str(path)!r} cannot be "
+            f"read as one ({reason}). Export it anew."
+        ) from error
 
 
 def as_float32(vectors: Array) -> Array:

@@ -1,38 +1,187 @@
-"""Vectors as an index file of faiss, with the ids in a JSON file beside it.
+"""Vectors as files: parquet, NumPy archives, and indexes of faiss.
 
-faiss knows rows, not ids: row i of the index is ``ids[i]`` of ``images.faiss.json``.
+faiss knows rows, not ids: row i of the index is ``ids[i]`` of ``images.faiss.json``,
+which lies beside the index file.
 """
 
 import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from linkspread.exchange.embeddings import (
     INDEXES,
+    Embeddings,
     as_float32,
     describe,
     read_description,
+    reading,
     take_embeddings,
 )
-from linkspread.exchange.files import reading
 from linkspread.graphs.approximate import load_faiss
 from linkspread.ground.checks import check_count, check_name
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, require
 from linkspread.models.vector_search import VectorSearch
 from linkspread.storage.files import FilePath, new_file
 
 Array = np.ndarray
 
+# Of the metadata of a parquet file.
+KEY = b"linkspread"
 # Of the graph that "hnsw" walks. Inner products of vectors of different length make
 # it harder to find one's way than distances do, hence more than faiss's defaults.
 N_EDGES = 32
 BUILD_BREADTH = 200
 SEARCH_BREADTH = 128
+
+
+def write_parquet(
+    model: VectorSearch,
+    path: FilePath,
+    *,
+    source: str,
+    target: str,
+    role: str = "found",
+    dtype: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write the vectors of a view's items to a parquet file.
+
+    Its columns are `id` and `vector`, a list of fixed length. What they mean stands
+    in the schema's metadata under "linkspread", as JSON.
+
+    Parameters
+    ----------
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
+        Fitted.
+    path : path-like
+    source : str
+        View that searches.
+    target : str
+        View that is searched.
+    role : {"searching", "found"}, default="found"
+        "found" exports the items of `target`, "searching" those of `source`.
+    dtype : {"float32", "float64"}, default=None
+        None keeps the numbers as they are.
+    overwrite : bool, default=False
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The file written.
+    """
+    parquet = require("pyarrow.parquet", extra="tables", purpose="Writing parquet")
+    taken = take_embeddings(model, source=source, target=target, role=role, dtype=dtype)
+    with new_file(path, overwrite=overwrite) as temporary:
+        # Checksums, so that `read_parquet` notices numbers that changed on the disk.
+        parquet.write_table(_as_table(taken), temporary, write_page_checksum=True)
+    return Path(path)
+
+
+def read_parquet(path: FilePath) -> Embeddings:
+    """Read the vectors that `write_parquet` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    embeddings : Embeddings
+    """
+    parquet = require("pyarrow.parquet", extra="tables", purpose="Reading parquet")
+    with reading(path, what="a parquet file", writer="write_parquet"):
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            table = file.read()
+        meaning = read_description((table.schema.metadata or {}).get(KEY, b"null"))
+        ids = table["id"].to_numpy()
+        ids = ids if ids.dtype == np.int64 else ids.astype(str)
+        n_dimensions = table.schema.field("vector").type.list_size
+        numbers = table["vector"].combine_chunks().flatten().to_numpy()
+        return Embeddings(ids, numbers.reshape(len(ids), n_dimensions), **meaning)
+
+
+def _as_table(embeddings: Embeddings) -> Any:
+    """Return ids and vectors as an Arrow table; the numbers are not copied."""
+    arrow = require("pyarrow", extra="tables", purpose="Writing parquet")
+    numbers = arrow.array(np.ascontiguousarray(embeddings.vectors).ravel())
+    n_dimensions = embeddings.vectors.shape[1]
+    vectors = arrow.FixedSizeListArray.from_arrays(numbers, n_dimensions)
+    ids = arrow.array(embeddings.ids.tolist())
+    table = arrow.table({"id": ids, "vector": vectors})
+    return table.replace_schema_metadata({KEY: describe(embeddings).encode()})
+
+
+def write_numpy(
+    model: VectorSearch,
+    path: FilePath,
+    *,
+    source: str,
+    target: str,
+    role: str = "found",
+    dtype: str | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write the vectors of a view's items to a NumPy archive (.npz).
+
+    Its arrays are `ids`, `vectors` and `linkspread`, a text in JSON that says what
+    they mean. Read them with ``numpy.load(path)`` or `read_numpy`.
+
+    Parameters
+    ----------
+    model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
+        Fitted.
+    path : path-like
+        Taken as it is, without adding an ending.
+    source : str
+        View that searches.
+    target : str
+        View that is searched.
+    role : {"searching", "found"}, default="found"
+        "found" exports the items of `target`, "searching" those of `source`.
+    dtype : {"float32", "float64"}, default=None
+        None keeps the numbers as they are.
+    overwrite : bool, default=False
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    path : Path
+        The file written.
+    """
+    taken = take_embeddings(model, source=source, target=target, role=role, dtype=dtype)
+    text = np.array(describe(taken))
+    with new_file(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
+        np.savez(file, ids=taken.ids, vectors=taken.vectors, linkspread=text)
+    return Path(path)
+
+
+def read_numpy(path: FilePath) -> Embeddings:
+    """Read the vectors that `write_numpy` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    embeddings : Embeddings
+    """
+    with reading(path, what="a NumPy archive", writer="write_numpy"):
+        # Opened here, because NumPy leaves a file open that is no archive.
+        with (
+            Path(path).open("rb") as file,
+            np.load(file, allow_pickle=False) as archive,
+        ):
+            meaning = read_description(str(archive["linkspread"]))
+            ids, vectors = archive["ids"], archive["vectors"]
+        if ids.shape != vectors.shape[:1] or vectors.ndim != 2:
+            raise LinkspreadError(f"{len(ids)} ids for vectors {vectors.shape}")
+        return Embeddings(ids, vectors, **meaning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +317,7 @@ def _beside(path: FilePath) -> Path:
     return Path(f"{Path(path)}.json")
 
 
-def _build(faiss: ModuleType, vectors: Array, kind: str) -> Any:
+def _build(faiss: Any, vectors: Array, kind: str) -> Any:
     """Return an index of inner products."""
     if kind == "exact":
         index = faiss.IndexFlatIP(vectors.shape[1])
@@ -181,7 +330,7 @@ def _build(faiss: ModuleType, vectors: Array, kind: str) -> Any:
     return index
 
 
-def _write_index(faiss: ModuleType, index: Any, path: Path) -> None:
+def _write_index(faiss: Any, index: Any, path: Path) -> None:
     """Write an index; what the disk refuses is an OSError, as for other files."""
     try:
         faiss.write_index(index, str(path))

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from given_vectors import BETWEEN, make_given
 from linkspread import LinkSpreading
-from linkspread.exchange import run_file, write_run
+from linkspread.exchange import rankings, write_run
 from linkspread.ground.errors import LinkspreadError, UnknownItemError
 from small_views import N, fitted
 
@@ -41,7 +41,7 @@ def read_lines(path):
 def test_a_run_is_the_sorted_scores_in_blocks_of_any_size(
     tmp_path, monkeypatch, n_items, n_queries, n_results, block, seed
 ):
-    monkeypatch.setattr(run_file, "BLOCK_LINES", block)
+    monkeypatch.setattr(rankings, "BLOCK_LINES", block)
     names = [f"é{i}" for i in range(n_items)]
     model = make_given(n_items, n_queries=n_queries, names=names, seed=seed)
     path = write_run(model, tmp_path / "r", **BETWEEN, n_results=n_results,
@@ -76,7 +76,7 @@ def test_queries_are_written_in_the_order_given(tmp_path):
 
 
 def test_no_more_queries_are_searched_at_a_time_than_needed(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_file, "BLOCK_LINES", 10)
+    monkeypatch.setattr(rankings, "BLOCK_LINES", 10)
     model = make_given(50, n_queries=33)
     asked, search = [], model.search
 
