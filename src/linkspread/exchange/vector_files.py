@@ -25,17 +25,13 @@ from linkspread.graphs.approximate import load_faiss
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.models.vector_search import VectorSearch
+from linkspread.search.index import FaissItems
 from linkspread.storage.files import FilePath, new_file
 
 Array = np.ndarray
 
 # Of the metadata of a parquet file.
 KEY = b"linkspread"
-# Of the graph that "hnsw" walks. Inner products of vectors of different length make
-# it harder to find one's way than distances do, hence more than faiss's defaults.
-N_EDGES = 32
-BUILD_BREADTH = 200
-SEARCH_BREADTH = 128
 
 
 def write_parquet(
@@ -230,7 +226,8 @@ class FaissIndex:
                 f"`vectors` must have {self.index.d} columns as the index has, got "
                 f"shape {np.shape(vectors)}. Take the vectors of the same model."
             )
-        scores, rows = _search(self.index, queries, min(n_results, len(self.ids)))
+        n_found = min(n_results, len(self.ids))
+        scores, rows = FaissItems(self.index).search(queries, n_found)
         ids = self.ids[rows]
         return (ids[0], scores[0]) if np.ndim(vectors) == 1 else (ids, scores)
 
@@ -272,7 +269,7 @@ def write_faiss(
     path : Path
         The index file; the ids are beside it.
     """
-    faiss = load_faiss("Writing an index")
+    load_faiss("Writing an index")
     check_name(index, INDEXES, name="index")
     taken = take_embeddings(
         model, source=source, target=target, role=role, dtype="float32"
@@ -281,7 +278,7 @@ def write_faiss(
         new_file(_beside(path), overwrite=overwrite) as ids_file,
         new_file(path, overwrite=overwrite) as index_file,
     ):
-        _write_index(faiss, _build(faiss, taken.vectors, index), index_file)
+        FaissItems.build(taken.vectors, index).write(index_file)
         content = {**json.loads(describe(taken)), "ids": taken.ids.tolist()}
         content["checksum"] = _checksum(index_file, content)
         ids_file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
@@ -300,7 +297,7 @@ def read_faiss(path: FilePath) -> FaissIndex:
     -------
     index : FaissIndex
     """
-    faiss = load_faiss("Reading an index")
+    load_faiss("Reading an index")
     with reading(_beside(path), what="the ids of an index", writer="write_faiss"):
         text = _beside(path).read_text(encoding="utf-8")
         meaning, content = read_description(text), json.loads(text)
@@ -309,33 +306,12 @@ def read_faiss(path: FilePath) -> FaissIndex:
         # Before faiss sees the file: it trusts the sizes that stand in one.
         if content.pop("checksum", None) != _checksum(Path(path), content):
             raise LinkspreadError("it is not the one that its ids were written with")
-        return FaissIndex(faiss.read_index(str(path)), ids, **meaning)
+        return FaissIndex(FaissItems.read(Path(path)).index, ids, **meaning)
 
 
 def _beside(path: FilePath) -> Path:
     """Return the file of the ids that belongs to an index file."""
     return Path(f"{Path(path)}.json")
-
-
-def _build(faiss: Any, vectors: Array, kind: str) -> Any:
-    """Return an index of inner products."""
-    if kind == "exact":
-        index = faiss.IndexFlatIP(vectors.shape[1])
-    else:
-        inner = faiss.METRIC_INNER_PRODUCT
-        index = faiss.IndexHNSWFlat(vectors.shape[1], N_EDGES, inner)
-        index.hnsw.efConstruction = BUILD_BREADTH
-        index.hnsw.efSearch = SEARCH_BREADTH
-    index.add(vectors)
-    return index
-
-
-def _write_index(faiss: Any, index: Any, path: Path) -> None:
-    """Write an index; what the disk refuses is an OSError, as for other files."""
-    try:
-        faiss.write_index(index, str(path))
-    except RuntimeError as error:
-        raise OSError(str(error).partition("\n")[0]) from error
 
 
 def _checksum(index_file: Path, content: dict[str, Any]) -> str:
@@ -344,15 +320,3 @@ def _checksum(index_file: Path, content: dict[str, Any]) -> str:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(json.dumps(content, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _search(index: Any, queries: Array, n_results: int) -> tuple[Array, Array]:
-    """Return scores and rows; those that a graph does not reach, by comparing all."""
-    if n_results == 0 or len(queries) == 0:
-        shape = (len(queries), n_results)
-        return np.zeros(shape, np.float32), np.zeros(shape, np.int64)
-    scores, rows = index.search(queries, n_results)
-    missed = (rows < 0).any(axis=1)
-    if missed.any():
-        scores[missed], rows[missed] = index.storage.search(queries[missed], n_results)
-    return scores, rows
