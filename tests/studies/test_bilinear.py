@@ -15,6 +15,8 @@ from linkspread.links import as_link_matrix
 from linkspread.studies.baselines import BilinearRidge, bilinear
 from linkspread.studies.baselines.bilinear import fit_bilinear
 
+WAY = {"source": "text", "target": "image"}
+
 SIZES = {"text": 25, "image": 20}
 
 
@@ -104,4 +106,4 @@ def test_components_of_wide_sparse_views_need_no_dense_table(rng):
         for view, n in SIZES.items()
     }
     model = BilinearRidge(n_components=5).fit(views, make_links("pairs"))
-    assert model.transform(views["text"][:2], "text").shape == (2, 6)
+    assert model.embed(views["text"][:2], **WAY).shape == (2, 6)

@@ -24,6 +24,8 @@ from linkspread.studies.baselines import (
 )
 from linkspread.studies.baselines.spectral_matching import SpectralEmbedding
 
+WAY = {"source": "text", "target": "image"}
+
 SIZES = {"text": 60, "image": 45}
 WIDTH = 8
 
@@ -272,7 +274,7 @@ def test_sparse_tables_score_as_dense_ones(name, views, pairs):
     assert_allclose(model.scores("text", "image"), expected, atol=1e-8)
     new = views["text"][:3]
     assert_allclose(
-        model.transform(sparse.csr_array(new), "text") @ model.embeddings(
+        model.embed(sparse.csr_array(new), **WAY) @ model.embeddings(
             "text", "image")[1].T,
         dense.scores("text", "image", rows=new),
         atol=1e-8,
@@ -320,9 +322,11 @@ def test_all_components_are_kept_unless_fewer_are_asked_for(rng):
     views = {"text": X, "image": X + rng.standard_normal(X.shape)}
     links = Links.from_matched(("text", "image"), 150)
     for model in (CorrelationMatching, CanonicalSimilarity):
-        assert model().fit(views, links).transform(X[:1], "text").shape == (1, 70)
+        assert model().fit(views, links).embed(
+            X[:1], source="text", target="image"
+        ).shape == (1, 70)
         some = model(n_components=60).fit(views, links)
-        assert some.transform(X[:1], "text").shape == (1, 60)
+        assert some.embed(X[:1], **WAY).shape == (1, 60)
 
 
 def test_a_large_ridge_to_the_identity_is_the_cosine(views, pairs):

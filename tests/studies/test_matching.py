@@ -25,6 +25,9 @@ from linkspread.studies.baselines import (
 )
 from matching_cases import BY_LABELS, SIZES, Leading, some_labels
 
+WAY = {"source": "text", "target": "image"}
+BACK = {"source": "image", "target": "text"}
+
 BY_PAIRS = {
     name: BY_LABELS[name]
     for name in (
@@ -105,7 +108,7 @@ def test_new_rows_that_equal_fitted_ones_score_like_them(name, data):
         atol=1e-10,
     )
     assert_allclose(
-        model.transform(rows, "text") @ model._vectors_found("text", "image").T,
+        model.embed(rows, **WAY) @ model._vectors_found("text", "image").T,
         model.scores("text", "image", rows=rows),
     )
 
@@ -144,7 +147,10 @@ def test_a_fitted_baseline_can_be_pickled_and_cloned(name, data):
     model = baseline(name).fit(data.views(), some_labels(data))
     again = pickle.loads(pickle.dumps(model))
     rows = data.views()["image"][:3]
-    assert_allclose(again.transform(rows, "image"), model.transform(rows, "image"))
+    assert_allclose(
+        again.embed(rows, **BACK),
+        model.embed(rows, **BACK),
+    )
     assert clone(model).get_params().keys() == model.get_params().keys()
     with pytest.raises(NotFittedError):
         clone(model).scores("text", "image")
@@ -158,7 +164,8 @@ def test_sparse_tables_serve(name, data):
     model = baseline(name).fit(views, labels)
     rows = views["text"][:3]
     assert_allclose(
-        model.transform(rows, "text"), model.transform(rows.toarray(), "text")
+        model.embed(rows, **WAY),
+        model.embed(rows.toarray(), **WAY),
     )
     # Sparse rows are scaled without being centred, which only some can tell.
     if name not in ("logistic", "svm", "bilinear", "zoo"):
@@ -174,8 +181,6 @@ def test_a_third_view_without_links_is_left_out(name, data, rng):
     assert model.scores("text", "image").shape == (70, 50)
     with pytest.raises(LinkError, match="none join 'text' and 'sound'"):
         model.scores("text", "sound")
-    with pytest.raises(LinkspreadError, match="`target` must be named"):
-        model.transform(views["text"], "text")
 
 
 @pytest.mark.parametrize("name", BY_LABELS)
@@ -194,7 +199,7 @@ def test_inputs_are_not_modified_and_a_failed_fit_changes_nothing(name, data):
 def test_new_rows_must_have_the_columns_of_the_fit(name, data):
     model = baseline(name).fit(data.views(), some_labels(data))
     with pytest.raises(ViewError, match="view 'text' must have 32 columns"):
-        model.transform(np.zeros((2, 5)), "text")
+        model.embed(np.zeros((2, 5)), **WAY)
 
 
 @pytest.mark.parametrize("name", ["logistic", "svm", "ca+sa", "spreading"])

@@ -21,6 +21,9 @@ from linkspread.studies.baselines import (
 )
 from linkspread.studies.baselines.semantic_matching import KernelSupportVectors
 
+WAY = {"source": "text", "target": "image"}
+BACK = {"source": "image", "target": "text"}
+
 N_CLASSES = 3
 
 
@@ -73,7 +76,7 @@ def test_svm_posteriors_are_calibrated_across_folds(problem):
     calibrated = CalibratedClassifierCV(svm, ensemble=False, cv=3)
     expected = expected_posteriors(calibrated, X, labels["text"])
     # Platt's sigmoids and the machines stop at tolerances of their own.
-    assert_allclose(model.transform(views["text"], "text"), expected, atol=1e-4)
+    assert_allclose(model.embed(views["text"], **WAY), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,7 @@ def test_kernels_are_those_of_scikit_learn(kernel, dense, problem):
     svm = OneVsRestClassifier(SVC(kernel="precomputed"))
     calibrated = CalibratedClassifierCV(svm, ensemble=False, cv=3)
     expected = calibrated.fit(K[:40], y[:40]).predict_proba(K)
-    assert_allclose(model.transform(X, "text"), expected, atol=1e-3)
+    assert_allclose(model.embed(X, **WAY), expected, atol=1e-3)
 
 
 def scale(X, metric):
@@ -118,7 +121,7 @@ def test_one_label_a_class_falls_back_to_the_softmax_of_decisions(problem):
     X = standardise(views["text"])
     svm = OneVsRestClassifier(SVC(gamma=(0.5 * mean_distance(X)) ** -2))
     decisions = svm.fit(X[:N_CLASSES], np.arange(N_CLASSES)).decision_function(X)
-    posteriors = model.transform(views["text"], "text")
+    posteriors = model.embed(views["text"], **WAY)
     assert_allclose(posteriors, softmax(decisions, axis=1), atol=1e-6)
 
 
@@ -126,7 +129,7 @@ def test_two_classes_with_one_label_each_have_posteriors_too(problem):
     views, _ = problem
     labels = {view: np.r_[0, 1, np.full(len(X) - 2, -1)] for view, X in views.items()}
     model = SemanticMatching(classifier="svm", score="dot").fit(views, labels)
-    posteriors = model.transform(views["text"], "text")
+    posteriors = model.embed(views["text"], **WAY)
     assert_allclose(posteriors.sum(axis=1), 1)
     assert posteriors[0, 0] > 0.5 > posteriors[1, 0]
 
@@ -138,7 +141,7 @@ def test_any_classifier_serves_each_view_with_its_own(problem):
         classifier={"text": forest, "image": "logistic"}, scaling="none", score="dot"
     ).fit(views, labels)
     expected = expected_posteriors(forest, views["text"], labels["text"])
-    assert_allclose(model.transform(views["text"], "text"), expected)
+    assert_allclose(model.embed(views["text"], **WAY), expected)
 
 
 def test_a_classifier_without_posteriors_is_calibrated(problem):
@@ -147,14 +150,14 @@ def test_a_classifier_without_posteriors_is_calibrated(problem):
     model.fit(views, labels)
     calibrated = CalibratedClassifierCV(SVC(), ensemble=False, cv=3)
     expected = expected_posteriors(calibrated, views["text"], labels["text"])
-    assert_allclose(model.transform(views["text"], "text"), expected)
+    assert_allclose(model.embed(views["text"], **WAY), expected)
 
 
 def test_a_class_that_one_view_lacks_has_posterior_zero_there(problem):
     views, labels = problem
     labels["image"][labels["image"] == 1] = -1
     model = SemanticMatching(score="dot").fit(views, labels)
-    posteriors = model.transform(views["image"], "image")
+    posteriors = model.embed(views["image"], **BACK)
     assert posteriors.shape == (45, 3)
     assert np.all(posteriors[:, 1] == 0)
     assert_allclose(posteriors.sum(axis=1), 1)
@@ -177,8 +180,8 @@ def test_correlation_semantics_classifies_the_projections(method, problem):
     model = CorrelationSemantics(method=method, n_components=4).fit(views, links)
     posteriors = []
     projections = CorrelationMatching(method=method, n_components=4).fit(views, links)
-    for place, view in enumerate(("text", "image")):
-        projection = projections.sides_["text", "image"][place].embed.__self__
+    for view, other in (("text", "image"), ("image", "text")):
+        projection = projections.sides_[view, other].embed.__self__
         components = projection.project(views[view])
         classifier = LogisticRegression(max_iter=2000)
         posteriors.append(

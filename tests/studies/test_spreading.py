@@ -15,6 +15,8 @@ from linkspread.propagation.chebyshev import smooth_over_graph
 from linkspread.studies.baselines import LabelSpreadingMatching, RowThenColumn
 from reference import random_graph, smoother
 
+WAY = {"source": "text", "target": "image"}
+
 SIZES = {"text": 60, "image": 45}
 QUERIES = 9
 
@@ -56,7 +58,9 @@ def test_distributions_are_those_of_scikit_learn(alpha, problem, rng):
         graph = NeighborGraph(n_neighbors=6).fit(X)
         fitted, new = scikit_learn_spreading(graph, queries, labels[view], alpha)
         assert_allclose(model.sides_[view].vectors, fitted, atol=1e-6)
-        assert_allclose(model.transform(queries, view), new, atol=1e-6)
+        other = "image" if view == "text" else "text"
+        found = model.embed(queries, source=view, target=other)
+        assert_allclose(found, new, atol=1e-6)
         sides[view] = fitted
     expected = sides["text"] @ sides["image"].T
     assert_allclose(model.scores("text", "image"), expected, atol=1e-6)
@@ -163,4 +167,4 @@ def test_without_spreading_new_items_learn_nothing(views):
     model = RowThenColumn(n_neighbors=4, alpha={"text": 0.0, "image": 0.5})
     model.fit(views, make_links("labels"))
     with pytest.raises(LinkspreadError, match="new items of view 'text' learn from"):
-        model.transform(views["text"], "text")
+        model.embed(views["text"], **WAY)

@@ -26,7 +26,6 @@ from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
 from linkspread.studies.baselines import CosineMatching, RidgeMap, RidgeToIdentity
 from linkspread.studies.baselines.matching import PairMatching
-from linkspread.studies.baselines.memory import Memory
 from linkspread.studies.baselines.side import corrected_scores
 from linkspread.studies.methods import LEARNER, Method, partner_methods
 from linkspread.studies.report import Budget, Run, Study
@@ -194,7 +193,7 @@ def _all_scores(model: Any, collection: Partners, known: _Known) -> tuple[Array,
     is_symmetric = isinstance(model, PairMatching)
     if is_symmetric:
         # Scores are all that is asked for: vectors are made only where these need them.
-        model.sharing(Memory())
+        model.sharing_with(None)
     try:
         # All scores at once: these collections are small.
         model.fit(collection.views, known.links)

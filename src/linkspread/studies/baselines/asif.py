@@ -1,5 +1,6 @@
 """Anchors: items of two views compared by which matched items each is like."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ class AnchorSimilarity(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         power = check_positive(self.power, name="power", remedy="The default is 1.")
         rows, cols, _ = matched_rows(links, a, b)
         n_kept = len(rows)
@@ -41,7 +42,7 @@ class AnchorSimilarity(PairMatching):
             remedy = "None takes all anchors."
             n_kept = check_count(self.n_neighbors, name="n_neighbors", remedy=remedy)
         n_kept = min(n_kept, len(rows))
-        return tuple(  # type: ignore[return-value]
+        return tuple(
             self._describe(tables[view], view, own, n_kept, power)
             for view, own in ((a, rows), (b, cols))
         )

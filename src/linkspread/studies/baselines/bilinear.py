@@ -6,6 +6,7 @@ equations is a Kronecker product and never written out.
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,7 +53,7 @@ class BilinearRidge(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         ridge = check_positive(self.ridge, name="ridge", remedy="The default is 0.01.")
         Z = balanced_links(links, a, b, balance=self.balance)
         left, right = (self._describe(tables[v], v, **chosen[v]) for v in (a, b))

@@ -4,7 +4,7 @@ Working on covariances alone, all of them cost the same for any number of pairs.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -85,7 +85,7 @@ class CorrelationMatching(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         left, right = learn_projections(self, tables, links, chosen, a, b)
         return (
             Side.of(tables[a], left.unit_vectors),
@@ -116,7 +116,7 @@ class CanonicalSimilarity(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         left, right = learn_projections(self, tables, links, chosen, a, b)
         return (
             Side.of(tables[a], left.weighted_units),
@@ -142,7 +142,7 @@ class ZooMatching(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         model = _choose_zoo_model(self.model)
         left, right = (
             prepare_dense(tables[v], v, random_state=self.random_state, **chosen[v])

@@ -1,4 +1,4 @@
-"""What links say to a baseline: classes of items, and which rows go together."""
+"""What baselines read from links: classes of items, and which rows go together."""
 
 from typing import Any
 

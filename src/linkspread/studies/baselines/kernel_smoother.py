@@ -1,6 +1,7 @@
 """Kernel smoothing: a pair is scored by the links of similar pairs."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,7 +53,7 @@ class GaussianKernel:
 
     def __call__(self, rows: Any) -> Array:
         """Return the kernel of shape (n_rows, n_anchors)."""
-        return self.weigh(self.distances(rows))
+        return self.weights_at(self.distances(rows))
 
     def distances(self, rows: Any) -> Array:
         """Return the distances of rows to all anchors, whatever the width."""
@@ -63,7 +64,7 @@ class GaussianKernel:
             self._measure = ProductDistances(self.anchors, metric=self.metric)
         return self._measure(rows)
 
-    def weigh(self, distances: Array) -> Array:
+    def weights_at(self, distances: Array) -> Array:
         """Return the kernel of rows whose distances to all anchors are known."""
         exponent = exponents(distances, self.width, self.width)
         # A row far from all anchors keeps the ratios of its entries.
@@ -121,7 +122,7 @@ class KernelSmoother(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         links_of = self._once(
             ("links", a, b, repr(self.balance)),
             lambda: _anchor_links(balanced_links(links, a, b, balance=self.balance)),
@@ -161,15 +162,15 @@ class _AnchorLinks:
 
     anchors: Array
     linked: sparse.csr_array
-    mass: sparse.csr_array  # the weight of all links of each, must and cannot alike
+    weight: sparse.csr_array  # the weight of all links of each, must and cannot alike
 
     @classmethod
-    def of(cls, memberships: Any, core: Any, mass: Array) -> "_AnchorLinks":
+    def of(cls, memberships: Any, core: Any, weight: Array) -> "_AnchorLinks":
         """Return the links of a view from its part of a thin product."""
         memberships = sparse.csr_array(memberships)
         anchors = np.flatnonzero(np.diff(memberships.indptr))
         linked = sparse.csr_array(memberships[anchors] @ sparse.csr_array(core))
-        return cls(anchors, linked, sparse.csr_array(mass[anchors, None]))
+        return cls(anchors, linked, sparse.csr_array(weight[anchors, None]))
 
 
 def _anchor_links(Z: LinkMatrix) -> tuple[_AnchorLinks, _AnchorLinks]:
@@ -197,7 +198,7 @@ class _SmoothedLinks:
     @property
     def block(self) -> sparse.csr_array:
         """Links and their weights, for both in one pass over the kernel."""
-        return sparse.hstack([self.links.linked, self.links.mass], format="csr")
+        return sparse.hstack([self.links.linked, self.links.weight], format="csr")
 
 
 class _SharedSide(Side):
@@ -241,16 +242,16 @@ class _SharedSide(Side):
             distances = self._memory.rows(("distances", *self._key), n_items)
             (own,) = distances.of(missing, measure)
             return in_tiles(
-                lambda tile: _average_of(kernel.weigh(own[tile]) @ self._block),
+                lambda tile: _average_of(kernel.weights_at(own[tile]) @ self._block),
                 len(missing),
             )
 
-        found, mass = averages.of(positions, average)
-        return found, np.ones_like(mass) if self._smoothed.normalize else mass
+        found, weight = averages.of(positions, average)
+        return found, np.ones_like(weight) if self._smoothed.normalize else weight
 
 
 def _average_of(smoothed: Array) -> tuple[Array, Array]:
     """Return sums over the weight of their links, the last column, and that weight."""
     # A class that the other view lacks has members but no links.
-    mass = np.where(smoothed[:, -1] > 0, smoothed[:, -1], 1.0)
-    return smoothed[:, :-1] / mass[:, None], mass
+    weight = np.where(smoothed[:, -1] > 0, smoothed[:, -1], 1.0)
+    return smoothed[:, :-1] / weight[:, None], weight

@@ -1,12 +1,11 @@
 """What all baselines share: views and links in, a vector for every item out."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count
@@ -40,7 +39,7 @@ class Matching(VectorSearch):
 
     view_names_: tuple[str, ...]
     links_: Links
-    sides_: dict[Any, Any]
+    sides_: dict[Any, Side]
 
     def sharing(self, memory: Memory) -> Self:
         """Take what was learnt from a memory where it has it, and put new things there.
@@ -78,25 +77,13 @@ class Matching(VectorSearch):
         resolved = choose_links(links, tables).resolve(items)
         sides = self._learn(tables, resolved)
         if self._memory is None:
-            self._complete(sides)
+            for side in sides.values():
+                side.vectors  # noqa: B018 - made now
         # Kept only now, so that a fit that fails leaves an earlier one whole.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.sides_ = items, resolved, sides
         self._columns = read.columns
         return self
-
-    def transform(self, rows: Any, view: str, *, target: str | None = None) -> Array:
-        """Return the vectors with which new items search."""
-        check_is_fitted(self)
-        if target is None:
-            others = [name for name in self.view_names_ if name != view]
-            if len(others) != 1:
-                raise LinkspreadError(
-                    "`target` must be named where a view has not one other, got None "
-                    f"and {list(self.view_names_)}. Give the view that is searched."
-                )
-            target = others[0]
-        return self._vectors_of_new(rows, view, target)
 
     def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
         """Return the scores of single pairs of fitted items, and of no others."""
@@ -104,16 +91,12 @@ class Matching(VectorSearch):
         return queries.pair_products(rows, self._side(target, source), cols)
 
     @abstractmethod
-    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
-        """Return the sides of all views."""
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
+        """Return the sides of all views, by view or by a view and the other."""
 
     @abstractmethod
     def _side(self, view: str, other: str) -> Side:
         """Return the side of a view in a match with another."""
-
-    @abstractmethod
-    def _complete(self, sides: dict[Any, Any]) -> None:
-        """Make the vectors of all items."""
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what the memory has under a key, made now if it has nothing."""
@@ -121,9 +104,11 @@ class Matching(VectorSearch):
 
     def _choose(self, tables: Mapping[str, Any]) -> Chosen:
         """Return the values that parameters have for each view."""
-        values = {name: per_view(getattr(self, name), tables, name=name)
-                  for name in self.PER_VIEW}  # fmt: skip
-        return {v: {name: values[name][v] for name in values} for v in tables}
+        chosen: Chosen = {view: {} for view in tables}
+        for name in self.PER_VIEW:
+            for view, value in per_view(getattr(self, name), tables, name=name).items():
+                chosen[view][name] = value
+        return chosen
 
     def _block(self, i: Array, j: Array, source: str, target: str) -> Array:
         queries = self._checked_side(source, target)
@@ -158,10 +143,10 @@ class Matching(VectorSearch):
 class ViewMatching(Matching):
     """A baseline that learns each view by itself, in dimensions that all share."""
 
-    # Parameters that only what is learnt from depends on: the graph of a view, say.
+    # Parameters of what is learnt from, such as the graph of a view.
     BEFORE: ClassVar[tuple[str, ...]] = ()
 
-    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
         chosen = self._choose(tables)
         sides = {
             view: self._learn_once(tables[view], links, view, chosen[view])
@@ -184,15 +169,12 @@ class ViewMatching(Matching):
         """Return the side of one view, from the memory if it is there."""
         apart = (*self.PER_VIEW, *self.BEFORE)
         common = {n: v for n, v in self.get_params().items() if n not in apart}
-        key = view, id(X), repr((chosen, common))
-        # X is kept, so that nothing else can have its identity.
-        return self._once(key, lambda: (self._learn_view(X, links, view, **chosen), X))[
-            0
-        ]
 
-    def _complete(self, sides: dict[Any, Any]) -> None:
-        for side in sides.values():
-            side.vectors  # noqa: B018 - made now
+        def learn() -> tuple[Side, Any]:
+            # X is kept, so that nothing else can have its identity.
+            return self._learn_view(X, links, view, **chosen), X
+
+        return self._once((view, id(X), repr((chosen, common))), learn)[0]
 
     @abstractmethod
     def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
@@ -209,17 +191,16 @@ class PairMatching(Matching):
     # parameter, corrects none.
     hubs: int | None = None
 
-    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Any]:
+    def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
         if self.hubs is not None:
             check_count(self.hubs, name="hubs", remedy="None corrects no hubs.")
-        chosen = self._choose(tables)
-        sides = {
-            pair: self._learn_pair(tables, links, chosen, *pair)
-            for pair in self._joined_pairs(tables, links)
-        }
-        if self.hubs is None:
-            return sides
-        return {pair: correct_hubs(*both, self.hubs) for pair, both in sides.items()}
+        chosen, sides = self._choose(tables), {}
+        for a, b in self._joined_pairs(tables, links):
+            left, right = self._learn_pair(tables, links, chosen, a, b)
+            if self.hubs is not None:
+                left, right = correct_hubs(left, right, self.hubs)
+            sides[a, b], sides[b, a] = left, right
+        return sides
 
     def _joined_pairs(
         self, tables: dict[str, Any], links: Links
@@ -233,15 +214,10 @@ class PairMatching(Matching):
             )
         return pairs
 
-    def _complete(self, sides: dict[Any, Any]) -> None:
-        for pair in sides.values():
-            for side in pair:
-                side.vectors  # noqa: B018 - made now
-
     @abstractmethod
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         """Return the sides of two views."""
 
     def _side(self, view: str, other: str) -> Side:
@@ -250,6 +226,4 @@ class PairMatching(Matching):
                 f"`source` and `target` must differ for {type(self).__name__}, which "
                 f"learns two views together, got {view!r} twice. Search another view."
             )
-        if (view, other) in self.sides_:
-            return self.sides_[view, other][0]
-        return self.sides_[other, view][1]
+        return self.sides_[view, other]

@@ -20,7 +20,7 @@ class RowsOnce:
     """Rows of arrays, each made when it is asked for first."""
 
     def __init__(self, n_rows: int) -> None:
-        # Only rows that were made take memory; this tells where each of them is.
+        # The place of each row among those that were made, which alone take memory.
         self._places = np.full(n_rows, -1)
         self._arrays: tuple[Array, ...] = ()
 

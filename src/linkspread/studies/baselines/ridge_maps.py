@@ -1,6 +1,6 @@
 """Ridge maps from one view to the other, and what a shared space is without a map."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
@@ -48,7 +48,7 @@ class RidgeMap(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         remedy = "The default is 0.1; 0 is allowed."
         ridge = check_positive(self.ridge, name="ridge", remedy=remedy, zero=True)
         spaces = _compared_spaces(self.space, tables, a, b)
@@ -62,7 +62,7 @@ class RidgeMap(PairMatching):
             for view, own in ((a, rows), (b, cols))
         )
         ways = (a, left, right), (b, right, left)
-        return tuple(  # type: ignore[return-value]
+        return tuple(
             Side.of(
                 tables[view], _InSpaces(own, own.map_to(other, ridge), view, spaces)
             )
@@ -85,7 +85,7 @@ class RidgeToIdentity(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         ridge = check_positive(self.ridge, name="ridge", remedy="The default is 1.")
         _check_widths(tables, a, b)
         spaces = _compared_spaces(self.space, tables, a, b)
@@ -100,7 +100,7 @@ class RidgeToIdentity(PairMatching):
 
         there, back = self._once(("moves", a, b), moves)
         ways = (a, there, back), (b, back, there)
-        return tuple(  # type: ignore[return-value]
+        return tuple(
             _shared_side(
                 tables[view],
                 _NearIdentity(own, other, ridge, [space == view for space in spaces]),
@@ -143,8 +143,7 @@ class CosineMatching(PairMatching):
 
     def _check_joined(self, source: str, target: str) -> None:
         check_views_known(self.view_names_, source, target)
-        ways = {(source, target), (target, source)}
-        if source != target and not ways & set(self.sides_):
+        if source != target and (source, target) not in self.sides_:
             raise ViewError(
                 f"views {source!r} and {target!r} must have as many columns to be "
                 "compared by their cosine, and they do not. Search other views."
@@ -152,11 +151,9 @@ class CosineMatching(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         is_sparse = _are_sparse(tables, a, b)
-        return tuple(  # type: ignore[return-value]
-            _shared_side(tables[view], _Units(), is_sparse) for view in (a, b)
-        )
+        return tuple(_shared_side(tables[view], _Units(), is_sparse) for view in (a, b))
 
 
 def _compared_spaces(
@@ -234,8 +231,8 @@ class _MatchedSpan:
             centred = as_dense_rows(rows[tile]) - self.mean
             return centred @ self.basis, np.linalg.norm(centred, axis=1)
 
-        inside, lengths = in_tiles(some, rows.shape[0])
-        return inside, lengths
+        inside, norms = in_tiles(some, rows.shape[0])
+        return inside, norms
 
 
 class _InSpaces:
@@ -251,9 +248,9 @@ class _InSpaces:
         self.is_own = [space == view for space in spaces]
 
     def __call__(self, rows: Any) -> Array:
-        inside, lengths = self.span.coordinates(rows)
+        inside, norms = self.span.coordinates(rows)
         # Of rows in their own space only the part in the span meets what is mapped.
-        own = inside / np.where(lengths > 0, lengths, 1.0)[:, None]
+        own = inside / np.where(norms > 0, norms, 1.0)[:, None]
         parts = [
             own if is_own else unit_rows(inside @ self.core) for is_own in self.is_own
         ]
@@ -325,13 +322,13 @@ class _NearIdentity:
         squares = _row_squares(X)
         scales, short = [], []
         for is_own in self.is_own:
-            own, lengths = self.other.of_other, squares
+            own, norms = self.other.of_other, squares
             if not is_own:
                 inside, along = self.own.of_own
                 own = inside * self.inverse
                 change = np.sum(own * (2 * along + own @ self.own.gram), axis=1)
-                lengths = squares + change
-            scale = _inverse_lengths(np.sqrt(np.maximum(lengths, 0)))
+                norms = squares + change
+            scale = _inverse_norms(np.sqrt(np.maximum(norms, 0)))
             scales.append(scale)
             short.append(own * scale[:, None])
         root = np.sqrt(len(scales))
@@ -346,7 +343,7 @@ class _Units:
 
     def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
         """Return the scale of each row, and nothing besides."""
-        scale = _inverse_lengths(np.sqrt(_row_squares(X)))
+        scale = _inverse_norms(np.sqrt(_row_squares(X)))
         return scale[:, None], np.zeros((len(scale), 0))
 
 
@@ -391,9 +388,9 @@ def _row_squares(rows: sparse.csr_array) -> Array:
     return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
 
 
-def _inverse_lengths(lengths: Array) -> Array:
-    """Return ``1 / lengths``, and 1 where they are 0."""
-    return 1 / np.where(lengths > 0, lengths, 1.0)
+def _inverse_norms(norms: Array) -> Array:
+    """Return ``1 / norms``, and 1 where they are 0."""
+    return 1 / np.where(norms > 0, norms, 1.0)
 
 
 def _check_widths(tables: dict[str, Any], a: str, b: str) -> None:

@@ -1,6 +1,6 @@
 """Semantic matching: a classifier for each view, class posteriors as common vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -119,7 +119,7 @@ class CorrelationSemantics(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         left, right = learn_projections(self, tables, links, chosen, a, b)
         return (
             self._abstract(tables[a], left, links, a),

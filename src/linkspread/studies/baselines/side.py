@@ -83,8 +83,8 @@ class Steps:
 
 def unit_rows(vectors: Array) -> Array:
     """Scale rows to unit norm; rows of zeros stay."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.where(lengths > 0, lengths, 1.0)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.where(norms > 0, norms, 1.0)
 
 
 def centred_units(vectors: Array) -> Array:

@@ -1,6 +1,7 @@
 """Spectral matching: correlation analysis of the eigenvectors of two graphs."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -51,7 +52,7 @@ class SpectralMatching(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         reg = check_positive(
             self.reg, name="reg", remedy="The default is 0.1.", zero=True
         )
@@ -65,7 +66,7 @@ class SpectralMatching(PairMatching):
             vectors = unit_rows((own.vectors - mean) @ weights)
             width = tables[view].shape[1]
             sides.append(Side(vectors, projection.unit_vectors, width))
-        return tuple(sides)  # type: ignore[return-value]
+        return tuple(sides)
 
 
 class SpectralEmbedding:

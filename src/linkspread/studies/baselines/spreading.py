@@ -1,5 +1,6 @@
 """Baselines on the graphs of `LinkSpreading`: labels or links spread view by view."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,7 +36,7 @@ Array = np.ndarray
 
 # Of the links within a view where graph="cwa", for which no baseline has a parameter.
 ADJUSTMENT_BETA = 0.95
-# Length of vectors beyond which memory and search cost more than they bring.
+# Dimensions of vectors beyond which memory and search cost more than they bring.
 MAX_RANK = 256
 
 
@@ -146,7 +147,7 @@ class RowThenColumn(PairMatching):
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> tuple[Side, Side]:
+    ) -> Sequence[Side]:
         # The tables are the graphs of the views here.
         alpha = chosen[a]["alpha"], chosen[b]["alpha"]
         Z = balanced_links(links, a, b, balance=self.balance)
@@ -162,7 +163,7 @@ class RowThenColumn(PairMatching):
             left, right = propagate_few_directions(
                 S_x, Z, S_y, alpha=alpha, tol=self.tol, rank=rank
             )
-        return tuple(  # type: ignore[return-value]
+        return tuple(
             Side(vectors, _Neighbors(graph, vectors, view, own), graph.n_features_in_)
             for graph, vectors, view, own in (
                 (tables[a], left, a, alpha[0]),

@@ -60,7 +60,7 @@ LEGEND_LINE = 0.19
 MAX_LABEL = 44
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 RECALL = [level / 10 for level in range(11)]
-# More bars per class than this cannot be told apart.
+# More bars per class than this cannot be distinguished.
 MAX_BARS = 4
 # Where "all" stands: this many times the largest amount, on an axis in powers. 0 stands
 # as far to the left of the smallest.
