@@ -15,9 +15,9 @@ from linkspread.studies.report import (
     compare_chance,
     compare_label_spreading,
     compare_scores,
-    expected_by_chance,
     keep_hidden,
 )
+from linkspread.studies.report.comparison import expected_by_chance
 
 
 @pytest.fixture

@@ -12,11 +12,15 @@ from linkspread.ground.errors import MissingDependencyError
 from linkspread.studies.report import (
     ParameterCurve,
     budget_figures,
+)
+from linkspread.studies.report.figures import (
+    COLORS,
+    INK,
     class_figures,
+    line_looks,
     parameter_figures,
     recall_figures,
 )
-from linkspread.studies.report.figures import COLORS, INK, line_looks
 from small_studies import make_budgets, make_cell, make_row, make_run, make_study
 
 SVG = "{http://www.w3.org/2000/svg}"

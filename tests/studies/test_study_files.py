@@ -16,11 +16,10 @@ from linkspread.studies.report import (
     ParameterCurve,
     Run,
     Search,
-    from_json,
     read_study,
-    to_json,
     write_study,
 )
+from linkspread.studies.report.study_files import from_json, to_json
 from small_studies import (
     DIRECTIONS,
     make_budgets,

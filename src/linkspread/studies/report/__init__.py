@@ -7,15 +7,11 @@ from linkspread.studies.report.comparison import (
     compare_chance,
     compare_label_spreading,
     compare_scores,
-    expected_by_chance,
     keep_hidden,
 )
 from linkspread.studies.report.figures import (
     budget_figures,
-    class_figures,
     draw_curve,
-    parameter_figures,
-    recall_figures,
 )
 from linkspread.studies.report.page import (
     build_page,
@@ -35,9 +31,7 @@ from linkspread.studies.report.study import (
 )
 from linkspread.studies.report.study_files import (
     check_folder,
-    from_json,
     read_study,
-    to_json,
     write_page,
     write_study,
 )
@@ -64,24 +58,18 @@ __all__ = [
     "check_folder",
     "choose_labeled",
     "choose_queries",
-    "class_figures",
     "compare_chance",
     "compare_label_spreading",
     "compare_scores",
     "details_markdown",
     "draw_curve",
-    "expected_by_chance",
-    "from_json",
     "ink_data_uri",
     "keep_hidden",
-    "parameter_figures",
     "parameters_markdown",
     "picture_data_uri",
     "read_study",
-    "recall_figures",
     "replace_between",
     "results_markdown",
-    "to_json",
     "write_page",
     "write_study",
 ]
