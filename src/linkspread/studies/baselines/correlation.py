@@ -4,6 +4,7 @@ Working on covariances alone, all of them cost the same for any number of pairs.
 """
 
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,38 +64,53 @@ class Projection:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CorrelationMatching(PairMatching):
-    """Match by correlation analysis: CA alone in [Rasiwasia2010].
+class ProjectionMatching(PairMatching):
+    """A baseline that projects both views so that items that go together agree.
 
-    Both views are projected to components in which items that go together agree, and
-    compared by their cosine there. Must-links between single items determine what goes
-    together; where there are none, items of the same class do [Rasiwasia2014].
-    Cannot-links are not used.
+    Must-links between single items determine what goes together; where there are
+    none, items of the same class do [Rasiwasia2014]. Cannot-links are not used.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
 
-    method: str = "cca"
     n_components: int | None = None
     reg: float = 0.1
-    power: float = 0.0
     scaling: Any = "standard"
     max_features: Any = 256
     random_state: int = 0
-    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
     ) -> Sequence[Side]:
         left, right = learn_projections(self, tables, links, chosen, a, b)
         return (
-            Side.of(tables[a], left.unit_vectors),
-            Side.of(tables[b], right.unit_vectors),
+            self._projected(tables[a], left, links, a),
+            self._projected(tables[b], right, links, b),
         )
+
+    @abstractmethod
+    def _projected(
+        self, X: Any, projection: Projection, links: Links, view: str
+    ) -> Side:
+        """Return the side of a view, given its projection."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CanonicalSimilarity(PairMatching):
+class CorrelationMatching(ProjectionMatching):
+    """Match by the cosine of projections: CA alone in [Rasiwasia2010]."""
+
+    method: str = "cca"
+    power: float = 0.0
+    hubs: int | None = None
+
+    def _projected(
+        self, X: Any, projection: Projection, links: Links, view: str
+    ) -> Side:
+        return Side.of(X, projection.unit_vectors)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CanonicalSimilarity(ProjectionMatching):
     """Match by canonical similarity analysis: CSA of [Li2025].
 
     ``sum_i rho_i u_i v_i``, u and v the unit vectors of the leading canonical
@@ -102,26 +118,13 @@ class CanonicalSimilarity(PairMatching):
     `CorrelationMatching(power=1)` weights first and takes unit vectors then.
     """
 
-    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
-    # Of the projections: plain canonical correlation analysis.
-    method: ClassVar[str] = "cca"
-    power: ClassVar[float] = 0.0
-
-    n_components: int | None = None
-    reg: float = 0.1
     scaling: Any = "none"
-    max_features: Any = 256
-    random_state: int = 0
     hubs: int | None = None
 
-    def _learn_pair(
-        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> Sequence[Side]:
-        left, right = learn_projections(self, tables, links, chosen, a, b)
-        return (
-            Side.of(tables[a], left.weighted_units),
-            Side.of(tables[b], right.weighted_units),
-        )
+    def _projected(
+        self, X: Any, projection: Projection, links: Links, view: str
+    ) -> Side:
+        return Side.of(X, projection.weighted_units)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -193,9 +196,11 @@ def learn_projections(
     model: Any, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
 ) -> tuple[Projection, Projection]:
     """Learn the projections of two views from what goes together."""
-    method = check_name(model.method, PROJECTIONS, name="method")
+    # Without a choice it is plain canonical correlation analysis.
+    method = check_name(getattr(model, "method", "cca"), PROJECTIONS, name="method")
+    power = getattr(model, "power", 0.0)
     check_positive(model.reg, name="reg", remedy="The default is 0.1.", zero=True)
-    check_positive(model.power, name="power", remedy="0 weights none.", zero=True)
+    check_positive(power, name="power", remedy="0 weights none.", zero=True)
     n_components = sys.maxsize
     if model.n_components is not None:
         n_components = check_count(
@@ -221,7 +226,7 @@ def learn_projections(
         )
         left, right, strengths = (own[..., :n_components] for own in made)
     # Half of the weight on each side makes the whole of it in the inner product.
-    weights = (strengths / strengths[0]) ** (model.power / 2)
+    weights = (strengths / strengths[0]) ** (power / 2)
     return (
         Projection(prepared[0], cov.mean_x, left * weights, strengths),
         Projection(prepared[1], cov.mean_y, right * weights, strengths),

@@ -1,6 +1,6 @@
 """Semantic matching: a classifier for each view, class posteriors as common vectors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -16,10 +16,10 @@ from linkspread.compiled.threads import small_algebra
 from linkspread.ground.checks import check_count, check_name, check_positive, naming
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
-from linkspread.studies.baselines.correlation import Projection, learn_projections
+from linkspread.studies.baselines.correlation import Projection, ProjectionMatching
 from linkspread.studies.baselines.correspondences import labelled_rows
 from linkspread.studies.baselines.kernel_smoother import choose_kernel
-from linkspread.studies.baselines.matching import Chosen, PairMatching, ViewMatching
+from linkspread.studies.baselines.matching import ViewMatching
 from linkspread.studies.baselines.preparation import prepare
 from linkspread.studies.baselines.side import SCORES, Side, Steps, centred_units
 
@@ -96,7 +96,7 @@ class SemanticMatching(ViewMatching):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CorrelationSemantics(PairMatching):
+class CorrelationSemantics(ProjectionMatching):
     """Match by posteriors on correlated components: CA+SA in [Rasiwasia2010].
 
     The views are projected as in `CorrelationMatching`; on the components, each
@@ -105,31 +105,12 @@ class CorrelationSemantics(PairMatching):
     [Lu2015]. Needs labels in both views.
     """
 
-    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
-    # The classifiers weight the components themselves.
-    power: ClassVar[float] = 0.0
-
     method: str = "cca"
-    n_components: int | None = None
-    reg: float = 0.1
     C: float = 1.0
-    scaling: Any = "standard"
-    max_features: Any = 256
-    random_state: int = 0
 
-    def _learn_pair(
-        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> Sequence[Side]:
-        left, right = learn_projections(self, tables, links, chosen, a, b)
-        return (
-            self._abstract(tables[a], left, links, a),
-            self._abstract(tables[b], right, links, b),
-        )
-
-    def _abstract(
+    def _projected(
         self, X: Any, projection: Projection, links: Links, view: str
     ) -> Side:
-        """Return the posteriors of one view, learnt on its components."""
         rows, classes, n_classes = labelled_rows(links, view)
         C = check_positive(self.C, name="C", remedy="The default is 1.")
         scaled = prepare(projection.project(X), scaling="standard")
