@@ -32,7 +32,7 @@ Part = tuple[str, Array | None, Any, Array | None]
 # until none are left: it waits for no other whose core is busy.
 ALONE, TILE = 1 << 27, 1 << 15
 EPS = float(np.finfo(np.float32).eps)
-# What blocks are multiplied by, of length 1: random signs, then sums and differences.
+# Orthogonal: random signs, then sums and differences.
 SIGNS = np.random.default_rng(0).choice([-1.0, 1.0], CODED) / CODED**0.5
 TURN = SIGNS[:, None] * hadamard(CODED)
 
