@@ -1,12 +1,21 @@
-"""LinkSpreading against dense closed forms: parameters, several views, mistakes."""
+"""LinkSpreading: its parameters, its fits, and fits that fail."""
+
+from itertools import count
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from linkspread import Links, LinkSpreading
 from linkspread.graphs import knn_graph, normalize
-from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.ground.errors import (
+    ConflictWarning,
+    GraphError,
+    LinkError,
+    LinkspreadError,
+)
+from linkspread.models.spreading import Spreading
 from reference import fixed_point, relative_error
 from small_views import (
     KINDS,
@@ -245,3 +254,150 @@ def test_links_of_an_isolated_item_stay_with_it():
     assert scores[0].argmax() == 3
     np.testing.assert_allclose(scores[1:], 0, atol=1e-12)
     assert model.report_.graphs["text"].n_isolated == 1
+
+
+NAMES = ("text", "image", "sound")
+
+
+def fit_some():
+    """Return a model of three views, fitted to labels and pairs."""
+    links = make_links("mixture") + make_pairs(2, 30, ("image", "sound"))
+    model = LinkSpreading(n_neighbors=4, alpha=0.5)
+    return model.fit(make_views(*NAMES), links)
+
+
+def answers(model):
+    """Return what a model says of fitted and of new items."""
+    new = make_views(*NAMES, seed=9)
+    said = {}
+    for source, target in [("text", "image"), ("sound", "image")]:
+        ask = {"source": source, "target": target}
+        said[source, "fitted"] = model.search(range(SIZES[source]), **ask)
+        said[source, "new"] = model.search(new[source], **ask)
+    return said
+
+
+def state(model):
+    """Return the fitted attributes by name, the objects themselves."""
+    return {name: own for name, own in vars(model).items() if name.endswith("_")}
+
+
+def let_memory_run_out(monkeypatch):
+    """Let the scores of the second pair of views fail."""
+    scores, n_calls = Spreading.scores, count()
+
+    def fail_at_the_second(*own):
+        if next(n_calls):
+            raise MemoryError
+        return scores(*own)
+
+    monkeypatch.setattr(Spreading, "scores", fail_at_the_second)
+
+
+# How a fit fails, early and late, and what is raised.
+FAILURES = {
+    "parameter": (LinkspreadError, "`tol` must be"),
+    "graph": (GraphError, "view 'sound'"),
+    "memory": (MemoryError, None),
+}
+
+
+def fail(model, how, monkeypatch):
+    """Fit other items of the same views in a way that goes wrong."""
+    links = make_links("mixture", seed=7) + make_pairs(7, 30, ("image", "sound"))
+    if how == "parameter":
+        model.set_params(tol=2.0)
+    if how == "graph":
+        model.set_params(graph=dict.fromkeys(NAMES, "knn") | {"sound": np.asarray})
+    if how == "memory":
+        let_memory_run_out(monkeypatch)
+    ids = {view: np.arange(SIZES[view])[::-1] for view in NAMES}
+    error, sentence = FAILURES[how]
+    with pytest.raises(error, match=sentence):
+        model.fit(make_views(*NAMES, seed=7), links, ids=ids)
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_fit_that_fails_leaves_the_earlier_one_whole(how, monkeypatch):
+    model = fit_some()
+    said, kept = answers(model), state(model)
+    fail(model, how, monkeypatch)
+    again = answers(model)
+    for question, (ids, scores) in said.items():
+        assert_array_equal(again[question][0], ids)
+        assert_array_equal(again[question][1], scores)
+    assert state(model).keys() == kept.keys()
+    assert all(state(model)[name] is own for name, own in kept.items())
+
+
+OF = {
+    "topics": ("text", "image"),
+    "moods": ("image", "sound"),
+    "years": ("text", "image", "sound"),
+}
+FITS = [{}, {"balance": "literal"}, {"balance": 0.5}]
+
+
+def label_set(name, *views):
+    """Return labels of one set, of these views only; each set has its own classes."""
+    n_classes = {"topics": 3, "moods": 2, "years": 4}[name]
+    rng = np.random.default_rng(n_classes)
+    labels = {v: rng.integers(-1, n_classes, SIZES[v]) for v in OF[name]}
+    return Links.from_labels({view: labels[view] for view in views or OF[name]})
+
+
+def fit_labels(links, *views, **parameters):
+    """Return a model of these views."""
+    model = LinkSpreading(n_neighbors=4, alpha=0.5, **parameters)
+    tables = make_views("text", "image", "sound")
+    return model.fit({view: tables[view] for view in views or tables}, links)
+
+
+def assert_same_answers(one, two, source, target):
+    """Compare the scores of fitted and of new items."""
+    new = make_views("text", "image", "sound", seed=5)[source][:7]
+    for rows in (None, new):
+        scores = [model.scores(source, target, rows=rows) for model in (one, two)]
+        assert np.ptp(scores[0]) > 0
+        assert_allclose(*scores, atol=1e-10)
+
+
+@pytest.mark.parametrize("parameters", FITS)
+@pytest.mark.parametrize("with_years", [False, True])
+def test_two_views_learn_from_the_labels_that_both_have(parameters, with_years):
+    names = ["topics", "moods"] + ["years"] * with_years
+    links = label_set(names[0]) + label_set(names[1])
+    if with_years:
+        links = links + label_set("years")
+    model = fit_labels(links, **parameters)
+    for source, target in [("text", "image"), ("sound", "image")]:
+        shared = [name for name in names if {source, target} <= set(OF[name])]
+        own = [label_set(name, source, target) for name in shared]
+        alone = fit_labels(sum(own[1:], own[0]), source, target, **parameters)
+        assert_same_answers(model, alone, source, target)
+
+
+def test_a_search_within_a_view_uses_all_its_labels():
+    model = fit_labels(label_set("topics") + label_set("moods"))
+    both = label_set("topics", "image") + label_set("moods", "image")
+    alone = fit_labels(both, "image")
+    assert_same_answers(model, alone, "image", "image")
+
+
+def cancelled(*others):
+    """Return a must- and a cannot-link of the same pair, added to other links."""
+    with pytest.warns(ConflictWarning):
+        links = Links.from_pairs([(0, 1, 1.0), (0, 1, -1.0)], between=("text", "image"))
+        return sum(others, links)
+
+
+@pytest.mark.parametrize("kind", ["labels", "pairs"])
+def test_links_that_cancel_each_other_out_change_nothing_of_others(kind):
+    others = make_links("labels") if kind == "labels" else make_pairs(4, 40)
+    if kind == "pairs":  # the pair that is cancelled must not be judged otherwise
+        judged = others.resolve(SIZES).judged("text", "image").toarray()
+        assert judged[0, 1] == 0
+    plain = fit_labels(others, "text", "image")
+    model = fit_labels(cancelled(others), "text", "image")
+    assert_same_answers(model, plain, "text", "image")

@@ -212,7 +212,7 @@ default="auto"
         maps = {}
         for view, X in tables.items():
             judged, n_labelled = _judged_items(resolved, view, tables)
-            # A graph tells classes: without a judgement nothing could be learnt by it.
+            # A graph separates classes, which nothing is learnt of without a judgement.
             has_graph = len(judged) > 0 and X.shape[0] > 2
             maps[view] = make_map(
                 X,

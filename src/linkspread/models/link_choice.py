@@ -35,7 +35,7 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
 def labelled_items(
     links: Links, view: str, *, shared_with: str | None = None
 ) -> Array | None:
-    """Tell which items of a view have labels; None of a view without any."""
+    """Return which items of a view have labels; None of a view without any."""
     memberships = links.memberships(view, shared_with=shared_with)
     if memberships is None:
         return None

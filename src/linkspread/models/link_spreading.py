@@ -518,7 +518,7 @@ def _labels_of_one_view(links: Any) -> Any:
 
 
 def _has_links(links: Links, pair: ViewPair) -> bool:
-    """Tell whether any pair, or labels on both sides, link two views."""
+    """Return whether any pair, or labels on both sides, link two views."""
     labels = (links.memberships(a, shared_with=b) for a, b in (pair, pair[::-1]))
     return links.judged(*pair).nnz > 0 or all(
         own is not None and own.sum() > 0 for own in labels

@@ -558,7 +558,7 @@ def _more_items(items: Items, ids: Any, n_new: int) -> Items:
 
 
 def _labelled(links: Links, items: Items, other: str) -> Array:
-    """Tell which items of a view have labels that items of the other have too."""
+    """Return which items of a view have labels that items of the other have too."""
     known = labelled_items(links, items.view, shared_with=other)
     return np.zeros(items.n_items, dtype=bool) if known is None else known
 

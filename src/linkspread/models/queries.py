@@ -55,7 +55,7 @@ def read_queries(queries: Any) -> Queries:
 
 
 def is_table(queries: Any) -> bool:
-    """Tell whether something can only be rows of features."""
+    """Return whether something can only be rows of features."""
     if isinstance(queries, np.ndarray):
         return queries.ndim == 2
     return sparse.issparse(queries) or nw.dependencies.is_into_dataframe(queries)

@@ -1,6 +1,5 @@
 """Two views as they are searched: what they share, what is fitted, and why."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -56,15 +55,12 @@ TERMS = {
 }
 
 
-class _Scores(ABC):
-    """Scores of one view's items with another's, a block at a time."""
+class _Blocks:
+    """What directions and chains do alike with their blocks of scores."""
 
+    shape: Any  # items that search, and items that are found
+    block: Any
     dtype = np.dtype(np.float32)
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Items that search, and items that are found."""
 
     @property
     def rows_at_a_time(self) -> int:
@@ -75,25 +71,9 @@ class _Scores(ABC):
         """Return the scores of fitted items with all others."""
         return self.block(i, slice(None))
 
-    @abstractmethod
-    def block(self, i: Array, j: Any) -> Array:
-        """Return the scores of fitted items with some others."""
-
-    @abstractmethod
-    def unseen_rows(self, rows: Rows) -> Array:
-        """Return the scores of new items."""
-
-    @abstractmethod
-    def query_vectors(self, rows: Rows) -> Array:
-        """Return the vectors of new items, to be turned as `vectors` says."""
-
-    @abstractmethod
-    def vectors(self) -> tuple[Array, Array, Array]:
-        """Return the vectors that search, those found, and the turn of new ones."""
-
 
 @dataclass(frozen=True)
-class Direction(_Scores):
+class Direction(_Blocks):
     """Searches of one view from another."""
 
     factors: ScoreFactors
@@ -149,11 +129,11 @@ class Direction(_Scores):
 
 
 @dataclass(frozen=True)
-class Chained(_Scores):
+class Chained(_Blocks):
     """Searches through views between: by how alike the scores with their items are."""
 
-    first: _Scores
-    second: _Scores
+    first: "Direction | Chained"
+    second: "Direction | Chained"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -398,7 +378,7 @@ def _own_prior(map_: ViewMap, rows: Rows) -> Array:
 
 
 def _share_space(priors: Mapping[str, Any], a: str, b: str) -> bool:
-    """Tell whether two views have rows of one width to compare."""
+    """Return whether two views have rows of one width to compare."""
     return a in priors and b in priors and priors[a].shape[1] == priors[b].shape[1]
 
 
@@ -410,5 +390,5 @@ def _labelled(evidence: Evidence, side: int) -> Array:
 
 
 def _are_kept(items: Array, places: Array) -> bool:
-    """Tell whether items are still there, as they were."""
+    """Return whether items are still there, as they were."""
     return bool(np.isin(items, places).all())

@@ -208,7 +208,7 @@ class Spreading:
         return scores, SpreadReport.of(scores, time.perf_counter() - start)
 
     def keeps_vectors(self, source: str, target: str) -> bool:
-        """Tell whether scores come from vectors, and not from rows on demand."""
+        """Return whether scores come from vectors, and not from rows on demand."""
         _, Z, _ = self.arrows(source, target)
         settings = self.settings(source, target)
         return self.rank is not None or has_short_vectors(Z, **settings)

@@ -139,7 +139,7 @@ GRAPHS: dict[str, Callable[..., Any]] = {
 
 
 def is_named(graph: Any) -> bool:
-    """Tell whether a graph is built by name from the table of its view."""
+    """Return whether a graph is built by name from the table of its view."""
     return isinstance(graph, str) and graph in GRAPHS
 
 

@@ -269,7 +269,7 @@ def _measure_pairs(
 
 
 def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Array:
-    """Tell which pairs links judge, or give both items of a label."""
+    """Return which pairs links judge, or give both items of a label."""
     a, b = between
     is_known = np.asarray(links.judged(a, b).astype(bool)[i, j]).ravel()
     left = labelled_items(links, a, shared_with=b)

@@ -317,7 +317,7 @@ def _wanted_items(
 
 
 def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:
-    """Tell whether the graphs of a model are made with the help of the links."""
+    """Return whether the graphs of a model are made with the help of the links."""
     choices = choose_graphs(model, trial.views, trial.links)
     kinds = [choice["graph"] for choice in choices.values()]
     return any(isinstance(kind, str) and kind in CONSTRAINED for kind in kinds)

@@ -493,12 +493,12 @@ def group_settings(
 
 
 def _equal(one: Parameters, other: Parameters) -> bool:
-    """Tell whether two settings are the same."""
+    """Return whether two settings are the same."""
     return one.keys() == other.keys() and all(_same(one[n], other[n]) for n in one)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two values of a parameter are the same."""
+    """Return whether two values of a parameter are the same."""
     # Values may be arrays or functions: the same object is the same value.
     if one is other:
         return True
