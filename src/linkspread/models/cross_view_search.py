@@ -1,8 +1,6 @@
 """Search between views from what they share, better with every judgement."""
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Self
@@ -29,18 +27,13 @@ from linkspread.learning import (
 from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
 from linkspread.links.evidence import read_changes
+from linkspread.models.item_changes import ItemChange, changed_map, changed_units
 from linkspread.models.link_choice import (
     check_views_known,
     find_chain,
     labelled_items,
 )
-from linkspread.models.live_search import (
-    ByView,
-    ItemChange,
-    LiveSearch,
-    replace_rows,
-    stack_rows,
-)
+from linkspread.models.live_search import ByView, LiveSearch
 from linkspread.models.queries import SourceItem
 from linkspread.models.search_pairs import (
     Chained,
@@ -240,34 +233,6 @@ default="auto"
         self._chosen_at = {pair: own.n_pairs for pair, own in evidence.items()}
         return self
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a folder that `linkspread.load` reads.
-
-        Parameters
-        ----------
-        path : str or Path
-            A new folder, an empty one, or an older model. That is replaced in one
-            step, when all is on the disk: a save that is killed leaves it as it was.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import linkspread as ls
-        >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
-        >>> links = ls.Links.from_matched(("text", "image"), 20)
-        >>> model = ls.CrossViewSearch().fit(data.views(), links)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(folder)
-        ...     again = ls.load(folder)
-        >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
-        True
-        """
-        # It knows all models, and so it imports this one.
-        from linkspread.models.persistence import save_model
-
-        check_is_fitted(self)
-        save_model(self, path)
-
     @property
     def summary_(self) -> str:
         """What was known, what counts and how good it is."""
@@ -458,10 +423,10 @@ default="auto"
     def _change_items(self, change: ItemChange) -> None:
         """Replace the items of a view; its map was made of all items of the fit."""
         view, links, places = change.view, change.links, change.places
-        maps = {**self._maps, view: _changed_map(self._maps[view], change.X, places)}
+        maps = {**self._maps, view: changed_map(self._maps[view], change)}
         priors = dict(self._priors)
         if view in priors:
-            priors[view] = _changed_units(priors[view], change.X, places)
+            priors[view] = changed_units(priors[view], change)
         choices, factors = dict(self.choices_), dict(self._factors)
         for pair in self._factors:
             if view not in pair:
@@ -562,25 +527,3 @@ def _suited_metric(X: Any) -> str:
     if X.min() >= 0 and np.all(np.abs(totals - totals[0]) < UNIT * totals[0]):
         return "hellinger"
     return "euclidean"
-
-
-def _changed_map(own: ViewMap, X: Any, places: Array) -> ViewMap:
-    """Return the map of a view with new or changed items, or without some."""
-    new = np.flatnonzero(places < 0)
-    if len(new) == 0:
-        return replace(own, values=own.values[places])
-    if len(places) > own.n_items:
-        return own.append(X[own.n_items :])
-    values = own.values.copy()
-    values[new] = own.transform(X[new])
-    return replace(own, values=values)
-
-
-def _changed_units(units: Any, X: Any, places: Array) -> Any:
-    """Return unit rows of a table; those of items that stay are as they were."""
-    new = np.flatnonzero(places < 0)
-    n_before = units.shape[0]
-    if np.array_equal(places[:n_before], np.arange(n_before)):
-        return stack_rows(units, unit_rows(X[n_before:])) if len(new) else units
-    kept = units[np.maximum(places, 0)]
-    return replace_rows(kept, new, unit_rows(X[new])) if len(new) else kept

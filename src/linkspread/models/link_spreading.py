@@ -1,6 +1,5 @@
 """The paper's method as an estimator: links spread over the graphs of the views."""
 
-import os
 import time
 import warnings
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from linkspread.judging.spread_shares import spread_shares
 from linkspread.judging.suggestion import diffusion_features
 from linkspread.links import Items, Links
 from linkspread.metrics import mean_average_precision
+from linkspread.models.item_changes import ItemChange
 from linkspread.models.link_choice import (
     check_linked,
     check_reachable,
@@ -28,7 +28,7 @@ from linkspread.models.link_choice import (
     hard_labels,
     linked_pairs,
 )
-from linkspread.models.live_search import ByView, ItemChange, LiveSearch
+from linkspread.models.live_search import ByView, LiveSearch
 from linkspread.models.plan import announce_plan
 from linkspread.models.queries import SourceItem
 from linkspread.models.spreading import (
@@ -267,22 +267,6 @@ class LinkSpreading(LiveSearch):
         block = self.scores(view, view, rows=X, cols=known >= 0)
         found = known[known >= 0]
         return mean_average_precision(block, hard_labels(both, "new"), found)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a folder that `linkspread.load` reads.
-
-        Parameters
-        ----------
-        path : str or Path
-            A new folder, an empty one, or an older model. That is replaced in one
-            step, when all is on the disk: a save that is killed leaves it as it was.
-            Functions given as parameters cannot be saved.
-        """
-        # It knows all models, and so it imports this one.
-        from linkspread.models.persistence import save_model
-
-        check_is_fitted(self)
-        save_model(self, path)
 
     def rebuild(self) -> Self:
         """Fit again to all items and links that there are now.

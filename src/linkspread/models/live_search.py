@@ -8,20 +8,19 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count
-from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
+from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.judging.explanation import Explanation, Shares, make_split
 from linkspread.judging.suggestion import OpenPairs, explained_shares, suggest
 from linkspread.links import Items, Links
+from linkspread.models.item_changes import ItemChange, added, removed, updated
 from linkspread.models.link_choice import labelled_items
 from linkspread.models.queries import (
     SourceItem,
@@ -35,20 +34,6 @@ from linkspread.tables.validation import check_columns, check_table
 
 Array = np.ndarray
 ByView = Mapping[str, Any] | None
-
-
-@dataclass(frozen=True)
-class ItemChange:
-    """A view after items came, changed or went.
-
-    `places` has the position that each item had, -1 where it is new or changed.
-    """
-
-    view: str
-    items: Items
-    links: Links
-    X: Any
-    places: Array
 
 
 class LiveSearch(VectorSearch):
@@ -69,10 +54,6 @@ class LiveSearch(VectorSearch):
         unknown: str = "raise",
     ) -> Self:
         """Learn from views and links."""
-
-    @abstractmethod
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a folder."""
 
     @property
     @abstractmethod
@@ -182,13 +163,8 @@ class LiveSearch(VectorSearch):
         self : estimator
         """
         new = self._read_rows(view, rows)
-        before = self.items_[view]
-        items = _more_items(before, ids, new.shape[0])
-        places = np.full(items.n_items, -1)
-        places[: before.n_items] = np.arange(before.n_items)
-        links = self.links_.grow({**self.items_, view: items})
-        X = stack_rows(self._table(view), new)
-        self._change_items(ItemChange(view, items, links, X, places))
+        X = self._table(view)
+        self._change_items(added(self.items_, view, self.links_, X, new, ids))
         return self
 
     @on_own_threads
@@ -208,18 +184,8 @@ class LiveSearch(VectorSearch):
         self : estimator
         """
         new = self._read_rows(view, rows)
-        items = self.items_[view]
-        changed = items.positions(ids, what="`ids`")
-        if len(changed) != new.shape[0] or len(np.unique(changed)) != len(changed):
-            raise ViewError(
-                f"`ids` must name each row of view {view!r} once, got "
-                f"{len(changed):,} ids for {new.shape[0]:,} rows. Give one id for each "
-                "row."
-            )
-        places = np.arange(items.n_items)
-        places[changed] = -1
-        X = replace_rows(self._table(view), changed, new)
-        self._change_items(ItemChange(view, items, self.links_, X, places))
+        items, X = self.items_[view], self._table(view)
+        self._change_items(updated(items, self.links_, X, new, ids))
         return self
 
     @on_own_threads
@@ -251,25 +217,40 @@ class LiveSearch(VectorSearch):
         >>> model.remove_items("image", ["i3", "i7"]).scores("text", "image").shape
         (150, 148)
         """
-        items = self._known_items(view)
+        self._check_known(view)
         self._check_changeable(view, has_rows=False)
-        if not items.has_ids:
-            raise ViewError(
-                "items can be removed only from a view with ids, and items of view "
-                f"{view!r} are known by position, which would then be another's. Fit "
-                "again with `ids`."
-            )
-        removed = np.unique(items.positions(ids, what="`ids`"))
-        kept = np.setdiff1d(np.arange(items.n_items), removed)
-        if len(kept) < 2:
-            raise ViewError(
-                f"two items of view {view!r} must stay, got {len(removed):,} to remove "
-                f"of {items.n_items:,}. Fit again without the view."
-            )
-        links = self.links_.keep(view, kept)
-        X = self._table(view)[kept]
-        self._change_items(ItemChange(view, items.take(kept), links, X, kept))
+        items, X = self.items_[view], self._table(view)
+        self._change_items(removed(items, self.links_, X, ids))
         return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a folder that `linkspread.load` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new folder, an empty one, or an older model. That is replaced in one
+            step, when all is on the disk: a save that is killed leaves it as it was.
+            Functions given as parameters cannot be saved.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import linkspread as ls
+        >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
+        >>> links = ls.Links.from_matched(("text", "image"), 20)
+        >>> model = ls.CrossViewSearch().fit(data.views(), links)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(folder)
+        ...     again = ls.load(folder)
+        >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
+        True
+        """
+        # It knows all models, and so it imports this one.
+        from linkspread.models.persistence import save_model
+
+        check_is_fitted(self)
+        save_model(self, path)
 
     def rebuild(self) -> Self:
         """Fit again to all items and links that there are now.
@@ -478,19 +459,18 @@ class LiveSearch(VectorSearch):
             seed=random_state,
         )
 
-    def _known_items(self, view: str) -> Items:
-        """Return the items of a view, which must be one of the fit."""
+    def _check_known(self, view: str) -> None:
+        """Refuse names that are no views of the fit."""
         check_is_fitted(self)
         if view not in self.items_:
             raise LinkspreadError(
                 f"`view` must be one of {list(self.items_)}, got {view!r:.60}. Correct "
                 "the name."
             )
-        return self.items_[view]
 
     def _read_rows(self, view: str, rows: Any) -> Any:
         """Return new rows of a view, with the columns of the fit."""
-        self._known_items(view)
+        self._check_known(view)
         self._check_changeable(view, has_rows=True)
         rows = check_columns(rows, self._columns[view], view=view)
         return check_table(rows, view=view, n_features=self._table(view).shape[1])
@@ -506,21 +486,6 @@ class LiveSearch(VectorSearch):
         return first, self._features(target, 2 * seed + 1)
 
 
-def stack_rows(X: Any, rows: Any) -> Any:
-    """Return the rows of both tables, in the form of the first."""
-    if sparse.issparse(X):
-        return sparse.vstack([X, sparse.csr_array(rows)], format="csr", dtype=X.dtype)
-    rows = rows.toarray() if sparse.issparse(rows) else rows
-    return np.vstack([X, rows.astype(X.dtype)])
-
-
-def replace_rows(X: Any, changed: Array, rows: Any) -> Any:
-    """Return a table with other rows at some positions."""
-    X = X.tolil() if sparse.issparse(X) else X.copy()
-    X[changed] = rows
-    return sparse.csr_array(X) if sparse.issparse(X) else X
-
-
 def _single_pairs(links: Any, items: Mapping[str, Items]) -> Links:
     """Return links by position, which must be single pairs."""
     if not isinstance(links, Links) or links.has_labels:
@@ -529,32 +494,6 @@ def _single_pairs(links: Any, items: Mapping[str, Items]) -> Links:
             "`Links.from_pairs`; for labels, fit again."
         )
     return links.resolve(items)
-
-
-def _more_items(items: Items, ids: Any, n_new: int) -> Items:
-    """Return the items of a view and new ones."""
-    if (ids is not None) != items.has_ids:
-        needs = "must be given" if items.has_ids else "must be left out"
-        why = "have ids" if items.has_ids else "are known by position"
-        raise ViewError(
-            f"`ids` of new items {needs}, because items of view {items.view!r} {why}, "
-            f"got {ids!r:.60}. Do as in the fit."
-        )
-    if ids is None:
-        return Items(items.n_items + n_new, view=items.view)
-    new = Items(ids, view=items.view)
-    if new.n_items != n_new:
-        raise ViewError(
-            f"`ids` must have one entry for each new item of view {items.view!r}, got "
-            f"{new.n_items:,} for {n_new:,} rows. Give one id for each row."
-        )
-    if new.ids.dtype.kind != items.ids.dtype.kind:
-        raise ViewError(
-            f"`ids` of new items of view {items.view!r} must be of the kind of the "
-            f"others, such as {items.ids[0].item()!r}, got {new.ids[0].item()!r}. "
-            "Convert them."
-        )
-    return Items(np.concatenate([items.ids, new.ids]), view=items.view)
 
 
 def _labelled(links: Links, items: Items, other: str) -> Array:
