@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import harness
-from linkspread.cli.model_folder import ModelFolder
+from linkspread import ModelFolder
 from linkspread.metrics import mean_average_precision
 from linkspread.studies.budgets import judging_learner
 from linkspread.studies.collections import load_benchmark, random_links
@@ -97,7 +97,7 @@ def run_session(benchmark, model, method, seed, amounts, step):
         with serving(path) as server:
             folder, oracle = ModelFolder(path), Oracle(server, benchmark, seed)
             with folder.store() as store:
-                live = LiveModel(folder.load(), store, absorbed=folder.absorbed)
+                live = LiveModel(folder.model, store, absorbed=folder.applied)
                 for amount in amounts:
                     start = time.perf_counter()
                     getattr(oracle, method)(amount)

@@ -10,12 +10,22 @@ Links(1 must and 1 cannot between text and image)
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from linkspread import datasets, graphs, links, metrics, propagation, search
-from linkspread.ground import errors
-from linkspread.links import Links
-from linkspread.models import CrossViewSearch, LinkSpreading, ModelFolder, load
+if TYPE_CHECKING:
+    from linkspread import (
+        datasets,
+        graphs,
+        links,
+        metrics,
+        propagation,
+        search,
+        selection,
+        studies,
+    )
+    from linkspread.ground import errors
+    from linkspread.links import Links
+    from linkspread.models import CrossViewSearch, LinkSpreading, ModelFolder, load
 
 __all__ = [
     "CrossViewSearch",
@@ -34,17 +44,29 @@ __all__ = [
     "studies",
 ]
 __version__ = "0.1.0"
-# Rooms that are imported when they are first used.
-LAZY = ("selection", "studies")
+# Everything is imported when it is first used, so that the command line starts at once.
+HOMES = {
+    "CrossViewSearch": "models",
+    "LinkSpreading": "models",
+    "Links": "links",
+    "ModelFolder": "models",
+    "load": "models",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a room that was not imported yet."""
-    if name in LAZY:
-        return importlib.import_module(f"linkspread.{name}")
-    raise AttributeError(f"module 'linkspread' has no attribute {name!r}")
+    """Import a public name when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'linkspread' has no attribute {name!r}")
+    if name in HOMES:
+        value = getattr(importlib.import_module(f"linkspread.{HOMES[name]}"), name)
+    else:
+        room = "ground.errors" if name == "errors" else name
+        value = importlib.import_module(f"linkspread.{room}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    """Return all names, also those of rooms that were not imported yet."""
-    return sorted({*globals(), *LAZY})
+    """Return all names, also those that were not imported yet."""
+    return sorted({*globals(), *__all__})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.cli.config import gather_options, read_config, run_file, write_toml
+from linkspread.cli.options import gather_options, read_config, run_file, write_toml
 from linkspread.ground.errors import LinkspreadError
 
 WORDS = st.text(string.printable + 'äé"\\\x7f\u2028', max_size=12)

@@ -5,7 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from linkspread.cli import app, main
-from linkspread.cli.rendering import comparison_table, searches_table, step_bar
+from linkspread.cli.demo import print_comparison, print_searches
+from linkspread.cli.output import step_bar
 from linkspread.datasets import load_glyphs
 from linkspread.studies.report import Card, ComparisonRow, Hit, Search
 
@@ -30,20 +31,11 @@ def small_demo(monkeypatch, few_glyphs):
 
     def table(given, directions):
         rows.extend(given)
-        return comparison_table(given, directions)
+        print_comparison(given, directions)
 
-    monkeypatch.setattr("linkspread.cli.demo.load_glyphs", lambda size: few_glyphs)
-    monkeypatch.setattr("linkspread.cli.demo.comparison_table", table)
+    monkeypatch.setattr("linkspread.datasets.load_glyphs", lambda size: few_glyphs)
+    monkeypatch.setattr("linkspread.cli.demo.print_comparison", table)
     return rows
-
-
-def printed(table):
-    from rich.console import Console
-
-    console = Console(width=120)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
 
 
 def test_the_demo_prints_a_table_and_writes_a_page(small_demo, tmp_path):
@@ -84,15 +76,16 @@ def test_missing_matplotlib_is_one_line_with_the_remedy(monkeypatch, capsys):
     assert "pip install 'linkspread[demo]'" in error and error.count("\n") == 1
 
 
-def test_tables_show_brackets_as_they_are():
+def test_tables_show_brackets_as_they_are(capsys):
     # Brackets are markup for the printing library.
     row = ComparisonRow("[bold]ours[/]", 0.5, 0.25, 1.25)
-    text = printed(comparison_table([row], ["there", "back"]))
+    print_comparison([row], ["there", "back"])
+    text = capsys.readouterr().out
     assert "[bold]ours[/]" in text and "0.375" in text
     hits = [Hit(Card("", ""), 1.0, right) for right in (True, False, True)]
-    search = Search("text", "image", Card("[red]", "cat"), hits)
-    assert "[red]" in printed(searches_table([search]))
-    assert "+-+" in printed(searches_table([search]))
+    print_searches([Search("text", "image", Card("[red]", "cat"), hits)])
+    text = capsys.readouterr().out
+    assert "[red]" in text and "+-+" in text
 
 
 def test_a_bar_without_a_terminal_can_be_lines(capsys):

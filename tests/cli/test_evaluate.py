@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 import linkspread as ls
 from example_files import command, made_data, prepare
-from linkspread.cli.config import write_toml
+from linkspread.cli.options import write_toml
 from linkspread.manifests import load_features
 from linkspread.metrics import mean_average_precision, ndcg, precision_at_k
 from linkspread.selection import tune
@@ -76,7 +76,7 @@ def test_items_whose_label_was_told_do_not_count(run, folder, capsys):
     found = json.loads(capsys.readouterr().out)["searches"]
     assert [own["n_queries"] for own in found] == [60, 40]
     assert run(f"evaluate labelled {LABELS}") == 0
-    assert "label the model was told are not counted" in capsys.readouterr().out
+    assert "label the model was fitted to are not counted" in capsys.readouterr().out
 
 
 def test_pairs_are_told_apart_by_their_scores(run, folder, capsys):
@@ -100,7 +100,7 @@ def test_pairs_are_told_apart_by_their_scores(run, folder, capsys):
     assert first.startswith(f"text and image: AUC {figure}, average precision ")
     n_must, n_cannot = found["n_must"], found["n_cannot"]
     assert first.endswith(f"from {n_must} must- and {n_cannot} cannot-links.")
-    assert note == "0 pairs that the model was told are not counted."
+    assert note == "0 pairs that the model was fitted to are not counted."
 
 
 def test_must_links_alone_are_told_from_the_partners_of_others(run, folder, capsys):

@@ -8,7 +8,7 @@ import pytest
 
 import linkspread as ls
 from judged_models import make_data, make_features, make_folder, run
-from linkspread.cli.model_folder import ModelFolder
+from linkspread.cli import opening
 from linkspread.judging import explanation_picture
 
 ASK = {"source": "text", "target": "image"}
@@ -41,7 +41,7 @@ def test_the_document_is_the_explanation(path, capsys):
 
 def test_the_table_names_links_and_neighbours(path, tmp_path, capsys, monkeypatch):
     features = make_features(tmp_path)
-    monkeypatch.setattr(ModelFolder, "features", lambda folder: features)
+    monkeypatch.setattr(opening, "read_features", lambda folder: features)
     assert run("explain", path, "--id", "i3", "--with", "t7", "-n", 2) == 0
     printed = capsys.readouterr()
     why = ls.load(path).explain("i3", "t7", source="image", target="text", n_links=2)
@@ -78,7 +78,7 @@ def test_the_picture_is_that_of_the_report(path, tmp_path, capsys, monkeypatch):
     assert file.read_text() == explanation_picture(why, n_links=8)
     features = make_features(tmp_path)
     (tmp_path / "i3.png").write_bytes(b"damaged")
-    monkeypatch.setattr(ModelFolder, "features", lambda folder: features)
+    monkeypatch.setattr(opening, "read_features", lambda folder: features)
     assert run(*given) == 0
     assert "a picture must be a file that can be read" in capsys.readouterr().err
     tree = ElementTree.parse(file)

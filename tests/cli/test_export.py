@@ -6,7 +6,6 @@ import pytest
 import linkspread as ls
 from judged_models import BETWEEN, make_folder, run
 from linkspread import exchange
-from linkspread.cli import export
 
 VIEWS = {"source": "text", "target": "image"}
 READERS = {
@@ -68,7 +67,7 @@ def test_a_table_goes_to_the_database_of_the_environment(
     written = []
     monkeypatch.setenv(variable, "postgresql://ann:secret-word@host/items")
     monkeypatch.setattr(
-        export, "write_postgres", lambda *given, **more: written.append((given, more))
+        exchange, "write_postgres", lambda *given, **more: written.append((given, more))
     )
     options = ["--source", "text", "--postgres", "images", "--index", "hnsw"]
     assert run("export", path, *options, "--overwrite") == 0

@@ -7,9 +7,8 @@ from scipy import sparse
 
 from example_files import made_data, write_pairs, write_views
 from linkspread import Links
-from linkspread.cli.input_links import read_judged
-from linkspread.cli.input_places import Place, parse_labels, parse_links, parse_view
-from linkspread.cli.inputs import read_inputs
+from linkspread.cli.inputs import read_inputs, read_judged
+from linkspread.cli.options import Place, parse_labels, parse_links, parse_view
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 from linkspread.links.collection import count_links
@@ -154,8 +153,8 @@ def write_table(folder, text):
         ("id,x\na,1\n", {"view": ["v=t.csv", "v=t.csv"]}, "each view must be given "
          "once, got 'v' more than once"),
         ("id,x\na,1\n", {"view": []}, "each view must be given once, got none"),
-        ("id,x\na,1\n", {"view": ["v=u.csv"]}, "the file of view 'v' must exist, and "
-         "there is none at 'u.csv'"),
+        ("id,x\na,1\n", {"view": ["v=u.csv"]}, "the file of a table must exist, and "
+     "there is none at 'u.csv'"),
         ("id,x\na,1\n", {"view": ["v=t.txt"]}, r"must be a file that ends in \.npy"),
     ],
 )  # fmt: skip
@@ -196,9 +195,7 @@ def test_an_archive_must_tell_which_array_is_meant(folder):
     with pytest.raises(LinkspreadError, match="'a' after that of 'image.npy'. Leave"):
         read(view=["X=image.npy:a"], links=[])
     for name in ("image.npy", "m.npz"):
-        with pytest.raises(
-            LinkspreadError, match="`--columns` must be of a table with"
-        ):
+        with pytest.raises(LinkspreadError, match="`columns` must be of a file with"):
             read(view=[f"X={name}"], columns=["X=a"], links=[])
 
 

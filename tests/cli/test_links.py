@@ -8,7 +8,6 @@ import pytest
 import linkspread as ls
 from judged_models import BETWEEN, PAIRS, fit_model, make_folder, run
 from link_store_places import empty_database
-from linkspread.cli.model_folder import ModelFolder
 from linkspread.storage import LinkStore
 from postgres_server import running_server
 
@@ -25,7 +24,7 @@ def assert_scores_as_fitted_to(path, pairs):
 
 
 def newest(path):
-    with ModelFolder(path).store() as store:
+    with ls.ModelFolder(path).store() as store:
         return list(store.judgements(active_only=False))[-1]
 
 
@@ -40,7 +39,7 @@ def test_a_judgement_is_stored_and_learnt(path, capsys, verdict, weights):
     more = ["--note", "other font", "--weight", 2, "--json"]
     assert run("links", "add", path, "t30", "i4", f"--{verdict}", *more) == 0
     document = read_json(capsys)
-    assert document["absorbed"]["added"] == len(weights)
+    assert document["applied"]["added"] == len(weights)
     stored = newest(path)
     assert (stored.id, stored.who, stored.note) == (document["id"], "ann", "other font")
     assert (stored.left_id, stored.verdict, stored.right_id) == ("t30", verdict, "i4")
@@ -65,15 +64,16 @@ def test_a_model_that_fails_to_learn_keeps_the_judgement(path, capsys, monkeypat
     assert "(links must be few, got many)" in told
     assert f"linkspread fit --config {path / 'run.toml'}" in told
     monkeypatch.undo()
-    assert run("links", "absorb", path, "--json") == 0
+    assert run("links", "apply", path, "--json") == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == {"added": 1, "removed": 0, "unknown": 0}
     assert_scores_as_fitted_to(path, [*PAIRS, ("t30", "i4", 1.0)])
 
 
 def test_judged_items_that_the_model_lacks_are_told(path, capsys):
-    ModelFolder(path).keep_pairs([("t99", "i4", 1.0)], BETWEEN, who="bob")
-    assert run("links", "absorb", path) == 0
+    folder = ls.ModelFolder(path)
+    folder.judge_pairs([("t99", "i4", 1.0)], between=BETWEEN, who="bob")
+    assert run("links", "apply", path) == 0
     told = capsys.readouterr().err
     assert "1 judged pairs name items that the model does not have" in told
 
@@ -149,7 +149,7 @@ def test_ratings_and_unknown_items_are_imported_when_told_how(path, tmp_path, ca
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_must_links_of_different_weights_come_back(path, tmp_path, form):
     """Their weights alone would look like ratings."""
-    with ModelFolder(path).store() as store:
+    with ls.ModelFolder(path).store() as store:
         for judgement in store.judgements():
             store.undo(judgement.id, who="ann")
     for left, right, weight in (("t1", "i2", 2), ("t3", "i4", 0.5)):

@@ -9,9 +9,10 @@ import pytest
 
 import linkspread as ls
 from example_files import command, prepare
-from linkspread.cli import demo, featurize, model_output, tune
-from linkspread.cli.outputs import check_writable
+from linkspread import datasets, manifests, selection
+from linkspread.cli.output import check_writable
 from linkspread.ground.errors import LinkspreadError
+from linkspread.models import model_folder
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
 FIT = f"fit {VIEWS} --links pairs.csv --model spreading --n-neighbors 5 --quiet"
@@ -39,9 +40,9 @@ def never(monkeypatch):
         raise AssertionError("something was computed")
 
     monkeypatch.setattr(ls.LinkSpreading, "fit", fail)
-    monkeypatch.setattr(tune, "tune", fail)
-    monkeypatch.setattr(featurize, "featurize", fail)
-    monkeypatch.setattr(demo, "load_glyphs", fail)
+    monkeypatch.setattr(selection, "tune", fail)
+    monkeypatch.setattr(manifests, "featurize", fail)
+    monkeypatch.setattr(datasets, "load_glyphs", fail)
     monkeypatch.setattr("linkspread.cli.export.open_model", fail)
 
 
@@ -137,13 +138,13 @@ def test_a_full_disk_leaves_what_was_there(
     if fails == "model":
         monkeypatch.setattr(os, "fsync", raiser(full))
     elif fails == "run.toml":
-        monkeypatch.setattr(model_output, "write_file", raiser(full))
+        monkeypatch.setattr(model_folder, "write_run", raiser(full))
     else:
-        monkeypatch.setattr(model_output.ModelFolder, "set_absorbed", raiser(full))
+        monkeypatch.setattr(model_folder, "_write_state", raiser(full))
     assert run(f"{FIT} --output model --alpha 0.6 --overwrite") == 2
     assert "No space left on device" in one_sentence(capsys)
     monkeypatch.undo()
-    if there == "a model" and fails != "model":
+    if there == "a model" and fails == "run.toml":
         # The model itself was replaced; it is whole.
         assert ls.load(folder / "model").alpha == 0.6
         return
@@ -189,11 +190,13 @@ def test_settings_are_written_whole_or_not_at_all(run, folder, capsys, monkeypat
 
 def test_whatever_the_system_refuses_is_a_sentence(run, capsys, monkeypatch):
     refused = PermissionError(errno.EACCES, "Permission denied", "judgements.db")
-    monkeypatch.setattr("linkspread.cli.fit.read_inputs", raiser(refused))
+    monkeypatch.setattr("linkspread.cli.inputs.read_inputs", raiser(refused))
     assert run(f"{FIT} --output model") == 2
     err = one_sentence(capsys)
     assert "a file 'judgements.db' must be one" in err and "Permission denied" in err
-    monkeypatch.setattr("linkspread.cli.fit.read_inputs", raiser(OSError("odd\nthing")))
+    monkeypatch.setattr(
+        "linkspread.cli.inputs.read_inputs", raiser(OSError("odd\nthing"))
+    )
     assert run(f"{FIT} --output model") == 2
     assert "odd thing" in one_sentence(capsys)
 

@@ -24,7 +24,7 @@ def few_methods(monkeypatch):
         for name, k in (("near", 8), ("far", 20))
     ]
     monkeypatch.setattr(
-        "linkspread.cli.reproduce.table_methods", lambda *_, **__: methods
+        "linkspread.studies.methods.table_methods", lambda *_, **__: methods
     )
 
 

@@ -1,7 +1,5 @@
 """`linkspread search` finds what `model.search` finds, and says what is wrong."""
 
-import base64
-import io
 import json
 import re
 
@@ -10,8 +8,7 @@ import pytest
 
 import linkspread as ls
 from judged_models import BETWEEN, PAIRS, make_data, make_features, make_folder, run
-from linkspread.cli.model_folder import ModelFolder
-from linkspread.cli.terminal_pictures import choose_display, show_picture
+from linkspread.cli import opening, search
 
 
 @pytest.fixture
@@ -23,7 +20,8 @@ def path(tmp_path):
 def pictured(path, tmp_path, monkeypatch):
     """Give the model a features folder."""
     features = make_features(tmp_path)
-    monkeypatch.setattr(ModelFolder, "features", lambda folder: features)
+    for module in (opening, search):
+        monkeypatch.setattr(module, "read_features", lambda folder: features)
     return path
 
 
@@ -119,12 +117,9 @@ def test_a_table_has_rank_id_score_and_text(pictured, capsys):
     assert printed.err == ""
 
 
-def test_pictures_are_paths_where_nobody_looks(pictured, capsys, monkeypatch):
-    monkeypatch.setenv("KITTY_WINDOW_ID", "1")
-    assert run("search", pictured, "--id", "t4", "-n", 1, "--pictures") == 0
-    printed = capsys.readouterr().out
-    assert ".png" in printed
-    assert "\x1b" not in printed
+def test_pictures_are_shown_by_their_paths(pictured, tmp_path, capsys):
+    assert run("search", pictured, "--id", "t4", "-n", 1) == 0
+    assert f"{tmp_path / 'i'}" in capsys.readouterr().out
 
 
 def test_new_texts_and_pictures_go_through_the_features(pictured, capsys, tmp_path):
@@ -192,7 +187,7 @@ def test_features_that_are_gone_do_not_hinder_a_search(path, capsys, monkeypatch
     def fail(folder):
         raise ls.ground.errors.ModelError("the features folder is gone. Make it anew.")
 
-    monkeypatch.setattr(ModelFolder, "features", fail)
+    monkeypatch.setattr(opening, "read_features", fail)
     assert run("search", path, "--id", "t7") == 0
     printed = capsys.readouterr()
     assert "texts and pictures are not shown: the features folder" in printed.err
@@ -213,102 +208,7 @@ def test_three_views_need_both_names(tmp_path, capsys):
 
 
 def test_codes_that_steer_a_terminal_are_not_printed(pictured, capsys, monkeypatch):
-    features = ModelFolder(pictured).features()
+    features = opening.read_features(ls.ModelFolder(pictured))
     features.contents["text"] = ["\x1b]0;title\a\x1b[31mred"] * 40
     assert run("search", pictured, "--id", "i4") == 0
     assert "\x1b" not in capsys.readouterr().out
-
-
-TERMINALS = [
-    ({"KITTY_WINDOW_ID": "1", "TERM": "xterm"}, None, "kitty"),
-    ({"TERM": "xterm-kitty"}, None, "kitty"),
-    ({"TERM_PROGRAM": "iTerm.app"}, None, "iterm"),
-    ({"LC_TERMINAL": "iTerm2"}, None, "iterm"),
-    ({"TERM": "foot"}, None, "sixel"),
-    ({"TERM": "xterm-sixel"}, True, "sixel"),
-    ({"TERM": "xterm-kitty"}, False, None),
-    ({"TERM": "xterm-kitty", "TMUX": "/tmp/x"}, None, None),
-    ({"COLORTERM": "truecolor"}, True, "blocks"),
-    ({"COLORTERM": "truecolor"}, None, None),
-    ({"TERM": "xterm"}, True, None),
-]
-
-
-@pytest.mark.parametrize(("environment", "wanted", "display"), TERMINALS)
-def test_terminals_are_told_by_their_environment(environment, wanted, display):
-    choose = dict(environment=environment, is_terminal=True)
-    assert choose_display(wanted, **choose) == display
-    assert choose_display(wanted, environment=environment, is_terminal=False) is None
-
-
-@pytest.fixture
-def picture(tmp_path):
-    """Return the file of a picture of four colours, and its pixels."""
-    from PIL import Image
-
-    pixels = np.zeros((14, 8, 3), dtype=np.uint8)
-    pixels[:7, :4], pixels[:7, 4:] = (255, 0, 0), (0, 255, 0)
-    pixels[7:, :4], pixels[7:, 4:] = (0, 0, 255), (255, 255, 255)
-    Image.fromarray(pixels).save(tmp_path / "four.png")
-    return tmp_path / "four.png", pixels
-
-
-def shown(path, display):
-    file = io.StringIO()
-    show_picture(path, display, file=file)
-    return file.getvalue()
-
-
-def from_png(letters):
-    from PIL import Image
-
-    with Image.open(io.BytesIO(base64.b64decode(letters))) as image:
-        return np.asarray(image)
-
-
-def test_iterm_and_kitty_get_the_picture_itself(picture, monkeypatch):
-    monkeypatch.setattr("linkspread.cli.terminal_pictures.KITTY_CHUNK", 16)
-    path, pixels = picture
-    code = re.fullmatch(
-        r"\x1b\]1337;File=inline=1;[^:]*:(.*)\a\n", shown(path, "iterm")
-    )
-    np.testing.assert_array_equal(from_png(code[1]), pixels)
-    pieces = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", shown(path, "kitty"))
-    assert pieces[0][0] == "a=T,f=100,m=1"
-    assert {head for head, _ in pieces[1:-1]} == {"m=1"}
-    assert pieces[-1][0] == "m=0"
-    np.testing.assert_array_equal(from_png("".join(p for _, p in pieces)), pixels)
-
-
-def test_sixels_decode_to_the_picture(picture):
-    path, pixels = picture
-    body = re.fullmatch(r'\x1bPq"1;1;8;14(.*)\x1b\\\n', shown(path, "sixel"))[1]
-    colors = {
-        int(c): np.array([int(r), int(g), int(b)])
-        for c, r, g, b in re.findall(r"#(\d+);2;(\d+);(\d+);(\d+)", body)
-    }
-    drawing = re.sub(r"#\d+;2;\d+;\d+;\d+", "", body)
-    decoded = np.full((18, 8, 3), -1)
-    for band, lines in enumerate(drawing.split("-")):
-        for color, letters in re.findall(r"#(\d+)([?-~]+)", lines):
-            for column, letter in enumerate(letters):
-                for bit in range(6):
-                    if (ord(letter) - 63) >> bit & 1:
-                        decoded[6 * band + bit, column] = colors[int(color)]
-    np.testing.assert_array_equal(decoded[:14], np.round(pixels * (100 / 255)))
-    assert np.all(decoded[14:] == -1)
-
-
-def test_blocks_hold_two_pixels_each(picture):
-    path, pixels = picture
-    lines = shown(path, "blocks").splitlines()
-    color = r"(\d+);(\d+);(\d+)"
-    cells = [re.findall(rf"\x1b\[38;2;{color};48;2;{color}m▀", own) for own in lines]
-    drawn = np.array(cells, dtype=int).reshape(7, 8, 2, 3)
-    drawn = drawn.transpose(0, 2, 1, 3).reshape(14, 8, 3)
-    np.testing.assert_array_equal(drawn, pixels)
-
-
-def test_a_damaged_picture_is_told_and_nothing_stops(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"no picture")
-    assert "a.png cannot be shown" in shown(tmp_path / "a.png", "blocks")

@@ -9,7 +9,7 @@ import pytest
 
 import linkspread as ls
 from judged_models import PAIRS, make_features, make_folder, run
-from linkspread.cli.model_folder import ModelFolder
+from linkspread.cli import opening
 
 ASK = {"source": "text", "target": "image"}
 
@@ -33,7 +33,7 @@ def typed(monkeypatch):
 
 def judgements(path, **options):
     """Return who said what of which pair."""
-    with ModelFolder(path).store() as store:
+    with ls.ModelFolder(path).store() as store:
         return [
             (own.who, own.left_id, own.verdict, own.right_id)
             for own in store.judgements(after=len(PAIRS), **options)
@@ -62,7 +62,7 @@ def test_the_pairs_are_those_of_the_library(path, capsys):
 
 def test_the_table_shows_both_items(path, tmp_path, capsys, monkeypatch):
     features = make_features(tmp_path)
-    monkeypatch.setattr(ModelFolder, "features", lambda folder: features)
+    monkeypatch.setattr(opening, "read_features", lambda folder: features)
     assert run("suggest", path, "-n", 2) == 0
     printed = capsys.readouterr().out
     for left, right in suggested(path, 2):

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread import Links
-from linkspread.cli.input_links import read_judged
-from linkspread.cli.input_places import Place
+from linkspread.cli.inputs import read_judged
+from linkspread.cli.options import Place
 from linkspread.ground.errors import LinkError, ViewError
 from linkspread.links import Items
 from linkspread.links.pairs import PairTable

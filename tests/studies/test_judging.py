@@ -141,7 +141,7 @@ def test_the_learner_takes_the_usual_distance_of_each_view():
 
 def test_the_command_writes_a_report_and_tells_what_was_needed(tmp_path, monkeypatch):
     write_wikipedia(tmp_path)
-    monkeypatch.setattr("linkspread.cli.reproduce.AMOUNTS", (20, 40))
+    monkeypatch.setattr("linkspread.studies.budgets.AMOUNTS", (20, 40))
     output = tmp_path / "report"
     words = ["reproduce", "judging", "wikipedia", "--data", tmp_path,
              "--output", output, "--repetitions", 2]  # fmt: skip

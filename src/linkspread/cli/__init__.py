@@ -1,7 +1,8 @@
 """The command line: ``linkspread COMMAND``.
 
-Commands parse their arguments, call the library and render what it returns. Input
-errors and what the system refuses become one line on standard error, exit status 2.
+Commands parse their arguments, call the library and print what it returns; what they
+need is imported when they run, so that help comes at once. Errors of the input and what
+the system refuses become one line on standard error, exit status 2.
 """
 
 import sys
@@ -11,21 +12,21 @@ import typer
 
 from linkspread import __version__
 from linkspread.cli.demo import run_demo
-from linkspread.cli.evaluate import run_evaluate
-from linkspread.cli.explain import run_explain
 from linkspread.cli.export import run_export
 from linkspread.cli.featurize import run_featurize
 from linkspread.cli.fit import run_fit
 from linkspread.cli.info import run_info
-from linkspread.cli.links import links_app
+from linkspread.cli.judge import links_app, run_suggest
+from linkspread.cli.measure import run_evaluate, run_tune
 from linkspread.cli.reproduce import reproduce_app
-from linkspread.cli.search import run_search
+from linkspread.cli.search import run_explain, run_search
 from linkspread.cli.serve import run_serve
-from linkspread.cli.suggest import run_suggest
-from linkspread.cli.tune import run_tune
 from linkspread.ground.errors import LinkspreadError
 
 __all__ = ["app", "main"]
+
+VIEWS = "--view text=text.parquet --view image=image.parquet --links pairs.csv"
+LABELS = "--labels text=text-labels.csv --labels image=image-labels.csv"
 
 app = typer.Typer(
     help="Search between views of a collection, learnt from a few links.",
@@ -33,60 +34,41 @@ app = typer.Typer(
     # A traceback means a fault of the program; plain ones can be pasted whole.
     pretty_exceptions_enable=False,
 )
-app.command("demo", epilog="Example: linkspread demo --output demo")(run_demo)
-app.command(
-    "featurize", epilog="Example: linkspread featurize photos --output features"
-)(run_featurize)
-app.command(
-    "fit",
-    epilog="Example: linkspread fit --view text=text.parquet "
-    "--view image=image.parquet --links pairs.csv --output new-model",
-)(run_fit)
-app.command(
-    "tune",
-    epilog="Example: linkspread tune --view text=text.parquet "
-    "--view image=image.parquet --links pairs.csv --alpha 0.1,0.5 --n-neighbors 5,10",
-)(run_tune)
-app.command(
-    "evaluate",
-    epilog="Example: linkspread evaluate model --labels text=text-labels.csv "
-    "--labels image=image-labels.csv --threshold 0.3",
-)(run_evaluate)
-app.command("info", epilog="Example: linkspread info model")(run_info)
-app.command("search", epilog="Example: linkspread search model --id t7")(run_search)
-app.command("explain", epilog="Example: linkspread explain model --id t7 --with i3")(
-    run_explain
-)
-app.command("suggest", epilog="Example: linkspread suggest model -n 5")(run_suggest)
+for run, example in (
+    (run_demo, "demo --output demo"),
+    (run_featurize, "featurize photos --output features"),
+    (run_fit, f"fit {VIEWS} --output new-model"),
+    (run_tune, f"tune {VIEWS} --alpha 0.1,0.5 --n-neighbors 5,10"),
+    (run_evaluate, f"evaluate model {LABELS} --threshold 0.3"),
+    (run_info, "info model"),
+    (run_search, "search model --id t7"),
+    (run_explain, "explain model --id t7 --with i3"),
+    (run_suggest, "suggest model -n 5"),
+    (run_export, "export model --source text --output images.npz"),
+    (run_serve, "serve model --port 8080"),
+):
+    name = example.partition(" ")[0]
+    app.command(name, epilog=f"Example: linkspread {example}")(run)
 app.add_typer(links_app, name="links")
-app.command(
-    "export",
-    epilog="Example: linkspread export model --source text --output images.npz",
-)(run_export)
-app.command("serve", epilog="Example: linkspread serve model --port 8080")(run_serve)
 app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:
-    """Run the command line and turn input errors into one line."""
+    """Run the command line and turn errors of the input into one line."""
     try:
         app(prog_name="linkspread")
     except LinkspreadError as error:
-        print(f"linkspread: {' '.join(str(error).split())}", file=sys.stderr)
-        raise SystemExit(2) from None
+        sentence = " ".join(str(error).split())
     except OSError as error:
-        print(f"linkspread: {_refused(error)}", file=sys.stderr)
-        raise SystemExit(2) from None
-
-
-def _refused(error: OSError) -> str:
-    """Return what the system refused as a sentence."""
-    place = "" if error.filename is None else f" {str(error.filename)!r}"
-    reason = error.strerror or " ".join(str(error).split())
-    return (
-        f"a file{place} must be one that the system lets be read or written, and it "
-        f"says: {reason}. Free some space, or correct the path or its permissions."
-    )
+        place = "" if error.filename is None else f" {str(error.filename)!r}"
+        reason = error.strerror or " ".join(str(error).split())
+        sentence = (
+            f"a file{place} must be one that the system lets be read or written, and "
+            f"it says: {reason}. Free some space, or correct the path or its "
+            "permissions."
+        )
+    print(f"linkspread: {sentence}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 def _print_version(wanted: bool) -> None:

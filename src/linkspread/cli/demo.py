@@ -1,34 +1,22 @@
 """``linkspread demo``: learn to search glyphs by name and by picture."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from rich.console import Console
 
-from linkspread.cli.rendering import comparison_table, searches_table, step_bar
-from linkspread.datasets import Collection, load_glyphs, make_glyph_image
-from linkspread.links import Links
-from linkspread.models import CrossViewSearch
-from linkspread.studies.report import (
-    Card,
-    ComparisonRow,
-    Hit,
-    Search,
-    build_page,
-    check_folder,
-    choose_labeled,
-    choose_queries,
-    compare_chance,
-    compare_label_spreading,
-    compare_scores,
-    ink_data_uri,
-    keep_hidden,
-    write_page,
-)
+from linkspread.cli.output import print_line, print_table, step_bar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linkspread.datasets import Collection
+    from linkspread.models import CrossViewSearch
+    from linkspread.studies.report import Card, ComparisonRow, Search
 
 N_NEIGHBORS = 30
 # Hidden glyphs that are searched with each other to measure a method.
@@ -53,20 +41,59 @@ def run_demo(
     The glyphs are the characters of a font that comes with matplotlib; their views
     are the words of their Unicode names and their pictures.
     """
-    check_folder(output)
-    console = Console()
+    from linkspread.datasets import load_glyphs
+    from linkspread.studies import report
+
+    report.check_folder(output)
     with step_bar(n_steps=5) as step:
         step("Drawing glyphs")
         glyphs = load_glyphs(size=DRAWN_SIZE)
-        labeled = choose_labeled(glyphs.labels, labels_per_class, random_state=seed)
-        console.print(_introduction(glyphs, labeled))
-        console.print("This takes some fifteen seconds, and ten more the first time.")
+        labeled = report.choose_labeled(
+            glyphs.labels, labels_per_class, random_state=seed
+        )
+        introduction = _introduction(glyphs, labeled)
+        print_line(introduction)
+        print_line("This takes some fifteen seconds, and ten more the first time.")
         model, rows = _compare(glyphs, labeled, step)
         step("Searching")
         searches = _search_both_ways(model, glyphs, labeled, seed)
-    console.print(comparison_table(rows, list(DIRECTIONS)), searches_table(searches))
-    path = _write(output, _introduction(glyphs, labeled), rows, searches)
-    console.print(f"Page with pictures: {path}", soft_wrap=True, highlight=False)
+    print_comparison(rows, list(DIRECTIONS))
+    print_searches(searches)
+    page = report.build_page(
+        "Glyphs by name and by picture",
+        introduction,
+        rows,
+        searches,
+        directions=list(DIRECTIONS),
+    )
+    path = report.write_page(output / "index.html", page).resolve()
+    print_line(f"Page with pictures: {path}")
+
+
+def print_comparison(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> None:
+    """Print the table of methods."""
+    cells = []
+    for row in rows:
+        values = [f"{v:.3f}" for v in (row.forward, row.backward, row.average)]
+        seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
+        cells.append((row.method, *values, seconds))
+    headings = ("Method", *directions, "Average", "Seconds")
+    print_table(headings, cells, right=headings[1:], title="Mean average precision")
+
+
+def print_searches(searches: Sequence[Search]) -> None:
+    """Print the query of each search, and with + and - which results are right."""
+    rows = [
+        (
+            search.source,
+            search.target,
+            search.query.title,
+            search.query.caption,
+            "".join("+" if hit.right else "-" for hit in search.hits),
+        )
+        for search in searches
+    ]
+    print_table(("From", "To", "Query", "Family", "Results"), rows, title="Searches")
 
 
 def _introduction(glyphs: Collection, labeled: np.ndarray) -> str:
@@ -85,34 +112,39 @@ def _compare(
     glyphs: Collection, labeled: np.ndarray, step: Callable[[str], None]
 ) -> tuple[CrossViewSearch, list[ComparisonRow]]:
     """Fit each method to the same labels and measure it on the hidden glyphs."""
+    import numpy as np
+
+    from linkspread.links import Links
+    from linkspread.models import CrossViewSearch
+    from linkspread.studies import report
+
     labels = dict.fromkeys(glyphs.views, glyphs.labels)
     some = np.random.default_rng(0).permutation(np.flatnonzero(~labeled))[:N_MEASURED]
     hidden = dict.fromkeys(glyphs.views, np.sort(some))
     known = dict.fromkeys(glyphs.views, np.where(labeled, glyphs.labels, -1))
     step("Fitting linkspread")
-    model, seconds = _fit(glyphs, known)
-    step("Measuring linkspread")
-    ours = compare_scores("linkspread", model.scores, labels, hidden, seconds=seconds)
-    step("Fitting and measuring LabelSpreading")
-    baseline = compare_label_spreading(
-        glyphs.views, known, labels, hidden, n_neighbors=N_NEIGHBORS
-    )
-    return model, [ours, baseline, compare_chance(labels, hidden)]
-
-
-def _fit(
-    glyphs: Collection, known: dict[str, np.ndarray]
-) -> tuple[CrossViewSearch, float]:
-    """Fit linkspread to the known labels, and say how many seconds it took."""
     start = time.perf_counter()
     model = CrossViewSearch().fit(glyphs.views, Links.from_labels(known))
-    return model, time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    step("Measuring linkspread")
+    ours = report.compare_scores(
+        "linkspread", model.scores, labels, hidden, seconds=seconds
+    )
+    step("Fitting and measuring LabelSpreading")
+    baseline = report.compare_label_spreading(
+        glyphs.views, known, labels, hidden, n_neighbors=N_NEIGHBORS
+    )
+    return model, [ours, baseline, report.compare_chance(labels, hidden)]
 
 
 def _search_both_ways(
     model: CrossViewSearch, glyphs: Collection, labeled: np.ndarray, seed: int
 ) -> list[Search]:
     """Search with a few hidden glyphs, for hidden glyphs, in each direction."""
+    import numpy as np
+
+    from linkspread.studies.report import Hit, Search, choose_queries, keep_hidden
+
     hidden = np.flatnonzero(~labeled)
     # Even if every labelled glyph is found, enough hidden ones are.
     n_results = N_RESULTS + int(labeled.sum())
@@ -122,42 +154,23 @@ def _search_both_ways(
         found = model.search(queries, source=source, target=target, n_results=n_results)
         for query, items, scores in zip(queries, *found, strict=True):
             items, scores = keep_hidden(items, scores, labeled, n_results=N_RESULTS)
+            right = (glyphs.labels[items] == glyphs.labels[query]).tolist()
+            hits = [
+                Hit(_card(glyphs, item), score, same)
+                for item, score, same in zip(items, scores.tolist(), right, strict=True)
+            ]
             card = _card(glyphs, query, pictured=source == "image")
-            hits = _hits(glyphs, query, items, scores)
             searches.append(Search(source, target, card, hits))
     return searches
 
 
-def _hits(
-    glyphs: Collection, query: int, items: np.ndarray, scores: np.ndarray
-) -> list[Hit]:
-    """Describe the results of a search; those of the query's family are right."""
-    right = glyphs.labels[items] == glyphs.labels[query]
-    found = zip(items, scores.tolist(), right.tolist(), strict=True)
-    return [Hit(_card(glyphs, item), score, same) for item, score, same in found]
-
-
 def _card(glyphs: Collection, item: int, *, pictured: bool = True) -> Card:
     """Describe a glyph by its name, its family and its picture."""
+    from linkspread.datasets import make_glyph_image
+    from linkspread.studies.report import Card, ink_data_uri
+
     picture = None
     if pictured:
         picture = ink_data_uri(make_glyph_image(glyphs.characters[item], PICTURE_SIZE))
     family = glyphs.label_names[glyphs.labels[item]]
     return Card(str(glyphs.names[item]), family, picture)
-
-
-def _write(
-    folder: Path,
-    introduction: str,
-    rows: list[ComparisonRow],
-    searches: list[Search],
-) -> Path:
-    """Write the page and return where it is."""
-    page = build_page(
-        "Glyphs by name and by picture",
-        introduction,
-        rows,
-        searches,
-        directions=list(DIRECTIONS),
-    )
-    return write_page(folder / "index.html", page).resolve()

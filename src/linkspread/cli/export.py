@@ -1,48 +1,34 @@
 """``linkspread export``: vectors and rankings for other programs."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from linkspread.cli.asking import (
-    Model,
-    Source,
-    Store,
-    Target,
-    choose_views,
-    open_model,
-    tell,
-)
-from linkspread.cli.outputs import check_writable
-from linkspread.exchange import (
-    write_faiss,
-    write_numpy,
-    write_parquet,
-    write_postgres,
-    write_run,
-)
+from linkspread.cli import options
+from linkspread.cli.opening import choose_views, open_model
+from linkspread.cli.output import check_writable, notice
 from linkspread.ground.errors import LinkspreadError
-from linkspread.storage.files import check_new
 
 # Read here and not by typer, so that no help text can show what they hold.
 URLS = ("LINKSPREAD_POSTGRES", "DATABASE_URL")
-# What each form is written by, and the options that it knows.
-WRITERS: dict[str, tuple[Callable[..., Any], set[str]]] = {
-    ".parquet": (write_parquet, {"role", "dtype"}),
-    ".npz": (write_numpy, {"role", "dtype"}),
-    ".faiss": (write_faiss, {"role", "index"}),
-    ".run": (write_run, {"n_results"}),
+# The function of `exchange` that writes each form, and the options that it has.
+WRITERS = {
+    ".parquet": ("write_parquet", {"role", "dtype"}),
+    ".npz": ("write_numpy", {"role", "dtype"}),
+    ".faiss": ("write_faiss", {"role", "index"}),
+    ".run": ("write_run", {"n_results"}),
+    "--postgres": ("write_postgres", {"role", "index"}),
 }
-POSTGRES_OPTIONS = {"role", "index"}
 
 
 def run_export(
-    model: Model,
-    source: Source = None,
-    target: Target = None,
+    model: options.Model,
+    source: options.Source = None,
+    target: options.Target = None,
     output: Annotated[
         Path | None,
         typer.Option(help="File: .parquet, .npz, .faiss, or .run for rankings."),
@@ -67,62 +53,54 @@ def run_export(
         int | None,
         typer.Option("--n-results", "-n", min=1, help="Of .run: items for each query."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace what is there.")] = False,
-    store: Store = None,
+    overwrite: options.Overwrite = False,
+    store: options.Store = None,
 ) -> None:
     """Write vectors, whose inner products are scores, or rankings.
 
     The URL of a database is read from the environment and never shown. Files are
     written beside their place and then moved there.
     """
-    options = {"role": role, "index": index, "dtype": dtype, "n_results": n_results}
-    given = {name: value for name, value in options.items() if value is not None}
-    write, where = _choose_writer(output, postgres, given)
-    if output is not None:
+    from linkspread import exchange
+    from linkspread.storage.files import check_new
+
+    typed = {"role": role, "index": index, "dtype": dtype, "n_results": n_results}
+    given = {name: value for name, value in typed.items() if value is not None}
+    form = _choose_form(output, postgres)
+    writer, known = WRITERS[form]
+    for name in given.keys() - known:
+        others = ", ".join(options.option_of(own) for own in sorted(known))
+        raise LinkspreadError(
+            f"`{options.option_of(name)}` must be left out for {form}, which has "
+            f"{others}, got {given[name]!r}. Leave it out."
+        )
+    place: tuple[Any, ...] = (output,)
+    if output is None:
+        place = (_database_url(), postgres)
+    else:
         check_new(output, overwrite)
         check_writable(output)
     _, loaded = open_model(model, store)
     source, target = choose_views(loaded, source, target)
-    views = {"source": source, "target": target}
-    write(loaded, **views, **given, overwrite=overwrite)
-    tell(f"Written: {where}")
+    given |= {"source": source, "target": target, "overwrite": overwrite}
+    getattr(exchange, writer)(loaded, *place, **given)
+    notice(f"Written: {output or f'table {postgres}'}")
 
 
-def _choose_writer(
-    output: Path | None, postgres: str | None, given: dict[str, Any]
-) -> tuple[Callable[..., Any], str]:
-    """Return what writes the form that is asked for, and where to."""
+def _choose_form(output: Path | None, postgres: str | None) -> str:
+    """Return the form that is asked for."""
     if (output is None) == (postgres is None):
         raise LinkspreadError(
             "an export must go to one of `--output` and `--postgres`, got "
             f"{'both' if output else 'none'}. Give one of them."
         )
-    if postgres is not None:
-        _check_options("--postgres", POSTGRES_OPTIONS, given)
-        table, url = postgres, _database_url()
-        return lambda m, **more: write_postgres(m, url, table, **more), f"table {table}"
-    assert output is not None
-    suffix = output.suffix.lower()
-    if suffix not in WRITERS:
+    form = "--postgres" if output is None else output.suffix.lower()
+    if form not in WRITERS:
+        files = ", ".join(own for own in WRITERS if own.startswith("."))
         raise LinkspreadError(
-            f"`--output` must end in {', '.join(WRITERS)}, got {str(output)!r}. Choose "
-            "one of these."
+            f"`--output` must end in {files}, got {str(output)!r}. Choose one of these."
         )
-    write, known = WRITERS[suffix]
-    _check_options(suffix, known, given)
-    return lambda m, **more: write(m, output, **more), str(output)
-
-
-def _check_options(form: str, known: set[str], given: dict[str, Any]) -> None:
-    """Refuse an option that would have no effect."""
-    for name in given:
-        if name not in known:
-            option = name.replace("_", "-")
-            others = ", ".join(f"--{own.replace('_', '-')}" for own in sorted(known))
-            raise LinkspreadError(
-                f"`--{option}` must be left out for {form}, which knows {others}, got "
-                f"{given[name]!r}. Leave it out."
-            )
+    return form
 
 
 def _database_url() -> str:

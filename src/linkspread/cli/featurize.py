@@ -1,28 +1,33 @@
 """``linkspread featurize``: from pictures and texts to a features folder."""
 
+from __future__ import annotations
+
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkspread.cli.asking import AsJson, tell
-from linkspread.cli.featurize_summary import tell_features, tell_plan
-from linkspread.cli.outputs import check_writable
-from linkspread.ground.errors import LinkspreadError
-from linkspread.manifests import (
-    default_cache,
-    featurize,
-    load_features,
-    read_collection,
+from linkspread.cli import options
+from linkspread.cli.output import (
+    check_writable,
+    clean,
+    console,
+    notice,
+    print_json,
+    print_table,
 )
-from linkspread.manifests.feature_set import check_features_target, take_learnt
-from linkspread.manifests.featurizing import estimate_views
-from linkspread.manifests.transformers import choose_transformers, is_fitted
-from linkspread.storage.manifest import MANIFEST
+from linkspread.ground.errors import LinkspreadError
+
+if TYPE_CHECKING:
+    from linkspread.manifests import FeatureSet, ItemCollection
+    from linkspread.manifests.featurizing import ViewEstimate
+
+# Problems that are written out; the folder has all of them.
+N_LISTED = 20
 
 
 def run_featurize(
@@ -37,12 +42,10 @@ def run_featurize(
         Path | None, typer.Option(help="Features folder.", show_default=False)
     ] = None,
     picture: Annotated[
-        str | None,
-        typer.Option(help="histograms (the default), sift or network."),
+        str | None, typer.Option(help="histograms (the default), sift or network.")
     ] = None,
     text: Annotated[
-        str | None,
-        typer.Option(help="words (the default), topics, tags or sentences."),
+        str | None, typer.Option(help="words (the default), topics, tags or sentences.")
     ] = None,
     cache: Annotated[
         Path | None,
@@ -52,60 +55,30 @@ def run_featurize(
         bool, typer.Option("--no-cache", help="Neither use nor keep rows.")
     ] = False,
     refresh: Annotated[
-        bool, typer.Option(help="Learn anew what an earlier run learnt.")
+        bool, typer.Option(help="Learn again what an earlier run learnt.")
     ] = False,
     allow_outside: Annotated[
         bool,
         typer.Option(help="Follow paths and links out of the folder of the source."),
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of what is learnt.")] = 0,
+    seed: options.Seed = 0,
     jobs: Annotated[
         int | None, typer.Option(help="Threads; otherwise one for each core.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option(help="Only say what would be done, and about how long.")
-    ] = False,
-    as_json: AsJson = False,
+    dry_run: options.DryRun = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Turn pictures and texts into features, ready for `linkspread fit`.
 
     How the folder is laid out is recognised by looking. Files that cannot be read are
     left out and listed. Exit status 1 means that nothing could be used.
     """
-    output = _check_output(output, dry_run)
-    collection = read_collection(source, allow_outside=allow_outside)
-    names = {k: v for k, v in {"picture": picture, "text": text}.items() if v}
-    chosen = choose_transformers(
-        collection, names=names, random_state=seed, n_jobs=jobs
-    )
-    if output is not None and not refresh and (output / MANIFEST).exists():
-        chosen = take_learnt(chosen, load_features(output), collection)
-    if dry_run:
-        tell_plan(collection, estimate_views(collection, chosen), as_json)
-        return
-    assert output is not None
-    start = time.perf_counter()
-    with _plain_warnings(), _stoppable(no_cache):
-        features = featurize(
-            collection,
-            transformers=chosen,
-            cache=None if no_cache else cache or default_cache(),
-            n_jobs=jobs,
-            verbose=not as_json,
-            folder=_scratch(output),
-        )
-        if features.views:
-            features.save(output)
-    learnt = [view for view, own in chosen.items() if is_fitted(own)]
-    tell_features(
-        collection, features, output, time.perf_counter() - start, learnt, as_json
-    )
-    if not features.views:
-        raise typer.Exit(1)
+    from linkspread import manifests
+    from linkspread.manifests.feature_set import check_features_target, take_learnt
+    from linkspread.manifests.featurizing import estimate_views
+    from linkspread.manifests.transformers import choose_transformers, is_fitted
+    from linkspread.storage.manifest import MANIFEST
 
-
-def _check_output(output: Path | None, dry_run: bool) -> Path | None:
-    """Return where features may be written, before anything is computed."""
     if output is not None:
         check_features_target(output)
         check_writable(output)
@@ -114,19 +87,44 @@ def _check_output(output: Path | None, dry_run: bool) -> Path | None:
             "`--output` must be a folder for the features, and was not given. Add "
             "--output features/."
         )
-    return output
-
-
-def _scratch(output: Path) -> Path:
-    """Return a folder on the disk that the features will be on."""
-    folder = output.absolute().parent
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    collection = manifests.read_collection(source, allow_outside=allow_outside)
+    names = {k: v for k, v in {"picture": picture, "text": text}.items() if v}
+    chosen = choose_transformers(
+        collection, names=names, random_state=seed, n_jobs=jobs
+    )
+    if output is not None and not refresh and (output / MANIFEST).exists():
+        chosen = take_learnt(chosen, manifests.load_features(output), collection)
+    if output is None or dry_run:
+        _print_plan(collection, estimate_views(collection, chosen), as_json)
+        return
+    start = time.perf_counter()
+    # Rows are kept on the disk that the features will be on.
+    scratch = output.absolute().parent
+    scratch.mkdir(parents=True, exist_ok=True)
+    with _plain_warnings(), _stoppable(no_cache):
+        features = manifests.featurize(
+            collection,
+            transformers=chosen,
+            cache=None if no_cache else cache or manifests.default_cache(),
+            n_jobs=jobs,
+            verbose=not as_json,
+            folder=scratch,
+        )
+        if features.views:
+            features.save(output)
+    seconds = time.perf_counter() - start
+    learnt = [view for view, own in chosen.items() if is_fitted(own)]
+    if as_json:
+        print_json(_document(collection, features, output, seconds, learnt))
+    else:
+        _print_features(collection, features, output, seconds, learnt)
+    if not features.views:
+        raise typer.Exit(1)
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Say what the library warns of as sentences."""
+    """Print what the library warns of as sentences."""
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -134,7 +132,7 @@ def _plain_warnings() -> Iterator[None]:
             yield
     finally:
         for sentence in dict.fromkeys(str(own.message) for own in caught):
-            tell(f"linkspread: {sentence}")
+            notice(f"linkspread: {sentence}")
 
 
 @contextmanager
@@ -144,5 +142,111 @@ def _stoppable(no_cache: bool) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         kept = "" if no_cache else " Rows made so far are in the cache."
-        tell(f"linkspread: stopped; nothing was written to the output.{kept}")
+        notice(f"linkspread: stopped; nothing was written to the output.{kept}")
         raise typer.Exit(130) from None
+
+
+def _print_plan(
+    collection: ItemCollection, estimates: dict[str, ViewEstimate], as_json: bool
+) -> None:
+    """Print what would be done."""
+    from linkspread.ground.progress import format_bytes, format_seconds
+
+    if as_json:
+        plans = {view: own._asdict() for view, own in estimates.items()}
+        print_json({"layout": collection.layout, "views": plans})
+        return
+    notice(f"Recognised: {collection.layout}. Nothing is written.")
+    headings = ("view", "items", "by", "time", "memory at least", "rows", "tried")
+    rows = [
+        (
+            view,
+            f"{own.n_items:,} {own.kind}s",
+            own.transformer,
+            f"about {format_seconds(own.seconds)}",
+            format_bytes(own.memory),
+            format_bytes(own.disk),
+            f"{own.n_tried:,}",
+        )
+        for view, own in estimates.items()
+    ]
+    _print_rows(headings, rows)
+
+
+def _print_features(
+    collection: ItemCollection,
+    features: FeatureSet,
+    output: Path,
+    seconds: float,
+    learnt: list[str],
+) -> None:
+    """Print what was done, and what was left out."""
+    from linkspread.ground.progress import format_seconds
+
+    for skipped in collection.skipped:
+        notice(f"Left out: {clean(skipped)}.")
+    rows = []
+    for view in collection.views:
+        n_bad = sum(problem.view == view for problem in features.problems)
+        sizes = ("0", "", "")
+        if view in features.views:
+            n_items, n_features = features.views[view].shape
+            sizes = f"{n_items:,}", f"{n_features:,}", features.metrics[view]
+        rows.append((view, *sizes, f"{n_bad:,}"))
+    _print_rows(("view", "items", "features", "metric", "left out"), rows)
+    if features.problems:
+        counts = features.count_problems().items()
+        _print_rows(("problem", "files"), [(kind, f"{n:,}") for kind, n in counts])
+    for problem in features.problems[:N_LISTED]:
+        notice(clean(f"{problem.view} {problem.id}: {problem.sentence}"))
+    n_more = len(features.problems) - N_LISTED
+    if n_more > 0:
+        notice(f"... and {n_more:,} more, all in `load_features(...).problems`.")
+    if learnt:
+        names = ", ".join(map(clean, learnt))
+        notice(f"Learnt by an earlier run: {names}. --refresh learns again.")
+    if features.views:
+        notice(f"Written: {output}, in {format_seconds(seconds)}.")
+    else:
+        notice("linkspread: nothing could be used, and nothing was written.")
+
+
+def _document(
+    collection: ItemCollection,
+    features: FeatureSet,
+    output: Path,
+    seconds: float,
+    learnt: list[str],
+) -> dict[str, Any]:
+    """Return the summary for programs."""
+    views = {
+        view: {
+            "kind": features.kinds[view],
+            "items": X.shape[0],
+            "features": X.shape[1],
+            "metric": features.metrics[view],
+        }
+        for view, X in features.views.items()
+    }
+    return {
+        "output": str(output) if views else None,
+        "layout": collection.layout,
+        "views": views,
+        "seconds": round(seconds, 3),
+        "learnt_before": learnt,
+        "skipped": list(collection.skipped),
+        "problems": features.count_problems(),
+        "left_out": [problem._asdict() for problem in features.problems],
+    }
+
+
+def _print_rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table on a terminal, plain lines elsewhere."""
+    if console().is_terminal:
+        words = {"view", "by", "metric", "problem"}
+        print_table(names, rows, right={name for name in names if name not in words})
+        return
+    for first, *rest in rows:
+        pairs = zip(names[1:], rest, strict=True)
+        cells = ", ".join(f"{name} {value}" for name, value in pairs if value)
+        print(f"{clean(first)}: {clean(cells)}", flush=True)

@@ -1,80 +1,30 @@
 """``linkspread fit``: from tables and judged pairs to a model folder."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from linkspread import cluster
-from linkspread.cli.asking import Store, console, plain, tell
-from linkspread.cli.config import gather_options, run_file
-from linkspread.cli.fit_judgements import take_up_judged
-from linkspread.cli.inputs import (
-    ColumnsOption,
-    FeaturesOption,
-    IdColumnOption,
-    Inputs,
-    LabelColumnOption,
-    LabelsOption,
-    LinksOption,
-    MatchedOption,
-    MustAboveOption,
-    SkipUnknownOption,
-    ViewOption,
-    read_inputs,
-)
-from linkspread.cli.model_output import (
-    FittedPairs,
-    check_output,
-    write_model,
-    write_run,
-)
-from linkspread.cli.parameters import (
-    Alpha,
-    Balance,
-    Beta,
-    Graph,
-    Jobs,
-    Metric,
-    ModelName,
-    Neighbors,
-    Rank,
-    Tol,
-    check_options,
-    choose_model,
-    is_spreading,
-)
-from linkspread.cli.rendering import step_bar
-from linkspread.cli.sharded import (
-    check_shards_output,
-    fit_in_shards,
-    shared_folder,
-)
+from linkspread.cli import options as option
+from linkspread.cli.opening import is_model
+from linkspread.cli.output import check_writable, notice, print_line, step_bar
 from linkspread.ground.errors import ColumnWarning, FewLinksError, LinkspreadError
-from linkspread.ground.progress import format_seconds
-from linkspread.links import Links
-from linkspread.links.collection import count_links
-from linkspread.models import LinkSpreading
-from linkspread.models.plan import plan_fit
-from linkspread.selection import (
-    Quality,
-    held_out_quality,
-    plan_held_out,
-    plan_search,
-)
 
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(help="File of options, such as the run.toml of a model."),
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
+if TYPE_CHECKING:
+    from linkspread.cli.inputs import Inputs
+    from linkspread.links import Links
+    from linkspread.models.model_folder import PairsOfViews
+    from linkspread.selection import Quality
+    from linkspread.storage import LinkStore
+
 # Options of this one call, which are no part of how the model was made.
 OF_THE_CALL = (
     "overwrite",
@@ -85,36 +35,70 @@ OF_THE_CALL = (
     "shards",
     "store",
 )
+SEARCH, SPREADING = MODELS = ("search", "spreading")
+BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
+ONE = ("beta", "balance", "rank", "tol", "n_jobs")
+PARAMETERS = (*BY_VIEW, *ONE)
+# What only LinkSpreading has, and what only it is fitted or measured by.
+OF_SPREADING = (
+    "graph",
+    "n_neighbors",
+    "alpha",
+    "beta",
+    "balance",
+    "rank",
+    "tol",
+    "shards",
+    "quality",
+    "no_quality",
+)
 # Time that fits with held-out items may take, where each is as long as the fit.
 MAX_SECONDS = 30.0
 
 
 def run_fit(
-    view: ViewOption = None,
-    columns: ColumnsOption = None,
-    features: FeaturesOption = None,
-    links: LinksOption = None,
-    labels: LabelsOption = None,
-    label_column: LabelColumnOption = None,
-    id_column: IdColumnOption = None,
-    matched: MatchedOption = None,
-    must_above: MustAboveOption = None,
-    skip_unknown: SkipUnknownOption = None,
+    view: option.View = None,
+    columns: option.Columns = None,
+    features: option.Features = None,
+    links: option.PairTables = None,
+    labels: option.LabelTables = None,
+    label_column: option.LabelColumn = None,
+    id_column: option.IdColumn = None,
+    matched: option.Matched = None,
+    must_above: option.MustAbove = None,
+    skip_unknown: option.SkipUnknown = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the model.", show_default=False)
     ] = None,
-    model: ModelName = None,
-    metric: Metric = None,
-    graph: Graph = None,
-    n_neighbors: Neighbors = None,
-    alpha: Alpha = None,
-    beta: Beta = None,
-    balance: Balance = None,
-    rank: Rank = None,
-    tol: Tol = None,
-    n_jobs: Jobs = None,
-    config: ConfigOption = None,
-    store: Store = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="search, or spreading: the graph propagation of a paper, which the "
+            "options of graphs and links belong to.",
+        ),
+    ] = None,
+    metric: option.Metric = None,
+    graph: option.Graph = None,
+    n_neighbors: option.Neighbors = None,
+    alpha: option.Alpha = None,
+    beta: Annotated[
+        float | None, typer.Option(help="How much the views' answers must agree.")
+    ] = None,
+    balance: Annotated[
+        str | None,
+        typer.Option(help="Weight of cannot-links: auto, literal, a number."),
+    ] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Largest length of the vectors.")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Relative error of the scores.")
+    ] = None,
+    n_jobs: option.Jobs = None,
+    config: option.Config = None,
+    store: option.Store = None,
     scheduler: Annotated[
         str | None,
         typer.Option(help="Address of a Dask scheduler whose workers fit."),
@@ -125,12 +109,8 @@ def run_fit(
             "--shards", help="Workers write the model in shards, for `search` alone."
         ),
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the model in the folder.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would happen, and stop.")
-    ] = False,
+    overwrite: option.Overwrite = False,
+    dry_run: option.DryRun = False,
     quality: Annotated[
         bool | None,
         typer.Option(
@@ -138,7 +118,7 @@ def run_fit(
             help="Measure the fit of spreading by items held out of it.",
         ),
     ] = None,
-    quiet: QuietOption = False,
+    quiet: option.Quiet = False,
 ) -> None:
     """Fit a model to tables, and to judged pairs, labels or matched items.
 
@@ -147,118 +127,298 @@ def run_fit(
     found.
     """
     typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
-    options = gather_options(typed, also=["grid"])
+    options = option.gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
     measured = "no_quality" if quality is False else "quality"
     of_spreading = {"shards": shards or None, measured: quality}
-    check_options(options | {k: v for k, v in of_spreading.items() if v is not None})
-    check = check_shards_output if shards else check_output
-    folder = check(options.get("output"), overwrite=overwrite or dry_run)
-    measures = is_spreading(options) and not shards and quality is not False
-    with quiet_steps(4 if measures else 3, quiet=quiet or dry_run) as step:
+    _check_model(options | {k: v for k, v in of_spreading.items() if v is not None})
+    may_replace = overwrite or dry_run
+    folder = _check_output(options.get("output"), shards, overwrite=may_replace)
+    is_spreading = options.get("model") == SPREADING
+    measures = is_spreading and not shards and quality is not False
+    n_steps = 4 if measures else 3
+    with step_bar(n_steps, lines=True, quiet=quiet or dry_run) as step:
+        from linkspread.cli.inputs import read_inputs
+
         step("Reading")
         inputs = read_inputs(options)
         chosen = choose_model(options, inputs)
         if dry_run:
-            _tell_plan(options, chosen, inputs, folder, quality=measures)
+            _print_plan(options, chosen, inputs, folder, quality=measures)
             return
         if shards:
             step("Fitting and saving")
-            told = fit_in_shards(chosen, inputs, scheduler, folder)
+            notes = [*inputs.notes, _fit_shards(chosen, inputs, scheduler, folder)]
             if not quiet:
-                _tell_notes([*inputs.notes, told])
-                tell_columns(inputs)
+                _print_notes(notes, inputs)
             return
-        inputs, pairs = _take_up(folder, store, inputs)
-        step("Fitting")
-        start = time.perf_counter()
-        fitted = _fit(chosen, inputs, scheduler, folder)
-        seconds = time.perf_counter() - start
-        step("Saving")
-        run = run_file("fit", options, folder)
-        notes = write_model(fitted, folder, run=run, pairs=pairs)
-        found = None
-        if measures:
-            step("Measuring")
-            found = _measure(fitted, inputs, notes)
-        if found is not None:
-            told = run_file("fit", options, folder, quality=_document(found))
-            write_run(folder, told)
-    if not quiet:
-        _tell_notes([*inputs.notes, *notes, *fitted.notes_])
-        tell_columns(inputs)
-        _tell_fit(fitted, folder, seconds, found)
-
-
-@contextmanager
-def quiet_steps(n_steps: int, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show a bar on a terminal and lines elsewhere, or nothing at all."""
-    if quiet:
-        yield lambda description: None
-        return
-    with step_bar(n_steps, lines=True) as step:
-        yield step
-
-
-def tell_columns(inputs: Inputs) -> None:
-    """Print which columns of each view are features."""
-    out = console()
-    for view, table in inputs.tables.items():
-        out.print(plain(f"{view}: {table}"), soft_wrap=True)
-
-
-def _take_up(
-    folder: Path, store: str | None, inputs: Inputs
-) -> tuple[Inputs, FittedPairs]:
-    """Join what people judged since an older fit, where there is a store."""
-    own = folder / "judgements.db"
-    if store is None and not own.is_file():
-        return inputs, FittedPairs(inputs.judged)
-    judged, number, n_unknown = take_up_judged(store or own, inputs)
-    if n_unknown:
-        inputs.notes.append(
-            f"{n_unknown:,} judgements of the store are of items that no view has."
+        seconds, found, notes = _fit_and_write(
+            chosen,
+            inputs,
+            options,
+            folder,
+            store=store,
+            scheduler=scheduler,
+            measures=measures,
+            step=step,
         )
-    return replace(inputs, judged=judged), FittedPairs(judged, store, number)
+    if not quiet:
+        _print_notes([*notes, *chosen.notes_], inputs)
+        _print_fit(chosen, folder, seconds, found)
 
 
-def _fit(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> Any:
-    """Fit the model; what it warns of becomes a note."""
+def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
+    """Return the model of these options, not fitted."""
+    from linkspread.models import CrossViewSearch, LinkSpreading
+    from linkspread.models.view_graphs import fitting_neighbors
+
+    _check_model(options)
+    given = {name: options[name] for name in ONE if name in options}
+    if "balance" in given:
+        given["balance"] = option.read_value(given["balance"])
+    is_spreading = options.get("model") == SPREADING
+    make = LinkSpreading if is_spreading else CrossViewSearch
+    usual: dict[str, Any] = {}
+    if is_spreading:
+        # A view may have fewer items than a graph has neighbours by default.
+        usual["n_neighbors"] = fitting_neighbors(inputs.views)
+    defaults = make().get_params(deep=False)
+    if inputs.metrics:
+        metrics = dict.fromkeys(inputs.views, defaults["metric"])
+        usual["metric"] = metrics | inputs.metrics
+    for name in set(BY_VIEW) & options.keys():
+        default = usual.get(name, defaults[name])
+        given[name] = _by_view(options[name], list(inputs.views), name, default)
+    return make(**usual | given)
+
+
+def print_columns(inputs: Inputs) -> None:
+    """Print which columns of each view are features."""
+    for view, table in inputs.tables.items():
+        print_line(f"{view}: {table}")
+
+
+def _check_model(options: Mapping[str, Any]) -> None:
+    """Refuse a model that there is not, and options that are none of it."""
+    model = options.get("model", SEARCH)
+    if model not in MODELS:
+        raise LinkspreadError(
+            f"`--model` must be {' or '.join(MODELS)}, got {model!r}. Leave it out for "
+            "search."
+        )
+    for name in OF_SPREADING if model == SEARCH else ():
+        if name in options:
+            own = option.option_of(name)
+            raise LinkspreadError(
+                f"`{own}` must go with --model spreading, got it for the model "
+                f"search. Leave {own} out, or add --model spreading."
+            )
+
+
+def _by_view(typed: Any, views: list[str], name: str, default: Any) -> Any:
+    """Return one value for all views, or a value for each."""
+    parts = [str(one).partition("=") for one in typed]
+    for_all = [option.read_value(head) for head, sign, _ in parts if not sign]
+    own = {head.strip(): option.read_value(v) for head, sign, v in parts if sign}
+    unknown = [view for view in own if view not in views]
+    if unknown or len(for_all) > 1:
+        got = repr(unknown[0]) if unknown else f"{len(for_all)} values for all"
+        typed_as = option.option_of(name)
+        raise LinkspreadError(
+            f"`{typed_as}` must be one value, or a value for each of the views "
+            f"{', '.join(map(repr, views))}, got {got}. Write {typed_as} VALUE or "
+            f"{typed_as} {views[0]}=VALUE."
+        )
+    if not own:
+        return for_all[0]
+    rest = for_all[0] if for_all else default
+    others = rest if isinstance(rest, Mapping) else dict.fromkeys(views, rest)
+    return {**others, **own}
+
+
+def _check_output(path: str | None, shards: bool, *, overwrite: bool) -> Path:
+    """Return where a model may be written, before anything is computed."""
+    from linkspread import cluster
+
+    kind = "shards" if shards else "model"
+    if path is None:
+        raise LinkspreadError(
+            f"`--output` must be a folder for the {kind}, and was not given. Add "
+            "--output model/."
+        )
+    folder = cluster.check_output(path) if shards else Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise LinkspreadError(
+            f"`--output` must be a folder, and {str(folder)!r} is a file. Give another."
+        )
+    holds_files = folder.exists() and any(folder.iterdir())
+    holds = cluster.is_sharded(folder) if shards else holds_files and is_model(folder)
+    if holds_files and not holds and not shards:
+        raise LinkspreadError(
+            f"`--output` must be a new folder, an empty one, or a model, and "
+            f"{str(folder)!r} holds other files. Give another."
+        )
+    if holds and not overwrite:
+        what = kind if shards else "a model"
+        raise LinkspreadError(
+            f"`--output` must be a new folder, and {str(folder)!r} holds {what}. Add "
+            "--overwrite to replace what is there, or give another."
+        )
+    check_writable(folder)
+    return folder
+
+
+def _fit_shards(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> str:
+    """Fit by the workers of a cluster, which write the model; say what they wrote."""
+    from linkspread import cluster
+
+    if scheduler is None:
+        raise LinkspreadError(
+            "`--shards` must be written by the workers of a cluster, and no "
+            "`--scheduler` was given. Add its address, or leave --shards out."
+        )
+    with cluster.connect(scheduler) as client, warnings.catch_warnings():
+        # The notes have these already, with the option to type.
+        warnings.simplefilter("ignore", ColumnWarning)
+        given = model, inputs.tables, inputs.some_links
+        shared = _shared_folder(folder)
+        sharded = cluster.fit_shards(
+            *given, client=client, output=folder, folder=shared
+        )
+    pairs = sharded.pairs_.values()
+    n_files = sum(len(own.left.files) + len(own.right.files) for own in pairs)
+    return f"wrote {n_files:,} shards to {folder}, for `linkspread search`."
+
+
+def _shared_folder(folder: Path) -> Path | None:
+    """Return a folder on the disk of the model, which workers most likely see."""
+    return folder.parent if folder.parent.is_dir() else None
+
+
+def _fit_and_write(
+    model: Any,
+    inputs: Inputs,
+    options: Mapping[str, Any],
+    folder: Path,
+    *,
+    store: str | None,
+    scheduler: str | None,
+    measures: bool,
+    step: Callable[[str], None],
+) -> tuple[float, Quality | None, list[str]]:
+    """Fit, save and measure; return seconds, quality, and what should be known."""
+    from linkspread.cli.inputs import add_up
+    from linkspread.models.model_folder import ModelFolder, write_run
+    from linkspread.selection import held_out_quality
+
+    pairs = add_up(inputs.judged)
+    inputs, applied = _with_judgements(folder, store, inputs, pairs)
+    notes = list(inputs.notes)
+    step("Fitting")
+    start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         # The notes have these already, with the option to type.
         warnings.simplefilter("ignore", ColumnWarning)
-        given = inputs.tables, _links_for(model, inputs)
-        if scheduler is None:
-            model.fit(*given)
+        _fit(model, inputs, scheduler, folder)
+        seconds = time.perf_counter() - start
+        step("Saving")
+        run = option.run_file("fit", options, folder)
+        ModelFolder.create(
+            folder, model, pairs=pairs, applied=applied, store=store, run=run
+        )
+    notes += dict.fromkeys(str(own.message) for own in caught)
+    quality = None
+    if measures:
+        step("Measuring")
+        try:
+            quality = held_out_quality(model, inputs.views, max_seconds=MAX_SECONDS)
+        except LinkspreadError as error:
+            notes.append(f"no held-out figure of quality: {error}")
         else:
-            with cluster.connect(scheduler) as client:
-                shared = shared_folder(folder)
-                cluster.fit(model, *given, client=client, folder=shared)
-    inputs.notes.extend(dict.fromkeys(str(own.message) for own in caught))
-    return model
+            document = {"summary": str(quality), **asdict(quality)}
+            run = option.run_file("fit", options, folder, quality=document)
+            write_run(folder, run)
+    return seconds, quality, notes
+
+
+def _with_judgements(
+    folder: Path, store: str | None, inputs: Inputs, pairs: PairsOfViews
+) -> tuple[Inputs, int | None]:
+    """Join what people judged since an older fit; return the last row of the store."""
+    from linkspread.models.model_folder import STORE
+    from linkspread.models.stored_judgements import take_pairs
+    from linkspread.storage import LinkStore
+
+    if store is None and not (folder / STORE).is_file():
+        return inputs, None
+    with LinkStore.open(store or folder / STORE) as opened:
+        _follow_files(opened, pairs)
+        judged = opened.pairs()
+    known = take_pairs(judged.columns, inputs.items)
+    notes = list(inputs.notes)
+    if known.n_unknown:
+        notes.append(
+            f"{known.n_unknown:,} judgements of the store are of items that no view "
+            "has."
+        )
+    links = [own for own in (known.links, *inputs.known) if own is not None]
+    return replace(inputs, judged=[], known=links, notes=notes), judged.number
+
+
+def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
+    """Add what the files of a fit say, and take back what they no longer say."""
+    from linkspread.models.model_folder import FITTED, IMPORTED, judgement_of
+    from linkspread.storage import Judgement, Undo
+    from linkspread.storage.ledger import pair_of
+
+    def saying(own: Judgement) -> tuple[Any, str, float]:
+        """Return what a judgement says, the same whichever item comes first."""
+        return tuple(sorted(pair_of(own))), own.verdict, own.weight
+
+    given = [
+        judgement_of(pair, between, who=IMPORTED, note=FITTED)
+        for between, own in pairs.items()
+        for pair in own
+    ]
+    new = {saying(own): own for own in given}
+    undone = {r.takes_back: r.who for r in store.changes() if isinstance(r, Undo)}
+    for row in list(store.judgements(active_only=False)):
+        # What the files had taken back they may say again.
+        if row.who != IMPORTED or undone.get(row.id) == IMPORTED:
+            continue
+        said = saying(row)
+        if row.id not in undone and row.note == FITTED and said not in new:
+            store.undo(row.id, who=IMPORTED, note=f"no longer {FITTED}")
+        new.pop(said, None)
+    store.add_many(new.values())
+
+
+def _fit(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> None:
+    """Fit the model here or by the workers of a cluster."""
+    given = inputs.tables, _links_for(model, inputs)
+    if scheduler is None:
+        model.fit(*given)
+        return
+    from linkspread import cluster
+
+    with cluster.connect(scheduler) as client:
+        cluster.fit(model, *given, client=client, folder=_shared_folder(folder))
 
 
 def _links_for(model: Any, inputs: Inputs) -> Links:
     """Return the links, of which spreading must have some."""
-    return inputs.some_links if isinstance(model, LinkSpreading) else inputs.links
+    return inputs.some_links if _spreads(model) else inputs.links
 
 
-def _measure(model: Any, inputs: Inputs, notes: list[str]) -> Quality | None:
-    """Return the quality on held-out items, or note why there is none."""
-    try:
-        return held_out_quality(model, inputs.views, max_seconds=MAX_SECONDS)
-    except LinkspreadError as error:
-        notes.append(f"no held-out figure of quality: {error}")
-        return None
+def _spreads(model: Any) -> bool:
+    """Tell whether a model is that of the paper."""
+    from linkspread.models import LinkSpreading
+
+    return isinstance(model, LinkSpreading)
 
 
-def _document(quality: Quality) -> dict[str, Any]:
-    """Return a quality as it is stored, with its sentence."""
-    return {"summary": str(quality), **asdict(quality)}
-
-
-def _tell_plan(
+def _print_plan(
     options: Mapping[str, Any],
     model: Any,
     inputs: Inputs,
@@ -267,69 +427,66 @@ def _tell_plan(
     quality: bool,
 ) -> None:
     """Print what a fit would do, and what it would take."""
+    from linkspread.links.collection import count_links
+    from linkspread.models.plan import plan_fit
+    from linkspread.selection import plan_held_out, plan_search
+
+    links = _links_for(model, inputs)
     plan: Any
-    if isinstance(model, LinkSpreading):
-        plan = plan_fit(model, inputs.tables, inputs.some_links)
+    if _spreads(model):
+        plan = plan_fit(model, inputs.tables, links)
     else:
-        plan = plan_search(inputs.tables, inputs.links)
-    _tell_notes(inputs.notes)
-    out = console()
-    out.print("Nothing is written. The fit would have:")
+        plan = plan_search(inputs.tables, links)
+    for note in inputs.notes:
+        notice(f"linkspread: {note}")
+    print_line("Nothing is written. The fit would have:")
     for view, table in inputs.tables.items():
-        told = f"  {view}: {table.shape[0]:,} items, {table}"
-        out.print(plain(told), soft_wrap=True)
+        print_line(f"  {view}: {table.shape[0]:,} items, {table}")
     for count in count_links(plan.links):
-        out.print(plain(f"  {count}"))
+        print_line(f"  {count}")
     chosen = {n: v for n, v in options.items() if n in model.get_params(deep=False)}
-    told = ", ".join(f"{name} {value}" for name, value in chosen.items())
-    out.print(plain(f"  {told or 'all parameters as by default'}"))
-    out.print(plain(f"  {plan.cost}"), soft_wrap=True)
+    typed = ", ".join(f"{name} {value}" for name, value in chosen.items())
+    print_line(f"  {typed or 'all parameters as by default'}")
+    print_line(f"  {plan.cost}")
     if quality:
-        out.print(plain(f"  {_expected_quality(plan.links)}"), soft_wrap=True)
-    out.print(plain(f"  model folder: {_shown(folder)}"), soft_wrap=True)
+        try:
+            held_out = f"then its quality by {plan_held_out(plan.links)}, held out"
+            print_line(f"  {held_out} (--no-quality skips it)")
+        except FewLinksError as error:
+            print_line(f"  no held-out figure of quality: {error}")
+    print_line(f"  model folder: {_shown(folder)}")
 
 
-def _expected_quality(links: Links) -> str:
-    """Say what will be held out to measure the fit, which takes time of its own."""
-    try:
-        held_out = plan_held_out(links)
-    except FewLinksError as error:
-        return f"no held-out figure of quality: {error}"
-    return f"then its quality by {held_out}, held out (--no-quality skips it)"
-
-
-def _tell_notes(notes: list[str]) -> None:
-    """Write what a person should know to standard error."""
+def _print_notes(notes: Iterable[str], inputs: Inputs) -> None:
+    """Print what a person should know, and which columns are features."""
     for note in notes:
-        tell(f"linkspread: {note}")
+        notice(f"linkspread: {note}")
+    print_columns(inputs)
 
 
-def _tell_fit(
+def _print_fit(
     model: Any, folder: Path, seconds: float, quality: Quality | None
 ) -> None:
     """Print what was fitted, and what to type next."""
-    out = console()
-    if isinstance(model, LinkSpreading):
-        for view, report in model.report_.graphs.items():
-            told = f"{report.n_items:,} items, {report.mean_degree:.1f} neighbours each"
-            out.print(plain(f"{view}: {told}, {report.n_isolated:,} isolated"))
+    from linkspread.ground.progress import format_seconds
+    from linkspread.links.collection import count_links
+
+    if _spreads(model):
+        for view, own in model.report_.graphs.items():
+            sizes = f"{own.n_items:,} items, {own.mean_degree:.1f} neighbours each"
+            print_line(f"{view}: {sizes}, {own.n_isolated:,} isolated")
         for count in count_links(model.links_):
-            out.print(plain(count))
+            print_line(count)
     else:
-        out.print(plain(model.summary_), soft_wrap=True)
+        print_line(model.summary_)
     if quality is not None:
-        out.print(plain(str(quality)), soft_wrap=True)
-    out.print(plain(f"Fitted in {format_seconds(seconds)}."))
-    out.print(plain(f"Next: {_next_command(model, folder)}"), soft_wrap=True)
-
-
-def _next_command(model: Any, folder: Path) -> str:
-    """Return a search that can be typed as it is."""
+        print_line(quality)
+    print_line(f"Fitted in {format_seconds(seconds)}.")
     # Two views where there are two, and else one that is searched from itself.
     source, target = min(model.pairs_, key=lambda pair: pair[0] == pair[1])
-    item = str(model.items_[source].ids[0])
     words = ["linkspread", "search", _shown(folder), "--source", source]
-    return shlex.join([*words, "--target", target, "--id", item])
+    words += ["--target", target, "--id", str(model.items_[source].ids[0])]
+    print_line(f"Next: {shlex.join(words)}")
 
 
 def _shown(folder: Path) -> str:

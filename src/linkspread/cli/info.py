@@ -1,24 +1,18 @@
 """``linkspread info``: what a model, shards or a features folder hold."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from linkspread import cluster
-from linkspread.cli.asking import AsJson, Store, console, plain, write_json
-from linkspread.cli.input_tables import read_features
-from linkspread.cli.model_folder import ModelFolder
-from linkspread.cli.model_output import is_model
-from linkspread.cluster.sharded_model import HEAD, SHARDS
+from linkspread.cli import options
+from linkspread.cli.opening import is_model, open_folder, read_run
+from linkspread.cli.output import print_json, print_line
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
-from linkspread.ground.progress import format_bytes
-from linkspread.links.collection import LabelCount, count_links
-from linkspread.storage.manifest import MODEL, read_manifest
 
-# What is said of a view in words; all else are numbers.
+# What is said of a view in words; everything else is a number.
 WORDS = ("kind", "metric", "first_id")
 
 
@@ -26,14 +20,16 @@ def run_info(
     folder: Annotated[
         Path, typer.Argument(help="Folder of a model, of shards or of features.")
     ],
-    as_json: AsJson = False,
-    store: Store = None,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
 ) -> None:
-    """Tell what a model, shards or a features folder hold.
+    """Show what a model, shards or a features folder hold.
 
     Of a model: views, links by kind, conflicts, what counted in the fit, the quality
     on held-out items, versions, size, and judgements that are not in it yet.
     """
+    from linkspread.cluster import is_sharded
+
     if not folder.is_dir():
         raise LinkspreadError(
             "`FOLDER` must be a folder of a model or of features, and there is none at "
@@ -41,198 +37,171 @@ def run_info(
         )
     if is_model(folder):
         document = _model(folder, store)
-    elif cluster.is_sharded(folder):
+    elif is_sharded(folder):
         document = _shards(folder)
     else:
         document = _features(folder)
+    files = (path for path in folder.rglob("*") if path.is_file())
+    document["bytes"] = sum(path.stat().st_size for path in files)
     if as_json:
-        write_json(document)
+        print_json(document)
         return
-    out = console()
     for line in _lines(document):
-        out.print(plain(line), soft_wrap=True)
+        print_line(line)
 
 
 def _model(folder: Path, store: str | None) -> dict[str, Any]:
     """Return what there is to know of a model."""
-    opened = ModelFolder(folder, store=store)
-    model = opened.load()
-    views = {
-        view: {**facts, "first_id": model.items_[view].ids[0].item()}
-        for view, facts in model.facts_.items()
-    }
+    from linkspread.storage.manifest import read_manifest
+
+    opened = open_folder(folder, store)
+    model = opened.model
     report = getattr(model, "report_", None)
     spreads = {} if report is None else report.spreads
+    judgements: dict[str, Any] | None = None
+    if opened.has_store():
+        try:
+            with opened.store() as rows:
+                judgements = {"stored": rows.count(), "pending": opened.pending()}
+        except MissingDependencyError as error:
+            judgements = {"unknown": str(error)}
+    quality = read_run(opened).get("quality")
     return {
         "kind": "model",
         "folder": str(folder),
         "estimator": type(model).__name__,
-        "views": views,
-        "links": _links(model.links_),
-        "conflicts": len(model.links_.conflicts()),
-        "quality": opened.quality(),
+        "views": {
+            view: {**facts, "first_id": model.items_[view].ids[0].item()}
+            for view, facts in model.facts_.items()
+        },
+        **_links(model.links_),
+        "quality": quality if isinstance(quality, dict) else None,
         "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
         "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
         "summary": getattr(model, "summary_", None),
-        "versions": _versions(folder),
-        "bytes": _size(folder),
-        "judgements": _judgements(opened),
+        "versions": _versions(read_manifest(folder)),
+        "judgements": judgements,
     }
 
 
 def _shards(folder: Path) -> dict[str, Any]:
     """Return what there is to know of a model in shards."""
-    model = cluster.open_shards(folder)
-    views = {
-        view: {"items": own.n_items, "first_id": own.ids[0].item()}
-        for view, own in model.items_.items()
-    }
+    from linkspread.cluster import open_shards
+    from linkspread.cluster.sharded_model import HEAD, SHARDS
+    from linkspread.storage.manifest import read_manifest
+
+    model = open_shards(folder)
+    pairs = {" and ".join(names): own for names, own in model.pairs_.items()}
     return {
         "kind": "shards",
         "folder": str(folder),
-        "views": views,
-        "links": _links(model.links_),
-        "conflicts": len(model.links_.conflicts()),
+        "views": {
+            view: {"items": own.n_items, "first_id": own.ids[0].item()}
+            for view, own in model.items_.items()
+        },
+        **_links(model.links_),
         "dimensions": {
-            " and ".join(p): max(own.left.width, own.right.width)
-            for p, own in model.pairs_.items()
+            name: max(own.left.width, own.right.width) for name, own in pairs.items()
         },
         "files": {
-            " and ".join(p): len(own.left.files) + len(own.right.files)
-            for p, own in model.pairs_.items()
+            name: len(own.left.files) + len(own.right.files)
+            for name, own in pairs.items()
         },
-        "versions": _versions(folder / HEAD, kind=SHARDS),
-        "bytes": _size(folder),
+        "versions": _versions(read_manifest(folder / HEAD, kind=SHARDS)),
     }
 
 
-def _versions(folder: Path, kind: str = MODEL) -> dict[str, Any]:
+def _versions(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return what wrote a folder."""
-    manifest = read_manifest(folder, kind=kind)
     return {
         "linkspread": manifest["library_version"],
         "format": manifest["format_version"],
     }
 
 
-def _links(links: Any) -> list[dict[str, Any]]:
-    """Return how many links there are, by kind."""
-    return [
+def _links(links: Any) -> dict[str, Any]:
+    """Return how many links there are, by kind, and how many contradict each other."""
+    from linkspread.links.collection import LabelCount, count_links
+
+    counts = [
         {"view": own.view, "labels": own.n_items, "classes": own.n_classes}
         if isinstance(own, LabelCount)
         else {"between": list(own.between), "must": own.n_must, "cannot": own.n_cannot}
         for own in count_links(links)
     ]
-
-
-def _judgements(opened: ModelFolder) -> dict[str, Any] | None:
-    """Return how many judgements there are; None without a store."""
-    if not opened.has_store():
-        return None
-    try:
-        with opened.store() as store:
-            count = store.count()
-        return {"stored": count, "pending": opened.pending()}
-    except MissingDependencyError as error:
-        return {"unknown": str(error)}
+    return {"links": counts, "conflicts": len(links.conflicts())}
 
 
 def _features(folder: Path) -> dict[str, Any]:
     """Return what there is to know of a features folder."""
+    from linkspread.manifests import load_features
+
     try:
-        features = read_features(folder)
+        features = load_features(folder)
     except LinkspreadError as error:
         raise LinkspreadError(
             f"`FOLDER` must be a model or a features folder, and {str(folder)!r} is "
             f"neither ({str(error).partition('. ')[0]}). Make one with `linkspread "
             "fit` or `linkspread featurize`."
         ) from error
-    views = {
-        view: {
+    views = {}
+    for view, X in features.views.items():
+        labels = features.labels.get(view)
+        views[view] = {
             "items": int(X.shape[0]),
             "features": int(X.shape[1]),
             "kind": features.kinds.get(view),
             "metric": features.metrics.get(view),
             "first_id": str(features.ids[view][0]),
-            "labels": _n_labels(features.labels.get(view)),
+            "labels": 0 if labels is None else sum(own != "" for own in labels),
         }
-        for view, X in features.views.items()
-    }
-    return {
-        "kind": "features",
-        "folder": str(folder),
-        "views": views,
-        "shared_ids": _n_shared(features.ids.values()),
-        "bytes": _size(folder),
-    }
-
-
-def _n_labels(labels: Any) -> int:
-    """Count the items that have a label."""
-    return 0 if labels is None else int(np.sum(np.asarray(labels) != ""))
-
-
-def _n_shared(ids: Iterable[Any]) -> int:
-    """Count the ids that all views have."""
-    return len(set.intersection(*(set(map(str, own)) for own in ids)))
-
-
-def _size(folder: Path) -> int:
-    """Return the size on disk, of all files."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    ids = [set(map(str, own)) for own in features.ids.values()]
+    n_shared = len(set.intersection(*ids))
+    about = {"kind": "features", "folder": str(folder), "views": views}
+    return about | {"shared_ids": n_shared}
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
     """Return a document as lines for people."""
+    from linkspread.ground.progress import format_bytes
+
     size = format_bytes(document["bytes"])
     kind = document.get("estimator", document["kind"])
     lines = [f"{kind} {document['folder']}, {size} on disk"]
     for view, own in document["views"].items():
-        lines.append(f"  {view}: {', '.join(_view_words(own))}")
+        counts = [f"{own[name]:,} {name}" for name in own if name not in WORDS]
+        words = [f"{n.replace('_', ' ')} {own[n]}" for n in WORDS if own.get(n)]
+        lines.append(f"  {view}: {', '.join(counts + words)}")
     if document["kind"] == "features":
         return [*lines, f"  {document['shared_ids']:,} ids are in all views"]
-    return lines + _model_lines(document)
-
-
-def _view_words(own: dict[str, Any]) -> list[str]:
-    """Return what is said of a view: numbers first, then words."""
-    names = [name for name in WORDS if own.get(name) is not None]
-    counts = [f"{own[name]:,} {name}" for name in own if name not in WORDS]
-    return [*counts, *(f"{name.replace('_', ' ')} {own[name]}" for name in names)]
-
-
-def _model_lines(document: dict[str, Any]) -> list[str]:
-    """Return what is said of a model only, whole or in shards."""
-    lines = []
     for own in document["links"]:
         if "view" in own:
-            lines.append(f"  labels of {own['view']}: {own['labels']:,} of "
-                         f"{own['classes']:,} classes")  # fmt: skip
+            count = f"{own['labels']:,} of {own['classes']:,} classes"
+            lines.append(f"  labels of {own['view']}: {count}")
         else:
-            lines.append(f"  links of {' and '.join(own['between'])}: "
-                         f"{own['must']:,} must, {own['cannot']:,} cannot")  # fmt: skip
+            count = f"{own['must']:,} must, {own['cannot']:,} cannot"
+            lines.append(f"  links of {' and '.join(own['between'])}: {count}")
     lines.append(f"  conflicts: {document['conflicts']:,}")
-    for pair, told in document.get("scores", {}).items():
-        lines.append(f"  scores of {pair}: {told}")
+    scores = document.get("scores", {})
+    lines += [f"  scores of {pair}: {own}" for pair, own in scores.items()]
     if document.get("summary"):
         lines.append(f"  {document['summary']}")
-    if document.get("quality"):
+    if "summary" in (document.get("quality") or {}):
         lines.append(f"  quality at the fit: {document['quality']['summary']}")
     for pair, n_files in document.get("files", {}).items():
         width = document["dimensions"][pair]
         lines.append(f"  {pair}: vectors of {width:,} numbers in {n_files:,} files")
-    versions = document["versions"]
-    lines.append(f"  written by linkspread {versions['linkspread']}, format "
-                 f"{versions['format']}")  # fmt: skip
+    wrote = "  written by linkspread {linkspread}, format {format}"
+    lines.append(wrote.format(**document["versions"]))
     if "judgements" in document:
-        lines.append(f"  judgements: {_told(document['judgements'])}")
+        lines.append(f"  judgements: {_judgements(document['judgements'])}")
     return lines
 
 
-def _told(judgements: dict[str, Any] | None) -> str:
+def _judgements(counts: dict[str, Any] | None) -> str:
     """Say how many judgements there are, and how many are not in the model."""
-    if judgements is None:
+    if counts is None:
         return "no store"
-    if "unknown" in judgements:
-        return judgements["unknown"]
-    return f"{judgements['stored']:,} in the store, {judgements['pending']:,} pending"
+    if "unknown" in counts:
+        return counts["unknown"]
+    return f"{counts['stored']:,} in the store, {counts['pending']:,} pending"

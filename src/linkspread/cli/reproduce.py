@@ -1,43 +1,22 @@
 """``linkspread reproduce``: the paper's tables, MAP against supervision, judging."""
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from linkspread.cli.rendering import step_bar
-from linkspread.datasets import Partners
-from linkspread.ground.cores import count_threads
+from linkspread.cli.output import console, notice, print_line, step_bar
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.budgets import (
-    AMOUNTS,
-    N_START,
-    judging_learner,
-    needed_judgements,
-    plan_budgets,
-    run_budgets,
-    run_judging,
-)
-from linkspread.studies.collections import Benchmark, load_benchmark
-from linkspread.studies.methods import table_methods
-from linkspread.studies.partners import load_partners, plan_partners, run_partners
-from linkspread.studies.report import (
-    Study,
-    build_study_page,
-    check_folder,
-    details_markdown,
-    parameters_markdown,
-    read_study,
-    results_markdown,
-    write_page,
-    write_study,
-)
-from linkspread.studies.running import check_continued, describe_environment
-from linkspread.studies.tables import run_table
+
+if TYPE_CHECKING:
+    from linkspread.datasets import Partners
+    from linkspread.studies.collections import Benchmark
+    from linkspread.studies.report import Study
 
 reproduce_app = typer.Typer(
     help="Measure the paper's methods and fair baselines, and write a report.",
@@ -53,12 +32,19 @@ Quick = Annotated[bool, typer.Option(help="Fewer choices and folds.")]
 Resplits = Annotated[
     int, typer.Option(min=0, help="Random splits besides the standard.")
 ]
+Repetitions = Annotated[
+    int, typer.Option(min=1, help="Random splits to measure on, or choices.")
+]
 Protocol = Annotated[
     str, typer.Option(help="transductive: queries are in the graphs; or inductive.")
 ]
 Resume = Annotated[bool, typer.Option(help="Go on with the study in the folder.")]
+Named = Annotated[str, typer.Argument(help="wikipedia, corel5k or glyphs.")]
 
-KINDS = {True: "a table", False: "a budget study"}
+SEEN = {
+    "transductive": "The test items are in the graphs, without a label.",
+    "inductive": "The queries are new: they were in no graph.",
+}
 
 
 @reproduce_app.command(
@@ -78,11 +64,15 @@ def reproduce_wikipedia(
     Takes about 13 minutes on two cores, two with --quick; each re-split about as
     much again. Results are kept as they come, and --resume goes on from them.
     """
-    check_folder(output)
-    before = _read_table(output, "wikipedia") if resume else None
-    benchmark = load_benchmark("wikipedia", data)
     _reproduce_table(
-        benchmark, output, protocol, quick, resplits, printed=True, before=before
+        "wikipedia",
+        output,
+        load={"folder": data},
+        protocol=protocol,
+        quick=quick,
+        resplits=resplits,
+        resume=resume,
+        printed=True,
     )
 
 
@@ -105,12 +95,14 @@ def reproduce_corel5k(
     The features take a minute or two; the table takes much longer than that of
     Wikipedia. Results are kept as they come, and --resume goes on from them.
     """
-    check_folder(output)
-    before = _read_table(output, "corel5k") if resume else None
-    Console(stderr=True).print("Describing 4,999 pictures takes a minute or two.")
-    benchmark = load_benchmark("corel5k", data, half=half, verbose=True)
     _reproduce_table(
-        benchmark, output, protocol, quick, resplits, printed=False, before=before
+        "corel5k",
+        output,
+        load={"folder": data, "half": half, "verbose": True},
+        protocol=protocol,
+        quick=quick,
+        resplits=resplits,
+        resume=resume,
     )
 
 
@@ -119,14 +111,10 @@ def reproduce_corel5k(
     epilog="Example: linkspread reproduce budgets glyphs --quick --repetitions 1",
 )
 def reproduce_budgets(
-    collection: Annotated[
-        str, typer.Argument(help="wikipedia, corel5k or glyphs.")
-    ] = "wikipedia",
+    collection: Named = "wikipedia",
     data: Data = None,
     output: Output = Path("linkspread-budgets"),
-    repetitions: Annotated[
-        int, typer.Option(min=1, help="Random splits to measure on.")
-    ] = 5,
+    repetitions: Repetitions = 5,
     quick: Quick = False,
     resume: Resume = False,
 ) -> None:
@@ -135,14 +123,16 @@ def reproduce_budgets(
     Takes long: a cell of the table is a search for parameters in three folds, for
     each repetition. Results are kept as they come, and --resume goes on from them.
     """
-    check_folder(output)
-    before = _read_before(output, collection) if resume else None
+    from linkspread.studies.budgets import plan_budgets, run_budgets
+    from linkspread.studies.collections import load_benchmark
+
+    before = _check_folder(output, "a budget study", collection, resume)
     benchmark = load_benchmark(collection, data, verbose=True)
     amounts: dict[str, Any] = {}
     if quick:
         amounts = {"labels": (3, 30), "links": (1_000,), "matched": False}
     n_cells = len(plan_budgets(benchmark.metrics, **amounts))
-    with step_bar(n_steps=n_cells * repetitions, lines=True) as step:
+    with step_bar(n_cells * repetitions, lines=True) as step:
         study = run_budgets(
             _begin(
                 f"Precision against supervision: {collection}",
@@ -157,7 +147,7 @@ def reproduce_budgets(
             metrics=benchmark.metrics,
             n_splits=3,
             before=before,
-            keep=partial(write_study, output / "study.json"),
+            keep=_keep(output),
             step=step,
             **amounts,
         )
@@ -175,9 +165,7 @@ def reproduce_partners(
     ] = "fonts",
     data: Data = None,
     output: Output = Path("linkspread-partners"),
-    repetitions: Annotated[
-        int, typer.Option(min=1, help="Random choices of what is known.")
-    ] = 5,
+    repetitions: Repetitions = 5,
     quick: Quick = False,
     resume: Resume = False,
 ) -> None:
@@ -187,14 +175,20 @@ def reproduce_partners(
     a space. Takes up to 20 minutes on two cores. Results are kept as they come, and
     --resume goes on from them.
     """
-    check_folder(output)
-    before = _read_before(output, collection) if resume else None
+    from linkspread.ground.cores import count_threads
+    from linkspread.studies.partners import (
+        load_partners,
+        plan_partners,
+        run_partners,
+    )
+
+    before = _check_folder(output, "a budget study", collection, resume)
     partners = load_partners(collection, data)
     amounts: dict[str, Any] = {}
     if quick:
         amounts = {"matched": (0, 100), "judged": (0, 300)}
     n_cells = len(plan_partners(partners, **amounts))
-    with step_bar(n_steps=n_cells * repetitions, lines=True) as step:
+    with step_bar(n_cells * repetitions, lines=True) as step:
         study = run_partners(
             _begin(
                 f"Finding partners: {collection}",
@@ -205,11 +199,158 @@ def reproduce_partners(
             n_repetitions=repetitions,
             n_jobs=count_threads(None),
             before=before,
-            keep=partial(write_study, output / "study.json"),
+            keep=_keep(output),
             step=step,
             **amounts,
         )
     _write(study, output)
+
+
+@reproduce_app.command(
+    "judging", epilog="Example: linkspread reproduce judging glyphs --repetitions 1"
+)
+def reproduce_judging(
+    collection: Named = "wikipedia",
+    data: Data = None,
+    output: Output = Path("linkspread-judging"),
+    repetitions: Repetitions = 5,
+) -> None:
+    """Precision against pairs judged: suggested ones against random ones.
+
+    Labels answer every pair. Takes about ten minutes on Wikipedia with one core.
+    Results are kept as they come.
+    """
+    from linkspread.studies import budgets
+    from linkspread.studies.collections import load_benchmark
+
+    _check_folder(output, "a budget study", collection, resume=False)
+    benchmark = load_benchmark(collection, data, verbose=True)
+    amounts = budgets.AMOUNTS
+    with step_bar(2 * repetitions, lines=True) as step:
+        study = budgets.run_judging(
+            _begin(
+                f"Judging suggested pairs: {collection}",
+                "Mean average precision among test items, mean of both directions, "
+                f"over {repetitions} random splits. Pairs of training items are judged "
+                f"by their labels; the first {budgets.N_START} are random. One "
+                "learner, `LinkSpreading` with fixed parameters, learns from those "
+                "that `suggest_pairs` asks for and from random ones.",
+                collection,
+            ),
+            benchmark.collection,
+            benchmark.splits(repetitions)[1:],
+            budgets.judging_learner(benchmark.metrics),
+            amounts=amounts,
+            keep=_keep(output),
+            step=step,
+        )
+    _write(study, output)
+    needed = budgets.needed_judgements(study, amounts[-1])
+    reached = "not reached with" if needed is None else f"reached with {needed:,}"
+    print_line(f"{amounts[-1]:,} random pairs are {reached} suggested pairs.")
+
+
+def _reproduce_table(
+    name: str,
+    output: Path,
+    *,
+    load: Mapping[str, Any],
+    protocol: str,
+    quick: bool,
+    resplits: int,
+    resume: bool,
+    printed: bool = False,
+) -> None:
+    """Measure all methods on a collection, and write the report."""
+    from linkspread.studies.collections import load_benchmark
+    from linkspread.studies.methods import table_methods
+    from linkspread.studies.tables import run_table
+
+    before = _check_folder(output, "a table", name, resume)
+    if before is not None and _conditions(before.command) != _conditions(_command()):
+        raise LinkspreadError(
+            f"`--resume` must have the options that the study was begun with, "
+            f"{before.command!r}, got {_command()!r}. Repeat them, or use another "
+            "folder."
+        )
+    if protocol not in SEEN:
+        raise LinkspreadError(
+            f"`--protocol` must be {' or '.join(SEEN)}, got {protocol!r}. Leave it out "
+            "for transductive."
+        )
+    if name == "corel5k":
+        notice("Describing 4,999 pictures takes a minute or two.")
+    benchmark = load_benchmark(name, **load)
+    methods = table_methods(benchmark.metrics, benchmark.widths, quick=quick)
+    splits = benchmark.splits(resplits)
+    with step_bar(len(methods) * len(splits) + 1, lines=True) as step:
+        study = run_table(
+            _begin(
+                f"Cross-view search on {name}",
+                _introduction(benchmark, protocol),
+                name,
+            ),
+            benchmark.collection,
+            methods,
+            splits,
+            protocol=protocol,
+            n_splits=3 if quick else 5,
+            printed=printed,
+            before=before,
+            keep=_keep(output),
+            step=step,
+        )
+    _write(study, output)
+
+
+def _check_folder(output: Path, kind: str, collection: str, resume: bool) -> Any:
+    """Refuse a folder that cannot be used, before anything is loaded.
+
+    Returns the study in it, if any and if it is to be resumed.
+    """
+    from linkspread.studies.report import check_folder, read_study
+    from linkspread.studies.running import check_continued
+
+    check_folder(output)
+    path = output / "study.json"
+    if not resume or not path.exists():
+        return None
+    study = read_study(path)
+    got = "a table" if study.directions else "a budget study"
+    if got != kind:
+        raise LinkspreadError(
+            f"`--resume` must be given the folder of {kind}, got {got} in {path}. Use "
+            "another folder."
+        )
+    check_continued(study, collection)
+    return study
+
+
+def _begin(title: str, introduction: str, collection: str) -> Study:
+    """Return the study that this command makes, without a result."""
+    from linkspread.studies.report import Study
+    from linkspread.studies.running import describe_environment
+
+    about = title, introduction, _command(), collection
+    return Study(*about, environment=describe_environment())
+
+
+def _keep(output: Path) -> Callable[[Study], Any]:
+    """Return what writes a study as far as it is."""
+    from linkspread.studies.report import write_study
+
+    return partial(write_study, output / "study.json")
+
+
+def _introduction(benchmark: Benchmark, protocol: str) -> str:
+    """Say what is searched, what is known and how parameters were chosen."""
+    n_train, n_test = len(benchmark.standard.train), len(benchmark.standard.test)
+    return (
+        f"The labels of {n_train:,} items are known; {n_test:,} others search each "
+        f"other, and a result is right when it has the class of the query. "
+        f"{SEEN[protocol]} All parameters were chosen by cross-validation on the known "
+        "labels."
+    )
 
 
 def _partners_introduction(partners: Partners, repetitions: int) -> str:
@@ -227,157 +368,9 @@ def _partners_introduction(partners: Partners, repetitions: int) -> str:
     )
 
 
-@reproduce_app.command(
-    "judging", epilog="Example: linkspread reproduce judging glyphs --repetitions 1"
-)
-def reproduce_judging(
-    collection: Annotated[
-        str, typer.Argument(help="wikipedia, corel5k or glyphs.")
-    ] = "wikipedia",
-    data: Data = None,
-    output: Output = Path("linkspread-judging"),
-    repetitions: Annotated[
-        int, typer.Option(min=1, help="Random splits to measure on.")
-    ] = 5,
-) -> None:
-    """Precision against pairs judged: suggested ones against random ones.
-
-    Labels answer every pair. Takes about ten minutes on Wikipedia with one core.
-    Results are kept as they come.
-    """
-    check_folder(output)
-    benchmark = load_benchmark(collection, data, verbose=True)
-    learner = judging_learner(benchmark.metrics)
-    with step_bar(n_steps=2 * repetitions, lines=True) as step:
-        study = run_judging(
-            _begin(
-                f"Judging suggested pairs: {collection}",
-                _judging_introduction(repetitions),
-                collection,
-            ),
-            benchmark.collection,
-            benchmark.splits(repetitions)[1:],
-            learner,
-            amounts=AMOUNTS,
-            keep=partial(write_study, output / "study.json"),
-            step=step,
-        )
-    _write(study, output)
-    _tell_needed(study)
-
-
-def _judging_introduction(repetitions: int) -> str:
-    """Say who asks, who answers and what is measured."""
-    return (
-        "Mean average precision among test items, mean of both directions, over "
-        f"{repetitions} random splits. Pairs of training items are judged by their "
-        f"labels; the first {N_START} are random. One learner, "
-        "`LinkSpreading` with fixed parameters, learns from those that `suggest_pairs` "
-        "asks for and from random ones."
-    )
-
-
-def _tell_needed(study: Study) -> None:
-    """Print how many suggested pairs do for the largest number of random ones."""
-    n_random = AMOUNTS[-1]
-    needed = needed_judgements(study, n_random)
-    reached = "not reached with" if needed is None else f"reached with {needed:,}"
-    text = f"{n_random:,} random pairs are {reached} suggested pairs."
-    Console().print(text, highlight=False)
-
-
-def _reproduce_table(
-    benchmark: Benchmark,
-    output: Path,
-    protocol: str,
-    quick: bool,
-    resplits: int,
-    *,
-    printed: bool,
-    before: Study | None,
-) -> None:
-    """Measure all methods, and write the report."""
-    if protocol not in ("transductive", "inductive"):
-        raise LinkspreadError(
-            "`--protocol` must be transductive or inductive, got "
-            f"{protocol!r}. Leave it out for transductive."
-        )
-    methods = table_methods(benchmark.metrics, benchmark.widths, quick=quick)
-    splits = benchmark.splits(resplits)
-    with step_bar(len(methods) * len(splits) + 1, lines=True) as step:
-        study = run_table(
-            _begin(
-                f"Cross-view search on {benchmark.name}",
-                _introduction(benchmark, protocol),
-                benchmark.name,
-            ),
-            benchmark.collection,
-            methods,
-            splits,
-            protocol=protocol,
-            n_splits=3 if quick else 5,
-            printed=printed,
-            before=before,
-            keep=partial(write_study, output / "study.json"),
-            step=step,
-        )
-    _write(study, output)
-
-
-def _begin(title: str, introduction: str, collection: str) -> Study:
-    """Return the study that this command makes, without a result."""
-    return Study(
-        title, introduction, _command(), collection, environment=describe_environment()
-    )
-
-
-def _read_before(
-    output: Path, collection: str, *, is_table: bool = False
-) -> Study | None:
-    """Return the study that a folder holds, if any, before anything is loaded."""
-    path = output / "study.json"
-    if not path.exists():
-        return None
-    study = read_study(path)
-    if bool(study.directions) != is_table:
-        raise LinkspreadError(
-            f"`--resume` must be given the folder of {KINDS[is_table]}, got "
-            f"{KINDS[not is_table]} in {path}. Use another folder."
-        )
-    check_continued(study, collection)
-    return study
-
-
-def _read_table(output: Path, collection: str) -> Study | None:
-    """Return the table that a folder holds, if any, made with the same options."""
-    study = _read_before(output, collection, is_table=True)
-    command = _command()
-    if study is not None and _conditions(study.command) != _conditions(command):
-        raise LinkspreadError(
-            f"`--resume` must have the options that the study was begun with, "
-            f"{study.command!r}, got {command!r}. Repeat them, or use another folder."
-        )
-    return study
-
-
 def _conditions(command: str) -> list[str]:
     """Return the words of a command that a table depends on, in any order."""
     return sorted(_leave_out(command.replace("=", " ").split(), "--resplits"))
-
-
-def _introduction(benchmark: Benchmark, protocol: str) -> str:
-    """Say what is searched, what is known and how parameters were chosen."""
-    n_train, n_test = len(benchmark.standard.train), len(benchmark.standard.test)
-    seen = {
-        "transductive": "The test items are in the graphs, without a label.",
-        "inductive": "The queries are new: they were in no graph.",
-    }
-    return (
-        f"The labels of {n_train:,} items are known; {n_test:,} others search each "
-        f"other, and a result is right when it has the class of the query. "
-        f"{seen[protocol]} All parameters were chosen by cross-validation on the known "
-        "labels."
-    )
 
 
 def _command() -> str:
@@ -398,13 +391,17 @@ def _leave_out(words: Sequence[str], *options: str) -> list[str]:
     return kept
 
 
-def _write(study: Any, output: Path) -> None:
+def _write(study: Study, output: Path) -> None:
     """Write the page, the tables and the data, and print the table."""
-    parts = (results_markdown, details_markdown, parameters_markdown)
-    tables = "\n\n".join(filter(None, (part(study) for part in parts))) + "\n"
-    write_study(output / "study.json", study)
-    write_page(output / "tables.md", tables)
-    page = write_page(output / "index.html", build_study_page(study))
-    console = Console()
-    console.print(results_markdown(study), markup=False, highlight=False)
-    console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+    from linkspread.studies import report
+
+    writers = (
+        *(report.results_markdown, report.details_markdown),
+        report.parameters_markdown,
+    )
+    tables = "\n\n".join(filter(None, (write(study) for write in writers))) + "\n"
+    report.write_study(output / "study.json", study)
+    report.write_page(output / "tables.md", tables)
+    page = report.write_page(output / "index.html", report.build_study_page(study))
+    console().print(report.results_markdown(study))
+    print_line(f"Report: {page.resolve()}")

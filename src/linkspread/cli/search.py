@@ -1,52 +1,46 @@
-"""``linkspread search``: the items of one view that go best with one of another."""
+"""``linkspread search`` and ``linkspread explain``: what goes with what, and why."""
 
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
-from rich.table import Table
 
-from linkspread.cli.asking import (
-    AsJson,
-    Model,
-    Source,
-    Store,
-    Target,
-    console,
+from linkspread.cli import options
+from linkspread.cli.opening import (
+    ItemContents,
+    check_items,
+    choose_views,
+    open_model,
     open_searched,
-    plain,
-    tell,
-    write_json,
+    read_contents,
+    read_features,
 )
-from linkspread.cli.item_contents import ItemContents, read_contents
-from linkspread.cli.questions import Asked, Question, read_limit, read_questions
-from linkspread.cli.terminal_pictures import choose_display, show_picture
+from linkspread.cli.output import notice, print_json, print_line, print_table
+from linkspread.ground.errors import LinkspreadError, UnknownItemError, ViewError
 
-# Letters of a text in a table.
-SHOWN = 300
+if TYPE_CHECKING:
+    from linkspread.judging import Explanation, Split
+    from linkspread.models import ModelFolder
 
-
-class Found(NamedTuple):
-    """An item that was found."""
-
-    rank: int
-    id: Any
-    score: float
-    content: str | None
+# Letters of a text in a table of results, and beside an id.
+SHOWN, SHOWN_BESIDE = 300, 60
 
 
-class Answer(NamedTuple):
-    """A query with what it found."""
+class Query(NamedTuple):
+    """What the model is asked with, and the option and value that it is called by."""
 
-    question: Question
-    found: list[Found]
+    asked: Any
+    name: dict[str, Any]
 
 
 def run_search(
-    model: Model,
-    source: Source = None,
-    target: Target = None,
+    model: options.Model,
+    source: options.Source = None,
+    target: options.Target = None,
     id: Annotated[
         list[str] | None, typer.Option(help="Item to search with; may be repeated.")
     ] = None,
@@ -82,104 +76,310 @@ def run_search(
     method: Annotated[
         str, typer.Option(help="exact, approximate (by faiss) or auto.")
     ] = "exact",
-    pictures: Annotated[
-        bool | None,
-        typer.Option(
-            help="Draw pictures, if need be with coloured blocks; or never.",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    store: Store = None,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
 ) -> None:
     """Find the items of one view that go best with items of another.
 
-    Of two views --source and --target may be left out where the id tells which it is.
+    Of two views --source and --target may be left out where the id is of one view only.
     Exit status 1 means that nothing was found.
     """
-    asked = Asked(id or [], query_file, tuple(row or ()), text, picture)
+    ways: dict[str, Any] = {"--id": id, "--query-file": query_file}
+    ways |= {"--text": text, "--picture": picture}
+    given = [option for option, value in ways.items() if value not in (None, [])]
+    if len(given) != 1:
+        raise LinkspreadError(
+            f"a search must have one of {', '.join(ways)}, got "
+            f"{' and '.join(given) or 'none'}. Give one of them."
+        )
+    if row and query_file is None:
+        raise LinkspreadError(
+            "`--row` must be a row of a `--query-file`, got no such file. Name the "
+            "file too, or use --id."
+        )
     folder, loaded = open_searched(model, store)
-    source, target, questions = read_questions(folder, loaded, asked, source, target)
-    limits = {
-        "only": read_limit(loaded, target, only, option="--only"),
-        "exclude": read_limit(loaded, target, exclude, option="--exclude"),
-    }
-    ask = {"source": source, "target": target, "n_results": n_results, **limits}
-    ask |= {"judged": judged, "method": method}
-    contents, answers = read_contents(folder), []
-    for question in questions:
-        # One by one: many at once are all cut to the length of the shortest.
-        ids, scores = (own.ravel() for own in loaded.search(question.asked, **ask))
-        found = _found(ids, scores, threshold, contents, target)
-        answers.append(Answer(question, found))
-    if as_json:
-        write_json(_document(source, target, answers))
+    if text is not None or picture is not None:
+        found = _new_content(folder, loaded, text, picture, source, target)
+        source, target, queries = found
     else:
-        _print(answers, contents, target, choose_display(pictures))
-    if not any(answer.found for answer in answers):
-        tell("linkspread: nothing was found.")
+        source, target = choose_views(loaded, source, target, id or [])
+        if query_file is None:
+            check_items(loaded, source, id or [], option="--id")
+            queries = [Query(item, {"id": item}) for item in id or []]
+        else:
+            queries = _rows_of_file(loaded, source, query_file, row or [])
+    limits = {
+        "only": _read_ids(loaded, target, only, option="--only"),
+        "exclude": _read_ids(loaded, target, exclude, option="--exclude"),
+    }
+    views = {"source": source, "target": target}
+    contents = read_contents(folder)
+    answers = []
+    for query in queries:
+        # One by one: many at once are all cut to the length of the shortest.
+        ids, scores = loaded.search(
+            query.asked,
+            **views,
+            **limits,
+            n_results=n_results,
+            judged=judged,
+            method=method,
+        )
+        answers.append(_results(ids, scores, threshold, contents, target))
+    if as_json:
+        named = zip(queries, answers, strict=True)
+        print_json(views | {"queries": [q.name | {"results": a} for q, a in named]})
+    else:
+        for query, results in zip(queries, answers, strict=True):
+            _print_results(query, results, contents, target)
+    if not any(answers):
+        notice("linkspread: nothing was found.")
         raise typer.Exit(1)
 
 
-def _found(
-    ids: np.ndarray,
-    scores: np.ndarray,
-    threshold: float | None,
-    contents: ItemContents,
-    view: str,
-) -> list[Found]:
-    """Return what one query found, without what scores too little."""
-    pairs = zip(ids.tolist(), scores.tolist(), strict=True)
-    return [
-        Found(rank, item, score, contents.find(view, item))
-        for rank, (item, score) in enumerate(pairs, start=1)
-        if threshold is None or score >= threshold
-    ]
-
-
-def _document(source: str, target: str, answers: list[Answer]) -> dict[str, Any]:
-    """Return all answers as a document."""
-    queries = [
-        question.told | {"results": [_result(own) for own in found]}
-        for question, found in answers
-    ]
-    return {"source": source, "target": target, "queries": queries}
-
-
-def _result(found: Found) -> dict[str, Any]:
-    """Return an item of a document; what it is only where that is known."""
-    values = found._asdict()
-    if found.content is None:
-        del values["content"]
-    return values
-
-
-def _print(
-    answers: list[Answer], contents: ItemContents, view: str, display: str | None
+def run_explain(
+    model: options.Model,
+    id: Annotated[str, typer.Option(help="Item that searches.", show_default=False)],
+    with_: Annotated[
+        str, typer.Option("--with", help="Item that was found.", show_default=False)
+    ],
+    source: options.Source = None,
+    target: options.Target = None,
+    n_links: Annotated[
+        int, typer.Option("--n-links", "-n", min=1, help="Parts to name.")
+    ] = 8,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Also draw it, as .svg.", show_default=False),
+    ] = None,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
 ) -> None:
-    """Print a table for each query, and pictures where the terminal shows them."""
-    screen = console()
-    for question, found in answers:
-        (how, what) = next(iter(question.told.items()))
-        title = plain(f"{how} {what}"[:SHOWN])
-        table = Table(title=title, title_justify="left")
-        table.add_column("rank", justify="right")
-        table.add_column("id", overflow="fold")
-        table.add_column("score", justify="right")
-        if contents.known(view):
-            table.add_column("picture" if contents.is_picture(view) else "text")
-        for own in found:
-            row = [plain(own.rank), plain(own.id), plain(f"{own.score:.4g}")]
-            more = [plain((own.content or "")[:SHOWN])] if contents.known(view) else []
-            table.add_row(*row, *more)
-        screen.print(table)
-        if display and contents.is_picture(view):
-            _show(found, display)
+    """Say which links, through which neighbours, make up the score of two items.
+
+    Parts of each table add up to the score, with what is left out.
+    """
+    if output is not None and output.suffix.lower() != ".svg":
+        raise LinkspreadError(
+            f"`--output` must end in .svg, got {str(output)!r}. Every browser shows "
+            "an SVG, and prints it as anything else."
+        )
+    folder, loaded = open_model(model, store)
+    source, target = choose_views(loaded, source, target, [id])
+    check_items(loaded, source, [id], option="--id")
+    check_items(loaded, target, [with_], option="--with")
+    why = loaded.explain(id, with_, source=source, target=target, n_links=n_links)
+    contents = read_contents(folder)
+    if output is not None:
+        _draw(why, contents, output, n_links)
+        notice(f"Picture: {output}")
+    if as_json:
+        names = ("source", "target", "source_item", "target_item", "score")
+        document = {name: getattr(why, name) for name in (*names, "search_score")}
+        print_json(
+            document | {name: _document(own) for name, own in why.splits.items()}
+        )
+    else:
+        _print_explanation(why, contents)
 
 
-def _show(found: list[Found], display: str) -> None:
-    """Show the pictures of what was found."""
-    for own in found:
-        if own.content is not None:
-            print(f"{own.rank} {plain(own.id).plain}", flush=True)
-            show_picture(own.content, display)
+def _read_ids(
+    model: Any, view: str, given: list[str] | None, *, option: str
+) -> list[str] | None:
+    """Return ids that a search is limited to, or is to leave out; @FILE holds some."""
+    ids = []
+    for word in given or ():
+        if not word.startswith("@"):
+            ids.append(word)
+            continue
+        try:
+            lines = Path(word[1:]).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, ValueError) as error:
+            raise LinkspreadError(
+                f"`{option} @FILE` must name a file of UTF-8 with an id in each line, "
+                f"and {word[1:]!r} cannot be read. Correct the path."
+            ) from error
+        ids += [line.strip() for line in lines if line.strip()]
+    check_items(model, view, ids, option=option)
+    return ids if given else None
+
+
+def _rows_of_file(
+    model: Any, source: str, query_file: str, chosen: list[str]
+) -> list[Query]:
+    """Return the rows of a table as queries, all or some."""
+    from linkspread.cli.inputs import read_view
+    from linkspread.tables.files import WITH_COLUMNS
+
+    place = options.parse_view(f"{source}={query_file}")
+    # Shards do not know the names of their columns.
+    known = getattr(model, "_columns", {}).get(source) or ()
+    has_names = place.path.suffix.lower() in WITH_COLUMNS
+    table = read_view(place, columns=known if has_names else ())
+    n_rows = table.values.shape[0]
+    names = [str(k) for k in (range(n_rows) if table.ids is None else table.ids)]
+    rows = {name: row for row, name in enumerate(names)}
+    for name in chosen:
+        if name not in rows:
+            raise UnknownItemError(
+                f"`--row` must be a row of the file, which has {n_rows:,} from "
+                f"{names[0]!r} to {names[-1]!r}, got {name!r}. Correct it."
+            )
+    return [Query(table.values[[rows[n]]], {"row": n}) for n in chosen or names]
+
+
+def _new_content(
+    folder: ModelFolder | None,
+    model: Any,
+    text: str | None,
+    picture: Path | None,
+    source: str | None,
+    target: str | None,
+) -> tuple[str, str, list[Query]]:
+    """Return a new text or picture, described as the items of the model were."""
+    import numpy as np
+
+    kind = "text" if picture is None else "picture"
+    features = None if folder is None else read_features(folder)
+    kinds = features.kinds if features else {}
+    views = [view for view, own in kinds.items() if own == kind]
+    if source is None and len(views) == 1:
+        source = views[0]
+    source, target = choose_views(model, source, target)
+    if features is None or source not in views:
+        raise ViewError(
+            f"`--{kind}` must be for a view of {kind}s that `linkspread featurize` "
+            f"described, and {source!r} is none. Fit the model with a features folder, "
+            "or give its features with --query-file."
+        )
+    if picture is not None and not picture.is_file():
+        raise LinkspreadError(
+            f"`--picture` must be a file, and there is none at {str(picture)!r}. "
+            "Correct the path."
+        )
+    content: Any = text if picture is None else picture
+    rows: Any = features.transform(source, [content])
+    rows = rows if hasattr(rows, "tocsr") else np.asarray(rows)
+    return source, target, [Query(rows, {kind: str(content)})]
+
+
+def _results(
+    ids: Any, scores: Any, threshold: float | None, contents: ItemContents, view: str
+) -> list[dict[str, Any]]:
+    """Return what one query found, without what scores too little."""
+    found = []
+    pairs = zip(ids.ravel().tolist(), scores.ravel().tolist(), strict=True)
+    for rank, (item, score) in enumerate(pairs, start=1):
+        if threshold is None or score >= threshold:
+            content = contents.find(view, item)
+            more = {} if content is None else {"content": content}
+            found.append({"rank": rank, "id": item, "score": score} | more)
+    return found
+
+
+def _print_results(
+    query: Query, results: list[dict[str, Any]], contents: ItemContents, view: str
+) -> None:
+    """Print a table for a query."""
+    ((option, value),) = query.name.items()
+    headings = ["rank", "id", "score"]
+    if contents.known(view):
+        headings.append("picture" if contents.is_picture(view) else "text")
+    rows = [
+        (own["rank"], own["id"], f"{own['score']:.4g}", own.get("content", "")[:SHOWN])[
+            : len(headings)
+        ]
+        for own in results
+    ]
+    title = f"{option} {value}"[:SHOWN]
+    print_table(headings, rows, right=("rank", "score"), title=title)
+
+
+def _document(split: Split) -> dict[str, Any]:
+    """Return a split of a score; JSON has no NaN."""
+    parts = [
+        {key: None if _is_nan(own) else own for key, own in asdict(part).items()}
+        for part in split.parts
+    ]
+    return {"parts": parts, "rest": split.rest, "n_rest": split.n_rest}
+
+
+def _is_nan(value: Any) -> bool:
+    """Tell whether a value is NaN."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _print_explanation(why: Explanation, contents: ItemContents) -> None:
+    """Print the score, and a table for each split."""
+    from linkspread.judging.explanation import HEADINGS, name_item
+
+    names = {
+        "source": name_item(why.source, why.source_item),
+        "target": name_item(why.target, why.target_item),
+        "target_view": why.target,
+    }
+    print_line(f"{names['source']} and {names['target']} score {why.score:.4g}")
+    for name, split in why.splits.items():
+        about = split.parts[0].classes[1] if split.parts else None
+        _print_split(HEADINGS[name].format(**names, about=about), split, why, contents)
+
+
+def _print_split(
+    title: str, split: Split, why: Explanation, contents: ItemContents
+) -> None:
+    """Print the parts of a split, the rest in one row."""
+    from linkspread.judging.explanation import amount_format
+    from linkspread.judging.explanation_picture import UNLINKED
+
+    def name(view: str, item: Any) -> str:
+        content = None if contents.is_picture(view) else contents.find(view, item)
+        beside = "" if content is None else f": {content[:SHOWN_BESIDE]}"
+        return "" if item is None else f"{item}{beside}"
+
+    write = amount_format([part.amount for part in split.parts] or [split.rest])
+    rows = []
+    for part in split.parts:
+        classes = " and ".join(str(own) for own in part.classes if own is not None)
+        rows.append(
+            (
+                write(part.amount),
+                f"{UNLINKED.get(part.kind, part.kind)} {classes}".strip(),
+                name(why.source, part.source_item),
+                name(why.target, part.target_item),
+                "" if _is_nan(part.weight) else f"{part.weight:.3g}",
+            )
+        )
+    if split.n_rest:
+        rows.append((write(split.rest), f"{split.n_rest:,} more", "", "", ""))
+    headings = ("amount", "kind", why.source, why.target, "weight")
+    print_table(headings, rows, right=("amount", "weight"), title=title)
+
+
+def _draw(why: Explanation, contents: ItemContents, output: Path, n_links: int) -> None:
+    """Write the picture of an explanation; a lost picture of an item leaves a gap."""
+    from linkspread.judging import explanation_picture
+    from linkspread.studies.report import picture_data_uri, write_page
+
+    parts = [part for split in why.splits.values() for part in split.parts]
+    items = {
+        why.source: {why.source_item, *(part.source_item for part in parts)},
+        why.target: {why.target_item, *(part.target_item for part in parts)},
+    }
+    titles: dict[str, dict[Any, str]] = {}
+    pictures: dict[str, dict[Any, str]] = {}
+    for view, own in items.items():
+        found = {item: contents.find(view, item) for item in own if item is not None}
+        known = {item: content for item, content in found.items() if content}
+        if not contents.is_picture(view):
+            titles[view] = known
+            continue
+        pictures[view] = {}
+        for item, path in known.items():
+            try:
+                pictures[view][item] = picture_data_uri(path)
+            except LinkspreadError as error:
+                notice(f"linkspread: {error}")
+    picture = explanation_picture(
+        why, n_links=n_links, titles=titles, pictures=pictures
+    )
+    write_page(output, picture)

@@ -1,21 +1,21 @@
 """``linkspread serve``: search and judge in a browser."""
 
+from __future__ import annotations
+
 import os
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from rich.console import Console
 
-from linkspread.cli.model_folder import ModelFolder
-from linkspread.datasets import load_glyphs
+from linkspread.cli import options
+from linkspread.cli.opening import open_folder, read_features
+from linkspread.cli.output import notice
 from linkspread.ground.errors import LinkspreadError, require
-from linkspread.links import Links
-from linkspread.models import CrossViewSearch
-from linkspread.storage.manifest import MANIFEST
-from linkspread.studies.report import choose_labeled
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 FACTORY = "linkspread.cli.serve:make_app"
 # Where a worker finds the model, and where people may keep a token.
@@ -24,9 +24,10 @@ LABELS_PER_FAMILY = 5
 
 
 def run_serve(
-    model: Annotated[Path, typer.Argument(help="Folder of a model.")],
+    model: options.Model,
     host: Annotated[
-        str, typer.Option(help="Address; any but this machine's own asks for a token.")
+        str,
+        typer.Option(help="Address; any but this machine's own requires a token."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port.")] = 8000,
     token: Annotated[
@@ -38,7 +39,11 @@ def run_serve(
     ] = 1,
     requests_per_second: Annotated[
         float,
-        typer.Option(min=1, help="Of one address, to each process; ten times at once."),
+        typer.Option(
+            min=1,
+            help="Requests per second and client address in each process; bursts of "
+            "ten times that are allowed.",
+        ),
     ] = 60.0,
     glyphs: Annotated[
         bool, typer.Option(help="Fit the embedded glyphs first if there is no model.")
@@ -50,18 +55,18 @@ def run_serve(
     """
     for module in ("fastapi", "jinja2", "uvicorn", "python_multipart", "sqlalchemy"):
         require(module, extra="web", purpose="Serving a page")
+    from linkspread.storage.manifest import MANIFEST
     from linkspread.web import Settings, serve
     from linkspread.web.server import is_loopback
 
-    console = Console(stderr=True)
     if glyphs and not (model / MANIFEST).is_file():
-        console.print("Fitting glyphs, once; this takes some fifteen seconds.")
+        notice("Fitting glyphs, once; this takes some fifteen seconds.")
         _fit_glyphs(model)
-    ModelFolder(model)
+    open_folder(model)
     token = token or os.environ.get(TOKEN, "")
     if not token and not is_loopback(host):
         token = secrets.token_urlsafe(24)
-        console.print(f"Token: {token}", soft_wrap=True, highlight=False, markup=False)
+        notice(f"Token: {token}")
     if token and len(token) < 12:
         raise LinkspreadError(
             f"a token must have at least 12 letters, got {len(token)}. Leave it out "
@@ -69,9 +74,9 @@ def run_serve(
         )
     os.environ[FOLDER] = str(model.resolve())
     shown = f"[{host}]" if ":" in host else host
-    console.print(f"http://{shown}:{port}/ (end with Ctrl+C)", highlight=False)
+    notice(f"http://{shown}:{port}/ (end with Ctrl+C)")
     settings = Settings(
-        title=_title(model),
+        title=model.resolve().name or "linkspread",
         host=host,
         token=token,
         requests_per_second=requests_per_second,
@@ -79,29 +84,32 @@ def run_serve(
     serve(FACTORY, settings, port=port, workers=workers)
 
 
-def make_app() -> Any:
+def make_app() -> FastAPI:
     """Make the application of one worker."""
     from linkspread.web import create_app
     from linkspread.web.server import read_settings
 
-    folder = ModelFolder(os.environ[FOLDER])
-    absorbed, model = folder.absorbed, folder.load()
+    folder = open_folder(Path(os.environ[FOLDER]))
+    # Read first: what is applied meanwhile must not be missed.
+    applied = folder.applied
     return create_app(
-        model,
+        folder.model,
         folder.store(),
-        features=folder.features(),
-        absorbed=absorbed,
+        features=read_features(folder),
+        absorbed=applied,
         settings=read_settings(),
     )
 
 
-def _title(folder: Path) -> str:
-    """Return what the page is called: as its folder."""
-    return folder.resolve().name or "linkspread"
-
-
 def _fit_glyphs(folder: Path) -> None:
     """Fit the glyphs of the demo to a few labels of each family, and save them."""
+    import numpy as np
+
+    from linkspread.datasets import load_glyphs
+    from linkspread.links import Links
+    from linkspread.models import CrossViewSearch
+    from linkspread.studies.report import choose_labeled
+
     glyphs = load_glyphs()
     known = choose_labeled(glyphs.labels, LABELS_PER_FAMILY, random_state=0)
     labels = np.where(known, glyphs.labels, -1)

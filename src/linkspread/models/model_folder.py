@@ -202,7 +202,7 @@ class ModelFolder:
         pair = (left, right, weight)
         Links.from_pairs([pair], between=between).resolve(self.model.items_)
         with self.store() as store:
-            return store.add(_judgement(pair, between, verdict, who=who, note=note))
+            return store.add(judgement_of(pair, between, verdict, who=who, note=note))
 
     def judge_pairs(
         self,
@@ -231,7 +231,7 @@ class ModelFolder:
         ids : list of str
             Those of the new judgements.
         """
-        given = [_judgement(pair, between, who=who, note=note) for pair in pairs]
+        given = [judgement_of(pair, between, who=who, note=note) for pair in pairs]
         with self.store() as store:
             known = store.judgements(active_only=False)
             return store.add_many(not_said_before(given, known))
@@ -405,7 +405,7 @@ def _row_id(store: LinkStore, number: int) -> str:
     return next((row.id for row in rows), "none")
 
 
-def _judgement(
+def judgement_of(
     pair: Pair, between: ViewPair, verdict: str | None = None, **said: Any
 ) -> Judgement:
     """Return a judged pair as a judgement; without a verdict, its sign says it."""

@@ -1,0 +1,442 @@
+"""``linkspread suggest`` and ``linkspread links``: pairs to judge, and judgements."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linkspread.cli import options
+from linkspread.cli.opening import (
+    apply_judgements,
+    check_items,
+    choose_views,
+    default_who,
+    open_folder,
+    open_model,
+    read_contents,
+    report_pending,
+)
+from linkspread.cli.output import clean, notice, print_json, print_table
+from linkspread.ground.errors import LinkError, LinkspreadError
+
+if TYPE_CHECKING:
+    from linkspread.models import ModelFolder
+    from linkspread.storage import Judgement, LinkStore, PairColumns
+
+# Letters of a text in a table, and in a question.
+SHOWN, SHOWN_WHOLE = 80, 2000
+# Letters of an id that are shown, and fewest by which it is known.
+SHORT_ID, FEWEST = 8, 4
+KEYS = {"y": "must", "n": "cannot", "u": "unsure"}
+PROMPT = "Do they belong together? [y]es [n]o [u]nsure, [z] undo, [q]uit: "
+
+ViewPair = tuple[str, str]
+
+links_app = typer.Typer(
+    help="Judge pairs of items, look at judgements, take them back.",
+    no_args_is_help=True,
+    epilog="Example: linkspread links list model",
+)
+
+
+def run_suggest(
+    model: options.Model,
+    source: options.Source = None,
+    target: options.Target = None,
+    n: Annotated[
+        int, typer.Option("--n-pairs", "-n", min=1, help="Pairs to suggest.")
+    ] = 10,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Judge them now, one after the other.")
+    ] = False,
+    who: options.Who = None,
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
+) -> None:
+    """Suggest pairs whose judgement would improve the model most.
+
+    The gain is the share of what is open about all pairs that one judgement would
+    settle. With --ask each answer is stored at once, and all are applied at the end.
+    """
+    judge = default_who(who) if ask else ""
+    folder, loaded = open_model(model, store)
+    if source is None and target is None and len(loaded.view_names_) == 2:
+        source = loaded.view_names_[0]
+    between = choose_views(loaded, source, target)
+    found = _suggest(folder, between, n, seed)
+    if ask and found:
+        _ask(folder, found, between, judge)
+        apply_judgements(folder)
+    if as_json:
+        document: dict[str, Any] = dict(zip(("source", "target"), between, strict=True))
+        if ask:
+            document["n_answers"] = sum("verdict" in own for own in found)
+        print_json(document | {"pairs": found})
+    elif found and not ask:
+        rows = [
+            (
+                _name(own, "source", SHOWN),
+                _name(own, "target", SHOWN),
+                f"{own['score']:.4g}",
+                f"{own['gain']:.2%}",
+            )
+            for own in found
+        ]
+        headings, title = (*between, "score", "gain"), "Pairs worth judging"
+        print_table(headings, rows, right=("score", "gain"), title=title)
+    if not found:
+        notice("linkspread: there is no pair left to judge.")
+        raise typer.Exit(1)
+
+
+@links_app.command(
+    "add", epilog="Example: linkspread links add model t7 i3 --must --who ann"
+)
+def add_link(
+    model: options.Model,
+    left: Annotated[str, typer.Argument(help="An item.", show_default=False)],
+    right: Annotated[str, typer.Argument(help="Another.", show_default=False)],
+    must: Annotated[bool, typer.Option("--must", help="They belong together.")] = False,
+    cannot: Annotated[bool, typer.Option("--cannot", help="They do not.")] = False,
+    unsure: Annotated[bool, typer.Option("--unsure", help="Nobody can tell.")] = False,
+    source: options.Source = None,
+    target: options.Target = None,
+    weight: Annotated[float, typer.Option(help="How much it counts.")] = 1.0,
+    note: options.Note = "",
+    who: options.Who = None,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
+) -> None:
+    """Say whether two items belong together; the model learns it at once.
+
+    The judgement is stored before the model changes. --source and --target name the
+    views of the two items, where the first is not of one view only.
+    """
+    verdicts = {"must": must, "cannot": cannot, "unsure": unsure}
+    given = [verdict for verdict, is_given in verdicts.items() if is_given]
+    if len(given) != 1:
+        got = " and ".join(f"--{verdict}" for verdict in given) or "none"
+        raise LinkspreadError(
+            f"a judgement must be one of --must, --cannot and --unsure, got {got}. "
+            "Give one of them."
+        )
+    folder = open_folder(model, store)
+    between = choose_views(folder.model, source, target, [left])
+    check_items(folder.model, between[0], [left], option="LEFT")
+    check_items(folder.model, between[1], [right], option="RIGHT")
+    id = folder.judge(
+        left,
+        right,
+        given[0],
+        between=between,
+        who=default_who(who),
+        weight=weight,
+        note=note,
+    )
+    notice(f"Stored as {id}.")
+    counts = apply_judgements(folder)
+    if as_json:
+        print_json({"id": id, "verdict": given[0], "applied": counts._asdict()})
+
+
+@links_app.command("list", epilog="Example: linkspread links list model --all")
+def list_links(
+    model: options.Model,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that were taken back.")
+    ] = False,
+    who: Annotated[
+        str | None, typer.Option(help="Only those of one person.", show_default=False)
+    ] = None,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
+) -> None:
+    """List judgements, the oldest first. Exit status 1 means that there are none."""
+    folder = open_folder(model, store)
+    found: list[Judgement] = []
+    active: set[str] = set()
+    if folder.has_store():
+        with folder.store() as opened:
+            active = {own.id for own in opened.judgements()}
+            some = opened.judgements(active_only=not everything)
+            found = [own for own in some if who in (None, own.who)]
+    report_pending(folder)
+    if as_json:
+        documents = [
+            vars(own) | {"at": own.at.isoformat(), "taken_back": own.id not in active}
+            for own in found
+        ]
+        print_json({"judgements": documents})
+    elif found:
+        headings = ("number", "id", "when (UTC)", "who", "first", "verdict", "second")
+        rows = [_judgement_row(own, own.id in active) for own in found]
+        print_table((*headings, "note"), rows, right=("number",))
+    if not found:
+        notice("linkspread: there are no such judgements.")
+        raise typer.Exit(1)
+
+
+@links_app.command("undo", epilog="Example: linkspread links undo model 1")
+def undo_link(
+    model: options.Model,
+    id: Annotated[
+        str,
+        typer.Argument(help="Number or id of a judgement.", show_default=False),
+    ],
+    note: options.Note = "",
+    who: options.Who = None,
+    store: options.Store = None,
+) -> None:
+    """Take a judgement back; it stays in the store but no longer counts."""
+    folder = open_folder(model, store)
+    with folder.store() as opened:
+        judgement = _find_judgement(opened, id)
+        opened.undo(judgement.id, who=default_who(who), note=note)
+    notice(f"Taken back: {judgement.id}.")
+    apply_judgements(folder)
+
+
+@links_app.command("import", epilog="Example: linkspread links import model pairs.csv")
+def import_links(
+    model: options.Model,
+    pairs: Annotated[
+        str, typer.Argument(help="A .csv, .tsv or .parquet file.", show_default=False)
+    ],
+    who: Annotated[
+        str, typer.Option(envvar="LINKSPREAD_WHO", help="Who judged them.")
+    ] = "import",
+    must_above: options.MustAbove = None,
+    skip_unknown: options.SkipUnknown = None,
+    store: options.Store = None,
+) -> None:
+    """Store the judged pairs of a file; the model learns them at once.
+
+    What the same person said already is not stored again, also where it was taken back.
+    """
+    from linkspread.cli.inputs import count_unsure, read_judged
+
+    folder = open_folder(model, store)
+    table = read_judged(
+        options.parse_links(pairs),
+        folder.model.items_,
+        must_above=must_above,
+        skip_unknown=skip_unknown,
+    )
+    for text in [*count_unsure([table]), *filter(None, [table.skipped])]:
+        notice(f"linkspread: {text}")
+    new = folder.judge_pairs(table.pairs, between=table.between, who=who)
+    notice(f"{len(new):,} of {len(table.pairs):,} pairs are new, and stored.")
+    apply_judgements(folder)
+
+
+@links_app.command("export", epilog="Example: linkspread links export model judged.csv")
+def export_links(
+    model: options.Model,
+    output: Annotated[
+        Path, typer.Argument(help="A .csv, .tsv or .parquet file.", show_default=False)
+    ],
+    source: options.Source = None,
+    target: options.Target = None,
+    overwrite: options.Overwrite = False,
+    store: options.Store = None,
+) -> None:
+    """Write the pairs that count to a file that `linkspread fit --links` reads.
+
+    Exit status 1 means that there are none.
+    """
+    from linkspread.exchange import write_pairs
+
+    folder = open_folder(model, store)
+    columns: dict[ViewPair, PairColumns] = {}
+    if folder.has_store():
+        with folder.store() as opened:
+            columns = opened.pairs().columns
+    found = _choose_columns(columns, source, target)
+    report_pending(folder)
+    if found is None:
+        notice("linkspread: there are no judged pairs to write.")
+        raise typer.Exit(1)
+    between, pairs = found
+    write_pairs(pairs, output, between=between, overwrite=overwrite)
+    notice(f"Written: {output} ({len(pairs.weight):,} pairs).")
+
+
+@links_app.command("conflicts", epilog="Example: linkspread links conflicts model")
+def show_conflicts(
+    model: options.Model, as_json: options.AsJson = False, store: options.Store = None
+) -> None:
+    """Show pairs about which people disagree.
+
+    Exit status 1 means that there are none.
+    """
+    folder, found = open_folder(model, store), []
+    if folder.has_store():
+        with folder.store() as opened:
+            found = opened.pairs().disagreements
+    report_pending(folder)
+    if as_json:
+        print_json({"conflicts": [vars(own) for own in found]})
+    elif found:
+        rows = [
+            (
+                f"{own.between[0]} {own.left}",
+                f"{own.between[1]} {own.right}",
+                ", ".join(own.must),
+                ", ".join(own.cannot),
+            )
+            for own in found
+        ]
+        print_table(("first", "second", "must", "cannot"), rows)
+    if not found:
+        notice("linkspread: nobody disagrees.")
+        raise typer.Exit(1)
+
+
+@links_app.command("apply", epilog="Example: linkspread links apply model")
+def apply_links(
+    model: options.Model, as_json: options.AsJson = False, store: options.Store = None
+) -> None:
+    """Bring the model up to date with all judgements in the store."""
+    counts = apply_judgements(open_folder(model, store))
+    if as_json:
+        print_json(counts._asdict())
+
+
+def _suggest(
+    folder: ModelFolder, between: ViewPair, n: int, seed: int
+) -> list[dict[str, Any]]:
+    """Return pairs of which the store says nothing yet, the most informative first."""
+    from linkspread.storage.ledger import pair_of
+
+    said = set()
+    if folder.has_store():
+        with folder.store() as opened:
+            said = {
+                frozenset(pair_of(own))
+                for own in opened.judgements()
+                if own.verdict == "unsure" or (own.number or 0) > folder.applied
+            }
+    model, views = folder.model, dict(zip(("source", "target"), between, strict=True))
+    left, right = model.suggest_pairs(n + len(said), **views, random_state=seed)
+    pairs = [
+        (i, j)
+        for i, j in zip(left.tolist(), right.tolist(), strict=True)
+        if frozenset([(between[0], str(i)), (between[1], str(j))]) not in said
+    ][:n]
+    if not pairs:
+        return []
+    gains = model.expected_gains(*zip(*pairs, strict=True), **views, random_state=seed)
+    contents, found = read_contents(folder), []
+    for pair, gain in zip(pairs, gains.tolist(), strict=True):
+        score = model.scores(*between, rows=[pair[0]], cols=[pair[1]]).item()
+        own = {"source_id": pair[0], "target_id": pair[1], "score": score, "gain": gain}
+        for side, view, item in zip(("source", "target"), between, pair, strict=True):
+            content = contents.find(view, item)
+            if content is not None:
+                own[f"{side}_content"] = content
+        found.append(own)
+    return found
+
+
+def _name(own: dict[str, Any], side: str, n_letters: int) -> str:
+    """Return the id of an item, and how its text begins."""
+    content = own.get(f"{side}_content")
+    return f"{own[f'{side}_id']}{f': {content}'[:n_letters] if content else ''}"
+
+
+def _ask(
+    folder: ModelFolder, found: list[dict[str, Any]], between: ViewPair, who: str
+) -> None:
+    """Ask about pairs on the terminal, and store each answer, also in its pair."""
+    answered: list[int] = []
+    place = 0
+    while place < len(found):
+        own = found[place]
+        notice(f"\n{place + 1} of {len(found)}")
+        for side, view in zip(("source", "target"), between, strict=True):
+            notice(clean(f"{view} {_name(own, side, SHOWN_WHOLE)}"))
+        key = _read_key()
+        if key == "q":
+            break
+        if key in KEYS:
+            pair, own["verdict"] = (own["source_id"], own["target_id"]), KEYS[key]
+            own["id"] = folder.judge(*pair, KEYS[key], between=between, who=who)
+            answered.append(place)
+            place += 1
+        elif key == "z" and answered:
+            place = answered.pop()
+            del found[place]["verdict"]
+            folder.undo(found[place].pop("id"), who=who)
+            notice("The last answer is undone.")
+        elif key == "z":
+            notice("There is nothing to undo.")
+        else:
+            notice("Please answer y, n, u, z or q.")
+
+
+def _read_key() -> str:
+    """Return the first letter of the next line; the end of the input is a q."""
+    print(PROMPT, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    return line.strip().lower()[:1] if line else "q"
+
+
+def _judgement_row(own: Judgement, counts: bool) -> tuple[Any, ...]:
+    """Return a judgement as a row of a table."""
+    weight = "" if own.weight == 1 else f" × {own.weight:g}"
+    return (
+        own.number,
+        own.id[:SHORT_ID],
+        f"{own.at:%Y-%m-%d %H:%M}",
+        own.who,
+        f"{own.left_view} {own.left_id}",
+        f"{own.verdict}{weight}{'' if counts else ' (taken back)'}",
+        f"{own.right_view} {own.right_id}",
+        own.note,
+    )
+
+
+def _find_judgement(store: LinkStore, id: str) -> Judgement:
+    """Return the one judgement that has a number, or an id that begins so."""
+    wanted = id.strip().lower()
+    is_number = wanted.isdecimal() and len(wanted) < SHORT_ID
+    found = [
+        own
+        for own in store.judgements(active_only=False)
+        if (is_number and own.number == int(wanted))
+        or (len(wanted) >= FEWEST and own.id.startswith(wanted))
+    ]
+    if len(found) != 1:
+        raise LinkError(
+            "`ID` must be the number of a judgement, or how its id begins, by "
+            f"{FEWEST} letters or more, got {id!r}, which {len(found):,} have. Look "
+            "it up with `linkspread links list`."
+        )
+    return found[0]
+
+
+def _choose_columns(
+    columns: dict[ViewPair, PairColumns], source: str | None, target: str | None
+) -> tuple[ViewPair, PairColumns] | None:
+    """Return the judged pairs of two views, turned so that `source` comes first."""
+    wanted = {view for view in (source, target) if view is not None}
+    fitting = {own for own in columns if wanted <= set(own)}
+    if source is not None and source == target:
+        fitting = {own for own in fitting if own == (source, target)}
+    if not fitting:
+        return None
+    if len(fitting) > 1:
+        named = "; ".join(" and ".join(own) for own in sorted(fitting))
+        raise LinkError(
+            f"the pairs of two views must be chosen, and the store has those of {named}"
+            ". Name the views with --source and --target."
+        )
+    (between,) = fitting
+    pairs = columns[between]
+    if target == between[0] != between[1] or source == between[1] != between[0]:
+        return between[::-1], pairs._replace(left=pairs.right, right=pairs.left)
+    return between, pairs

@@ -1,0 +1,243 @@
+"""Models that commands open: their judgements, their views, what their items are."""
+
+from __future__ import annotations
+
+import getpass
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linkspread.cli.output import notice
+from linkspread.ground.errors import (
+    LinkspreadError,
+    MissingDependencyError,
+    ModelError,
+    StoreError,
+    UnknownItemError,
+)
+
+if TYPE_CHECKING:
+    from linkspread.manifests import FeatureSet
+    from linkspread.models import ModelFolder
+    from linkspread.models.model_folder import AppliedCounts
+
+
+def open_folder(path: Path, store: str | None = None) -> ModelFolder:
+    """Return the folder of a model, or say why it is none."""
+    from linkspread.cluster import is_sharded
+    from linkspread.models import ModelFolder
+
+    if is_sharded(path):
+        raise ModelError(
+            f"`MODEL` must be a model that is loaded whole, and {str(path)!r} holds "
+            "shards. Use `linkspread search` or `linkspread info`, or fit without "
+            "--shards."
+        )
+    return ModelFolder(path, store=store)
+
+
+def open_model(path: Path, store: str | None = None) -> tuple[ModelFolder, Any]:
+    """Load a model, and say which judgements it lacks."""
+    folder = open_folder(path, store)
+    model = folder.model
+    report_pending(folder)
+    return folder, model
+
+
+def open_searched(
+    path: Path, store: str | None = None
+) -> tuple[ModelFolder | None, Any]:
+    """Load a model to search in, or open shards, which have no folder of a model."""
+    from linkspread import cluster
+
+    if cluster.is_sharded(path):
+        return None, cluster.open_shards(path)
+    return open_model(path, store)
+
+
+def is_model(folder: Path) -> bool:
+    """Tell a model from a features folder, which is stored alike, and from others."""
+    from linkspread.storage.manifest import read_manifest
+
+    try:
+        read_manifest(folder, whole=False)
+    except LinkspreadError:
+        return False
+    return True
+
+
+def report_pending(folder: ModelFolder) -> None:
+    """Say how many judgements are not in the model yet.
+
+    A store that cannot be read does not stop a command that only asks the model.
+    """
+    try:
+        n_pending = folder.pending()
+    except (StoreError, MissingDependencyError) as error:
+        text = "it is unknown whether the model has all judgements"
+        notice(f"linkspread: {text}: {error}")
+        return
+    if n_pending:
+        are = "judgement is" if n_pending == 1 else "judgements are"
+        notice(
+            f"linkspread: {n_pending:,} {are} not in the model yet; "
+            f"`linkspread links apply {folder.path}` applies them."
+        )
+
+
+def apply_judgements(folder: ModelFolder) -> AppliedCounts:
+    """Bring a model up to date, and say what changed."""
+    counts = folder.apply()
+    removed = f", {counts.removed:,} removed" if counts.removed else ""
+    notice(f"The model is up to date: {counts.added:,} added{removed}.")
+    if counts.unknown:
+        notice(
+            f"linkspread: {counts.unknown:,} judged pairs name items that the model "
+            "does not have, and were left out."
+        )
+    return counts
+
+
+def read_features(folder: ModelFolder) -> FeatureSet | None:
+    """Return the features that a model was fitted to, if `run.toml` names a folder."""
+    from linkspread.manifests import load_features
+
+    named = read_run(folder).get("features")
+    # Paths in the file are taken from its own folder.
+    return load_features(folder.path / named) if named else None
+
+
+def read_run(folder: ModelFolder) -> dict[str, Any]:
+    """Return what `run.toml` says of how a model was made, perhaps nothing."""
+    path = folder.path / "run.toml"
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(
+            f"run.toml must be a TOML file, and {str(path)!r} is none ({error}). "
+            "Correct it, or fit the model again."
+        ) from error
+
+
+def default_who(who: str | None) -> str:
+    """Return who judges: as given, or the login name."""
+    try:
+        return who or getpass.getuser()
+    except (KeyError, OSError, ImportError) as error:
+        raise LinkspreadError(
+            "`--who` must say who judges, and this system has no login name. Give "
+            "--who NAME or set LINKSPREAD_WHO."
+        ) from error
+
+
+def choose_views(
+    model: Any, source: str | None, target: str | None, ids: Sequence[str] = ()
+) -> tuple[str, str]:
+    """Return the view that searches and the one that is searched.
+
+    Of two views both may be left out, where the ids are of one view only.
+    """
+    names = model.view_names_
+    for option, view in (("--source", source), ("--target", target)):
+        if view is not None and view not in names:
+            raise LinkspreadError(
+                f"`{option}` must be a view of the model, which has "
+                f"{', '.join(map(repr, names))}, got {view!r}. Choose one of these."
+            )
+    source = source or _view_of(model, ids, target)
+    return source, target or _other(names, source)
+
+
+def check_items(model: Any, view: str, ids: Sequence[str], *, option: str) -> None:
+    """Refuse an id that a view does not have, and name those spelt like it."""
+    items = model.items_[view]
+    for item, known in zip(ids, items.contains(list(ids)), strict=True):
+        if not known:
+            near = items.spelt_like(item)
+            some = ", ".join(map(repr, near or items.ids[:3].tolist()))
+            hint = f"Near it are {some}" if near else f"Its ids are like {some}"
+            raise UnknownItemError(
+                f"`{option}` must be an item of view {view!r}, which has none called "
+                f"{item!r}. {hint}; correct the id."
+            )
+
+
+def _view_of(model: Any, ids: Sequence[str], target: str | None) -> str:
+    """Return the view that has all the ids, if only one does."""
+    names, items = model.view_names_, model.items_
+    found = [v for v in names if ids and items[v].contains(list(ids)).all()]
+    if len(found) == 1:
+        return found[0]
+    for item in ids:
+        if not any(items[view].contains([item]).all() for view in names):
+            near = [
+                f"{own!r} ({v})"
+                for v in names
+                for own in items[v].spelt_like(item, n=2)
+            ]
+            hint = f"Near it are {', '.join(near)}" if near else "None is spelt like it"
+            raise UnknownItemError(
+                f"`--id` must be an item of the model, whose views have none called "
+                f"{item!r}. {hint}; correct the id."
+            )
+    if target is not None and len(names) == 2:
+        return _other(names, target)
+    got = f"{', '.join(map(repr, found))}" if found else f"one of {len(names)} views"
+    raise LinkspreadError(
+        f"`--source` must be given where the items do not say it, got {got}. Add "
+        f"--source {names[0]} or another of {', '.join(names)}."
+    )
+
+
+def _other(names: Sequence[str], view: str) -> str:
+    """Return the other of two views."""
+    others = [name for name in names if name != view]
+    if len(others) != 1:
+        raise LinkspreadError(
+            f"`--target` must be given for a model of {len(names)} views, got none. "
+            f"Choose one of {', '.join(names)}."
+        )
+    return others[0]
+
+
+class ItemContents:
+    """Texts and paths of pictures of items, by view and id."""
+
+    def __init__(self, features: Any = None) -> None:
+        self._features = features
+        self._rows: dict[str, dict[str, int]] = {}
+
+    def known(self, view: str) -> bool:
+        """Tell whether items of a view have contents."""
+        return self._features is not None and view in self._features.contents
+
+    def is_picture(self, view: str) -> bool:
+        """Tell whether items of a view are pictures."""
+        return self.known(view) and self._features.kinds.get(view) == "picture"
+
+    def find(self, view: str, item: Any) -> str | None:
+        """Return the text of an item or the path of its picture, None if unknown."""
+        if not self.known(view):
+            return None
+        if view not in self._rows:
+            ids = map(str, self._features.ids[view])
+            self._rows[view] = {item: row for row, item in enumerate(ids)}
+        row = self._rows[view].get(str(item))
+        if row is None:
+            return None
+        content = str(self._features.contents[view][row])
+        # A path in full stays as it is.
+        is_path = self.is_picture(view)
+        return str(Path(self._features.root) / content) if is_path else content
+
+
+def read_contents(folder: ModelFolder | None) -> ItemContents:
+    """Return what items are, or say why that is unknown and go on without."""
+    try:
+        return ItemContents(folder and read_features(folder))
+    except (LinkspreadError, ImportError) as error:
+        notice(f"linkspread: texts and pictures are not shown: {error}")
+        return ItemContents()
