@@ -106,14 +106,6 @@ def test_the_environment_variable_names_the_parent_folder(tmp_path, monkeypatch)
         load_catalogues("amazon-google")
 
 
-def test_no_folder_and_no_variable(monkeypatch):
-    monkeypatch.delenv("LINKSPREAD_DATA", raising=False)
-    with pytest.raises(LinkspreadError, match="`folder` must name.*pyJedAI"):
-        load_catalogues("abt-buy")
-    with pytest.raises(LinkspreadError, match="`folder` must name.*UCI"):
-        load_digits_views()
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [({"name": "abt"}, "`name`"), ({"features": "words"}, "`features`")],

@@ -131,3 +131,12 @@ def test_a_file_that_changes_meanwhile_is_left_out(tmp_path, monkeypatch):
     features = featurize(collection, transformers={"image": transformer})
     assert [(p.id, p.kind) for p in features.problems] == [("3", "changed")]
     assert "3" not in features.ids["image"]
+
+
+def test_byte_order_marks_and_utf_16_make_no_difference(tmp_path):
+    text = "天气很好, café"
+    for name, encoding in (("a", "utf-8"), ("b", "utf-8-sig"), ("c", "utf-16")):
+        (tmp_path / f"{name}.txt").write_text(text, encoding=encoding)
+    features = featurize(read_collection(tmp_path))
+    assert list(features.contents["text"]) == [text] * 3
+    assert np.ptp(features.views["text"].toarray(), axis=0).max() == 0

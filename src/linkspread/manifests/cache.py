@@ -41,8 +41,8 @@ class RowCache:
 
     Attributes
     ----------
-    n_found, n_added : int
-        Entries that were found and added.
+    n_added : int
+        Entries that were added.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class RowCache:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.n_found = self.n_added = 0
+        self.n_added = 0
         self._connection: sqlite3.Connection | None = None
         self._try(self._connect)
 
@@ -83,7 +83,6 @@ class RowCache:
                     self._discard(why)
                     return {}
                 found[key] = value
-        self.n_found += len(found)
         return found
 
     def put(self, entries: Mapping[bytes, bytes]) -> None:
