@@ -104,7 +104,7 @@ class Items:
         ----------
         ids : array-like of shape (n,)
             Numbers also match ids that are their decimal strings, and vice versa,
-            because a CSV file does not tell them apart.
+            because a CSV file does not distinguish them.
 
         Returns
         -------

@@ -126,15 +126,15 @@ def _without_empty(pairs: Pairs, placed: Pairs, names: list[str]) -> tuple[Pairs
     n_given, n_left = (sum(len(table) for _, table in own) for own in (pairs, placed))
     if n_left == n_given:
         return placed, ""
-    told = f"name items that no view has and were skipped: {list_first(names)}."
+    named = f"name items that no view has and were skipped: {list_first(names)}."
     if not n_left:
         raise UnknownItemError(
-            f"some pairs must name items of the views, but all {n_given:,} {told} "
+            f"some pairs must name items of the views, but all {n_given:,} {named} "
             "Correct the names, or pass `ids` to give the views others (--id-column "
             "on the command line)."
         )
     kept = [(between, table) for between, table in placed if len(table)]
-    return kept, f"{n_given - n_left:,} of {n_given:,} pairs {told}"
+    return kept, f"{n_given - n_left:,} of {n_given:,} pairs {named}"
 
 
 def _placed(

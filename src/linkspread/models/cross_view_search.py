@@ -147,7 +147,8 @@ default="auto"
         Parameters
         ----------
         views : mapping from str to table of shape (n_items, n_features)
-            Arrays, sparse matrices or DataFrames; sizes may differ between views.
+            Arrays, sparse matrices, DataFrames or paths of files, as `read_table`
+            takes them; sizes may differ between views.
         links : Links, default=None
             Labels, matched rows and judged pairs; None searches what views share.
         ids : mapping from str to array-like of shape (n_items,), default=None

@@ -185,7 +185,8 @@ class LinkSpreading(LiveSearch):
         Parameters
         ----------
         views : mapping from str to table of shape (n_items, n_features)
-            Arrays, sparse matrices or DataFrames; a bare table is one view named "X".
+            Arrays, sparse matrices, DataFrames or paths of files, as `read_table`
+            takes them; a bare table is one view named "X".
         links : Links, or mapping from str to labels
             Labels are turned into links by :meth:`Links.from_labels`.
         ids : mapping from str to array-like of shape (n_items,), default=None

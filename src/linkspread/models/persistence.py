@@ -128,7 +128,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
 
 
 def _take_spreading(model: LinkSpreading) -> dict[str, Any]:
-    """Return the parameters, and the scores that graphs and links do not tell."""
+    """Return the parameters, and the scores that are not made of graphs and links."""
     scores = {
         pair: own
         for pair, own in model.spreads_.items()

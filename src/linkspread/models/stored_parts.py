@@ -1,7 +1,7 @@
 """How items, links, graphs, maps and scores are stored, beside their annotations.
 
 Most classes are stored as their annotations say. Here stands what is left out because
-other parts tell it, how it is made again, and which parts must fit each other.
+it follows from other parts, how it is made again, and which parts must fit each other.
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ from linkspread.storage.schema import AnyMatrix, IdArray, Matrix, Positions, Vec
 Array = np.ndarray
 Graph = NeighborGraph | L1Graph | AdjustedGraph | GivenGraph
 Pair = tuple[str, str]
-# Views, weights, rows, columns, whether by row, and ids where the items tell others.
+# Views, weights, rows, columns, whether by row, and ids if they are not those of items.
 Pairs = tuple[Pair, Vector, Positions, Positions, bool, IdArray | None, IdArray | None]
 TERMS = ("prior", "displacement", "grid", *MAPS_INTO, "pairs", "labels")
 
@@ -51,7 +51,7 @@ def _make_items(view: str, n_items: int, ids: IdArray | None) -> Items:
 
 
 def _take_links(links: Links) -> dict[str, Any]:
-    """Return resolved links; ids that the items tell are left out."""
+    """Return resolved links; ids that are those of the items are left out."""
     items, pairs = links._items, []
     for views, table in links.pair_tables:
         rows, columns = table.known_positions(views)

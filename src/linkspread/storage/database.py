@@ -1,7 +1,7 @@
 """The database of a link store: a file of SQLite, or a PostgreSQL server.
 
 Opening it, transactions that are tried again where others write, and its tables. What
-fails is told in sentences of our own; a URL and its password are in none of them.
+fails is said in sentences of our own; a URL and its password are in none of them.
 
 To change the tables, raise ``VERSION`` and add to ``MIGRATIONS`` what makes the new
 tables out of the old ones.
@@ -304,7 +304,7 @@ def connect_postgres(
     error: type[LinkspreadError],
     set_up: Callable[[Any], None] = lambda connection: None,
 ) -> Any:
-    """Open a connection; a failure must not tell anything of the URL."""
+    """Open a connection; a failure must not show anything of the URL."""
     psycopg = require("psycopg", extra="postgres", purpose="A PostgreSQL database")
     reason = "it is no URL of PostgreSQL"
     try:

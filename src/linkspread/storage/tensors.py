@@ -2,8 +2,9 @@
 
 The format is eight bytes with the length of a header, the header in JSON, and the
 arrays one after the other in C order. It is written and read here, and not by the
-package of that name, because a model is written without a second copy in memory, is
-hashed on the way, and every word of a header is checked before it is believed.
+package of that name: nothing else need be installed, the same arrays give the same
+bytes, a model is written without a second copy in memory and hashed on the way, and
+every word of a header is checked before it is believed.
 """
 
 import json

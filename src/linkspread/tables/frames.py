@@ -22,7 +22,7 @@ from linkspread.ground.errors import ViewError
 Array = np.ndarray
 # Columns, or runs of them such as f0 to f31, that are named in a sentence.
 N_SHOWN = 6
-# Values of a text column by which it is told whether it should be numbers.
+# Values of a text column that decide whether it should be numbers.
 N_LOOKED_AT = 1000
 
 
@@ -74,12 +74,12 @@ class Table:
 
     def __str__(self) -> str:
         n_features = self.shape[1]
-        told = f"{n_features:,} feature{'' if n_features == 1 else 's'}"
+        text = f"{n_features:,} feature{'' if n_features == 1 else 's'}"
         if self.names:
-            told += f": {_shown(self.names)}"
+            text += f": {_shown(self.names)}"
         elif self.columns:
-            told += f" of the list column {self.columns[0]!r}"
-        return told + (f"; left out: {_shown(self.left_out)}" if self.left_out else "")
+            text += f" of the list column {self.columns[0]!r}"
+        return text + (f"; left out: {_shown(self.left_out)}" if self.left_out else "")
 
 
 def is_frame(table: Any) -> bool:
