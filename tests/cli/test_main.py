@@ -61,3 +61,34 @@ def test_the_package_runs_as_a_module():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == f"linkspread {linkspread.__version__}"
+
+
+def test_every_command_refuses_a_folder_without_a_model_in_one_line(
+    monkeypatch, capsys, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        "evaluate nowhere --links pairs.csv",
+        "explain nowhere --id a --with b",
+        "export nowhere --output a.npz",
+        "info nowhere",
+        "search nowhere --id a",
+        "serve nowhere",
+        "suggest nowhere",
+        "links add nowhere a b --must",
+        "links apply nowhere",
+        "links conflicts nowhere",
+        "links export nowhere a.csv",
+        "links import nowhere pairs.csv",
+        "links list nowhere",
+        "links undo nowhere 1",
+    ]
+    offences = []
+    for line in lines:
+        status = run(monkeypatch, *line.split())
+        err = capsys.readouterr().err
+        is_line = err.startswith("linkspread: ") and err.count("\n") == 1
+        if status != 2 or not is_line or "'nowhere'" not in err:
+            offences.append((line, status, err))
+    assert offences == []
+    assert list(tmp_path.iterdir()) == []
