@@ -8,10 +8,10 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: serve demo test quick lint format bench clean
 
-demo: $(VENV)/installed  ## Fit glyphs from a few labels, print a table, write a picture page
+demo: $(VENV)/product  ## Fit glyphs from a few labels, print a table, write a picture page
 	$(BIN)/linkspread demo
 
-serve: $(VENV)/installed  ## Search and judge glyphs in a browser, at http://127.0.0.1:8000/
+serve: $(VENV)/product  ## Search and judge glyphs in a browser, at http://127.0.0.1:8000/
 	$(BIN)/linkspread serve linkspread-glyphs --glyphs
 
 test: $(VENV)/installed  ## Run every test
@@ -36,9 +36,16 @@ clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
 
 # Some systems ship Python without ensurepip; the virtualenv package fills in.
-$(VENV)/installed: pyproject.toml
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "linkspread needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV); }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+
+# What the product needs; tests, linters, torch and a database server come with `dev`.
+$(VENV)/product: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pictures,web]'
 	@touch $@
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/product

@@ -73,7 +73,7 @@ def test_missing_matplotlib_is_one_line_with_the_remedy(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         main()
     error = capsys.readouterr().err
-    assert "pip install 'linkspread[demo]'" in error and error.count("\n") == 1
+    assert "pip install 'linkspread[pictures]'" in error and error.count("\n") == 1
 
 
 def test_tables_show_brackets_as_they_are(capsys):

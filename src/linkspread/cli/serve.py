@@ -54,7 +54,7 @@ def run_serve(
     A token is better kept in LINKSPREAD_TOKEN than on a command line.
     """
     for module in ("fastapi", "jinja2", "uvicorn", "python_multipart", "sqlalchemy"):
-        require(module, extra="web", purpose="Serving a page")
+        require(module, purpose="Serving a page")
     from linkspread.storage.manifest import MANIFEST
     from linkspread.web import Settings, serve
     from linkspread.web.server import is_loopback

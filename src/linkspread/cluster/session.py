@@ -275,7 +275,7 @@ def same(value: Any) -> Any:
 
 def _distributed() -> Any:
     """Return the module of Dask's clusters, or say how to install it."""
-    return require("distributed", extra="dask", purpose="a fit on a cluster")
+    return require("distributed", purpose="a fit on a cluster")
 
 
 def _check_versions(worker: str, versions: dict[str, str]) -> None:

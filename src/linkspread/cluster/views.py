@@ -160,7 +160,7 @@ def open_view(
     path : str or Path
         A .npy file, which is read by ranges of rows; a .parquet file, read by row
         groups; a folder of either, one chunk or more for each file, in the order of
-        their names; or an array in a .zarr folder (extra `zarr`), read by its chunks.
+        their names; or an array in a .zarr folder, read by its chunks.
     name : str, default=None
         What messages call it; None takes the name of the file or folder.
     chunk_rows : int, default=None

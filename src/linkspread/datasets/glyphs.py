@@ -31,7 +31,7 @@ _OVERSAMPLING = 4
 # capitals with accents above the line and for descenders below it.
 _EM = 0.75
 _BASELINE = 0.77
-_require = partial(require, extra="demo", purpose="Drawing glyphs")
+_require = partial(require, purpose="Drawing glyphs")
 _check_count = partial(check_count, remedy="Leave it out for the default.")
 
 

@@ -71,7 +71,7 @@ def load_catalogues(
     features : {"tfidf", "sentences"}, default="tfidf"
         "tfidf": weighted words that both sides use, csr_array of float64.
         "sentences": means of trained word vectors, ndarray of float32; needs
-        ``linkspread[sentences]``. Rows have unit norm, so that inner products are
+        the package wordllama. Rows have unit norm, so that inner products are
         cosines.
 
     Returns

@@ -80,7 +80,7 @@ def write_postgres(
     n_rows : int
         Rows written.
     """
-    psycopg = require("psycopg", extra="postgres", purpose="Writing to PostgreSQL")
+    psycopg = require("psycopg", purpose="Writing to PostgreSQL")
     check_name(index, INDEXES, name="index")
     name = _split_name(table)
     taken = take_embeddings(

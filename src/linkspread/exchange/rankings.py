@@ -178,7 +178,7 @@ def _write_parquet(
     file: Path, _: str, names: list[str], columns: list[list[Any]]
 ) -> None:
     """Write a table of four columns."""
-    arrow = require("pyarrow", extra="tables", purpose="Writing parquet")
-    parquet = require("pyarrow.parquet", extra="tables", purpose="Writing parquet")
+    arrow = require("pyarrow", purpose="Writing parquet")
+    parquet = require("pyarrow.parquet", purpose="Writing parquet")
     arrays = [arrow.array(column) for column in columns]
     parquet.write_table(arrow.table(arrays, names=names), file)

@@ -70,7 +70,7 @@ def write_parquet(
     path : Path
         The file written.
     """
-    parquet = require("pyarrow.parquet", extra="tables", purpose="Writing parquet")
+    parquet = require("pyarrow.parquet", purpose="Writing parquet")
     taken = take_embeddings(model, source=source, target=target, role=role, dtype=dtype)
     with new_file(path, overwrite=overwrite) as temporary:
         # Checksums, so that `read_parquet` notices numbers that changed on the disk.
@@ -89,7 +89,7 @@ def read_parquet(path: FilePath) -> Embeddings:
     -------
     embeddings : Embeddings
     """
-    parquet = require("pyarrow.parquet", extra="tables", purpose="Reading parquet")
+    parquet = require("pyarrow.parquet", purpose="Reading parquet")
     with reading(path, what="a parquet file", writer="write_parquet"):
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             table = file.read()
@@ -103,7 +103,7 @@ def read_parquet(path: FilePath) -> Embeddings:
 
 def _as_table(embeddings: Embeddings) -> Any:
     """Return ids and vectors as an Arrow table; the numbers are not copied."""
-    arrow = require("pyarrow", extra="tables", purpose="Writing parquet")
+    arrow = require("pyarrow", purpose="Writing parquet")
     numbers = arrow.array(np.ascontiguousarray(embeddings.vectors).ravel())
     n_dimensions = embeddings.vectors.shape[1]
     vectors = arrow.FixedSizeListArray.from_arrays(numbers, n_dimensions)

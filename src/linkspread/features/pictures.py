@@ -223,7 +223,7 @@ def _check_size(image: Any, name: str) -> None:
 
 def _pillow() -> Any:
     """Return the module that reads pictures."""
-    return require("PIL.Image", extra="images", purpose="Reading pictures")
+    return require("PIL.Image", purpose="Reading pictures")
 
 
 @cache

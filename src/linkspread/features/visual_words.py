@@ -235,4 +235,4 @@ def nearest_words(descriptors: np.ndarray, codebook: np.ndarray) -> np.ndarray:
 
 def _opencv() -> Any:
     """Return the module that finds keypoints."""
-    return require("cv2", extra="sift", purpose="VisualWords")
+    return require("cv2", purpose="VisualWords")

@@ -86,7 +86,7 @@ def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
     with warnings.catch_warnings():
         # Its bindings are deprecated in newer versions of Python.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return require("faiss", extra="faiss", purpose=purpose)
+        return require("faiss", purpose=purpose)
 
 
 @contextmanager

@@ -39,6 +39,7 @@ __all__ = [
     "UnknownItemWarning",
     "UnreadablePicture",
     "ViewError",
+    "missing",
     "require",
 ]
 
@@ -103,13 +104,37 @@ class UnknownItemWarning(UserWarning):
     """Links were skipped that name items which no view has."""
 
 
-def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+# What pip installs for a module; itself where it is not here.
+INSTALLED_BY = {
+    "PIL": "'linkspread[pictures]'",
+    "cca_zoo": "cca-zoo",
+    "cv2": "'linkspread[pictures]'",
+    "distributed": "'linkspread[cluster]'",
+    "faiss": "faiss-cpu",
+    "fastapi": "'linkspread[web]'",
+    "jinja2": "'linkspread[web]'",
+    "matplotlib": "'linkspread[pictures]'",
+    "prometheus_client": "'linkspread[web]'",
+    "psycopg": "'linkspread[postgres]'",
+    "python_multipart": "'linkspread[web]'",
+    "torch": "'linkspread[gpu]'",
+    "uvicorn": "'linkspread[web]'",
+    "wordllama": "wordllama tokenizers safetensors",
+    "zarr": "'linkspread[cluster]'",
+}
+
+
+def require(module: str, *, purpose: str) -> ModuleType:
     """Import an optional module, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingDependencyError(
-            f"{purpose} needs the package {package}, which is not installed. "
-            f"Install it with `pip install 'linkspread[{extra}]'`."
-        ) from error
+        raise missing(module.partition(".")[0], purpose=purpose) from error
+
+
+def missing(package: str, *, purpose: str) -> MissingDependencyError:
+    """Return the error that names a package and how to install it."""
+    return MissingDependencyError(
+        f"{purpose} needs the package {package}, which is not installed. "
+        f"Install it with `pip install {INSTALLED_BY.get(package, package)}`."
+    )

@@ -174,9 +174,7 @@ class Explanation:
             ``source_class``, ``target_class``, ``weight`` and ``amount``; what was
             left out of a split is a row of the kind "rest". Ids are strings.
         """
-        package: Any = require(
-            backend, extra="tables", purpose="An explanation as a table"
-        )
+        package: Any = require(backend, purpose="An explanation as a table")
         columns: dict[str, list[Any]] = defaultdict(list)
         for name, split in self.splits.items():
             left_out = Contribution("rest", split.rest, float("nan"))

@@ -145,7 +145,7 @@ class Tuning:
         frame : DataFrame
             Best first.
         """
-        pandas = require("pandas", extra="tables", purpose="A frame of scores")
+        pandas = require("pandas", purpose="A frame of scores")
         frame = pandas.DataFrame(self.columns())
         return frame.sort_values("mean", ascending=False, kind="stable")
 

@@ -87,7 +87,7 @@ STORE, JUDGEMENTS = "linkspread_link_store", "linkspread_judgements"
 
 def sqlalchemy() -> ModuleType:
     """Return the package SQLAlchemy, or say how to install it."""
-    return require("sqlalchemy", extra="store", purpose="A link store")
+    return require("sqlalchemy", purpose="A link store")
 
 
 class Database:
@@ -283,7 +283,7 @@ def _begin(connection: Any) -> None:
 
 def _open_postgres(url: str, timeout: float) -> Database:
     """Return a database of a server."""
-    require("psycopg", extra="postgres", purpose="A link store in PostgreSQL")
+    require("psycopg", purpose="A link store in PostgreSQL")
     # libpq reads the URL, and SQLAlchemy never sees it.
     engine = sqlalchemy().create_engine(
         "postgresql+psycopg://",
@@ -305,7 +305,7 @@ def connect_postgres(
     set_up: Callable[[Any], None] = lambda connection: None,
 ) -> Any:
     """Open a connection; a failure must not show anything of the URL."""
-    psycopg = require("psycopg", extra="postgres", purpose="A PostgreSQL database")
+    psycopg = require("psycopg", purpose="A PostgreSQL database")
     reason = "it is no URL of PostgreSQL"
     try:
         words = psycopg.conninfo.conninfo_to_dict(SPELT.sub("postgresql:", url))

@@ -374,4 +374,4 @@ def _wrong_number(n_ids: int, got: int) -> str:
 
 def _pyarrow(part: str = "") -> Any:
     """Return pyarrow, or the sentence how to install it."""
-    return require(f"pyarrow{part}", extra="tables", purpose="A model with ids")
+    return require(f"pyarrow{part}", purpose="A model with ids")

@@ -344,7 +344,7 @@ def _as_text(value: Any) -> str:
 
 def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
     """Return a pyarrow table of a delimited file, with some columns as typed."""
-    text = require("pyarrow.csv", extra="tables", purpose="Reading tables")
+    text = require("pyarrow.csv", purpose="Reading tables")
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         header, row = lines.readline(), lines.readline()
     delimiter = find_delimiter(header, path.suffix)
@@ -370,12 +370,12 @@ def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
 
 def _arrow() -> Any:
     """Return the package pyarrow, or say how to install it."""
-    return require("pyarrow", extra="tables", purpose="Reading tables")
+    return require("pyarrow", purpose="Reading tables")
 
 
 def _read_parquet(path: Path, error: Error = ViewError) -> Any:
     """Return a parquet file as a pyarrow table."""
-    parquet = require("pyarrow.parquet", extra="tables", purpose="Reading parquet")
+    parquet = require("pyarrow.parquet", purpose="Reading parquet")
     try:
         return parquet.read_table(path)
     except (OSError, ValueError) as wrong:  # pyarrow's own errors derive from these
@@ -387,13 +387,13 @@ def _read_parquet(path: Path, error: Error = ViewError) -> Any:
 
 def _open_parquet(path: str | Path) -> Any:
     """Open a parquet file, to read parts of it."""
-    parquet = require("pyarrow.parquet", extra="tables", purpose="Reading parquet")
+    parquet = require("pyarrow.parquet", purpose="Reading parquet")
     return parquet.ParquetFile(path)
 
 
 def _open_zarr(path: str | Path) -> Any:
     """Open an array of zarr, to read only."""
-    zarr = require("zarr", extra="zarr", purpose="Reading zarr")
+    zarr = require("zarr", purpose="Reading zarr")
     try:
         return zarr.open_array(str(path), mode="r")
     except Exception as error:  # of many kinds, by the version of zarr

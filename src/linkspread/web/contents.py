@@ -163,7 +163,7 @@ class GlyphContents(FeatureContents):
         if view != "image":
             return super().picture(view, position, side)
         ink = make_glyph_image(self._content(view, position), side)
-        pil = require("PIL.Image", extra="demo", purpose="Drawing glyphs")
+        pil = require("PIL.Image", purpose="Drawing glyphs")
         return to_png(pil.fromarray(np.uint8(255 - 255 * ink)), side)
 
     def rows(self, view: str, content: Any) -> Any:
@@ -177,7 +177,7 @@ class GlyphContents(FeatureContents):
                 )
             return rows
         grey = content.convert("L")
-        square = require("PIL.ImageOps", extra="demo", purpose="Reading glyphs")
+        square = require("PIL.ImageOps", purpose="Reading glyphs")
         edge = np.asarray(grey)
         paper = int(np.median(np.concatenate([edge[0], edge[-1], edge[:, 0]])))
         fitted = square.pad(grey, (self.side, self.side), color=paper)

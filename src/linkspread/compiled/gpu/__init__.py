@@ -24,7 +24,7 @@ PROCESSOR_BYTES = 2e9
 
 def load_torch() -> ModuleType:
     """Return torch, or say how to install it."""
-    return require("torch", extra="gpu", purpose="A GPU backend")
+    return require("torch", purpose="A GPU backend")
 
 
 def has_cuda() -> bool:

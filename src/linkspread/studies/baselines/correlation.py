@@ -182,7 +182,7 @@ class _OneView:
 def _choose_zoo_model(model: Any) -> Any:
     """Return a fresh copy of a model, or the one of cca-zoo."""
     if model is None:
-        zoo = require("cca_zoo.linear", extra="zoo", purpose="ZooMatching")
+        zoo = require("cca_zoo.linear", purpose="ZooMatching")
         return zoo.CCA()
     if not (hasattr(model, "fit") and hasattr(model, "transform")):
         raise LinkspreadError(

@@ -291,8 +291,8 @@ def draw(
     n_legend: int = 0,
 ) -> str:
     """Return what ``paint(axes)`` draws as SVG; the legend has `n_legend` entries."""
-    style = require("matplotlib.style", extra="demo", purpose="Drawing figures")
-    figures = require("matplotlib.figure", extra="demo", purpose="Drawing figures")
+    style = require("matplotlib.style", purpose="Drawing figures")
+    figures = require("matplotlib.figure", purpose="Drawing figures")
     width, height = size
     file = io.StringIO()
     with style.context(["default", STYLE]), warnings.catch_warnings():

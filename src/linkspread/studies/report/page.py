@@ -130,7 +130,7 @@ def ink_data_uri(image: np.ndarray) -> str:
             f"{image.shape} with values from {image.min():g} to {image.max():g}. "
             "Divide grey levels by 255."
         )
-    pil = require("PIL.Image", extra="demo", purpose="Writing pictures")
+    pil = require("PIL.Image", purpose="Writing pictures")
     ink = pil.fromarray(np.round(image * 255).astype(np.uint8))
     picture = pil.new("LA", ink.size)
     picture.putalpha(ink)
@@ -141,7 +141,7 @@ def ink_data_uri(image: np.ndarray) -> str:
 
 def picture_data_uri(path: str | os.PathLike[str], *, size: int = 160) -> str:
     """Encode the picture of a file, made smaller, as a data URI."""
-    pil = require("PIL.Image", extra="images", purpose="Reading pictures")
+    pil = require("PIL.Image", purpose="Reading pictures")
     try:
         with pil.open(path) as picture:
             picture.thumbnail((size, size))
