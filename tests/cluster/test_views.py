@@ -144,7 +144,7 @@ def test_a_folder_that_is_no_array_of_zarr_is_told(tmp_path):
 def test_zarr_that_is_not_installed_is_told(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zarr", None)
     (tmp_path / "text.zarr").mkdir()
-    with pytest.raises(LinkspreadError, match=r"pip install 'linkspread\[zarr\]'"):
+    with pytest.raises(LinkspreadError, match=r"pip install 'linkspread\[cluster\]'"):
         open_view(tmp_path / "text.zarr")
 
 

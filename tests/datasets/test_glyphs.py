@@ -90,7 +90,7 @@ def test_no_family_left_is_an_error():
 def test_missing_matplotlib_is_one_sentence_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.ft2font", None)
     for load in (load_glyphs, load_fonts):
-        with pytest.raises(MissingDependencyError, match=r"linkspread\[demo\]"):
+        with pytest.raises(MissingDependencyError, match=r"linkspread\[pictures\]"):
             load()
 
 

@@ -16,8 +16,8 @@ from linkspread.ground.errors import (
     UnreadablePicture,
 )
 
-NETWORK = "the network needs the packages of linkspread[network]"
-SENTENCES = "vectors of sentences need the packages of linkspread[sentences]"
+NETWORK = "the network needs its packages"
+SENTENCES = "vectors of sentences need their packages"
 TEXTS = [
     "A boat on a lake",
     "a ship at sea, 1999!",
@@ -126,13 +126,13 @@ def test_a_missing_package_is_named(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     if package != "torch":
         monkeypatch.setitem(sys.modules, "torch", sys)
-    message = rf"needs the package {package}, .*linkspread\[network\]"
+    message = rf"needs the package {package}, .*pip install"
     with pytest.raises(MissingDependencyError, match=message):
         NetworkFeatures().fit(["a.png"])
 
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):
-    find = {"extra": "network", "purpose": "It"}
+    find = {"purpose": "It"}
     with pytest.raises(MissingDependencyError, match=r"It needs the package no_such_w"):
         encoders._package_file("no_such_weights", "a", **find)
     (tmp_path / "hollow").mkdir()
@@ -247,7 +247,7 @@ def test_a_missing_package_is_named_of_sentences(tokenizers, monkeypatch, packag
     for function in (encoders._vectors, encoders._tokenizer):
         function.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
-    message = rf"needs the package {package[:9]}.*linkspread\[sentences\]"
+    message = rf"needs the package {package[:9]}.*pip install"
     with pytest.raises(MissingDependencyError, match=message):
         SentenceFeatures().fit([])
 
@@ -255,6 +255,6 @@ def test_a_missing_package_is_named_of_sentences(tokenizers, monkeypatch, packag
 def test_a_missing_wordllama_is_named(tokenizers, monkeypatch):
     encoders._vectors.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    message = r"SentenceFeatures needs the package wordllama, .* 'linkspread\[sentences"
+    message = "SentenceFeatures needs the package wordllama, .*pip install wordllama"
     with pytest.raises(MissingDependencyError, match=message):
         SentenceFeatures().fit([])

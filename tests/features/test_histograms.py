@@ -210,7 +210,7 @@ def test_wrong_parameters_are_refused(pictures, parameters, message):
 
 def test_a_missing_pillow_is_named(fitted, pictures, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(MissingDependencyError, match=r"linkspread\[images\]"):
+    with pytest.raises(MissingDependencyError, match=r"linkspread\[pictures\]"):
         fitted.transform(pictures)
 
 

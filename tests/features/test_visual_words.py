@@ -129,5 +129,5 @@ def test_several_pictures_are_needed(fitted):
 
 def test_a_missing_opencv_is_named(fitted, pictures, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
-    with pytest.raises(MissingDependencyError, match=r"linkspread\[sift\]"):
+    with pytest.raises(MissingDependencyError, match=r"linkspread\[pictures\]"):
         fitted.transform(pictures)

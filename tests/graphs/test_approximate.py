@@ -190,7 +190,7 @@ def test_what_faiss_cannot_search_is_refused(X, parameters, match):
 
 def test_without_faiss_there_is_a_sentence(monkeypatch, clustered):
     hide_faiss(monkeypatch)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'linkspread\[faiss"):
+    with pytest.raises(MissingDependencyError, match=r"pip install faiss-cpu"):
         knn_graph(clustered, **SMALL)
 
 

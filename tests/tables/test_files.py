@@ -170,8 +170,7 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(
         MissingDependencyError,
-        match=r"Reading parquet needs the package pyarrow.*pip install "
-        r"'linkspread\[tables\]'",
+        match="Reading parquet needs the package pyarrow.*pip install pyarrow",
     ):
         read_columns(path)
 

@@ -38,6 +38,7 @@ from linkspread.manifests.contents import (
 from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.rows import RowFile, Texts, pack_rows
 from linkspread.manifests.transformers import (
+    PACKED,
     as_fast_as,
     choose_transformers,
     fingerprint,
@@ -274,7 +275,7 @@ class ViewWork:
         places = sorted(places)
         if not places:
             return None
-        hashed = hashlib.sha256(b"learnt" + recipe(transformer).encode())
+        hashed = hashlib.sha256(PACKED + recipe(transformer).encode())
         for place in places:
             hashed.update(self.seen[place].digest)
         key = hashed.digest()

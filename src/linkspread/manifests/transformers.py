@@ -100,6 +100,10 @@ def fingerprint(transformer: Any) -> bytes:
     return found.digest()
 
 
+# Names the encoding of `pack` in the keys of the cache: another one is never read.
+PACKED = b"learnt 2"
+
+
 def pack(transformer: Any) -> bytes:
     """Return a fitted transformer as bytes."""
     content = Registry(STORED).encode(transformer, about={})
