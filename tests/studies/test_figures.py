@@ -182,7 +182,5 @@ def test_lines_differ_and_ours_stands_out():
 
 def test_missing_matplotlib_is_one_sentence_with_the_remedy(monkeypatch, budgets):
     monkeypatch.setitem(sys.modules, "matplotlib.style", None)
-    with pytest.raises(
-        MissingDependencyError, match=r"Drawing.*\[pictures\]"
-    ):
+    with pytest.raises(MissingDependencyError, match=r"Drawing.*\[pictures\]"):
         budget_figures(budgets)
