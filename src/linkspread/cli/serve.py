@@ -53,7 +53,13 @@ def run_serve(
 
     A token is better kept in LINKSPREAD_TOKEN than on a command line.
     """
-    for module in ("fastapi", "jinja2", "uvicorn", "python_multipart", "sqlalchemy"):
+    for module in (
+        "fastapi",
+        "jinja2",
+        "prometheus_client",
+        "python_multipart",
+        "uvicorn",
+    ):
         require(module, purpose="Serving a page")
     from linkspread.storage.manifest import MANIFEST
     from linkspread.web import Settings, serve
