@@ -9,7 +9,7 @@ import pytest
 
 import linkspread as ls
 from judged_models import PAIRS, make_features, make_folder, run
-from linkspread.cli import opening
+from linkspread.cli import opening, output
 
 ASK = {"source": "text", "target": "image"}
 
@@ -63,6 +63,8 @@ def test_the_pairs_are_those_of_the_library(path, capsys):
 def test_the_table_shows_both_items(path, tmp_path, capsys, monkeypatch):
     features = make_features(tmp_path)
     monkeypatch.setattr(opening, "read_features", lambda folder: features)
+    # Long paths of temporary folders would be broken into lines.
+    monkeypatch.setattr(output, "PIPED_WIDTH", 1000)
     assert run("suggest", path, "-n", 2) == 0
     printed = capsys.readouterr().out
     for left, right in suggested(path, 2):
