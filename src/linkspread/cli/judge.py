@@ -19,7 +19,7 @@ from linkspread.cli.opening import (
     read_contents,
     report_pending,
 )
-from linkspread.cli.output import clean, notice, print_json, print_table
+from linkspread.cli.output import clean, notice, print_json, print_table, shorten
 from linkspread.ground.errors import LinkError, LinkspreadError
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def _suggest(
 def _name(own: dict[str, Any], side: str, n_letters: int) -> str:
     """Return the id of an item, and how its text begins."""
     content = own.get(f"{side}_content")
-    return f"{own[f'{side}_id']}{f': {content}'[:n_letters] if content else ''}"
+    return f"{own[f'{side}_id']}{f': {shorten(content, n_letters)}' if content else ''}"
 
 
 def _ask(

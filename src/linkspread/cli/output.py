@@ -35,6 +35,11 @@ def clean(value: Any) -> str:
     return "".join(c if c.isprintable() else " " for c in str(value))
 
 
+def shorten(content: str, n_letters: int) -> str:
+    """Return how a text begins; a path stays whole, because a part names no file."""
+    return content if Path(content).is_absolute() else content[:n_letters]
+
+
 def console() -> Console:
     """Return standard output for tables; texts are printed as they are."""
     from rich.console import Console

@@ -19,7 +19,13 @@ from linkspread.cli.opening import (
     read_contents,
     read_features,
 )
-from linkspread.cli.output import notice, print_json, print_line, print_table
+from linkspread.cli.output import (
+    notice,
+    print_json,
+    print_line,
+    print_table,
+    shorten,
+)
 from linkspread.ground.errors import LinkspreadError, UnknownItemError, ViewError
 
 if TYPE_CHECKING:
@@ -286,9 +292,12 @@ def _print_results(
     if contents.known(view):
         headings.append("picture" if contents.is_picture(view) else "text")
     rows = [
-        (own["rank"], own["id"], f"{own['score']:.4g}", own.get("content", "")[:SHOWN])[
-            : len(headings)
-        ]
+        (
+            own["rank"],
+            own["id"],
+            f"{own['score']:.4g}",
+            shorten(own.get("content", ""), SHOWN),
+        )[: len(headings)]
         for own in results
     ]
     title = f"{option} {value}"[:SHOWN]
@@ -333,7 +342,7 @@ def _print_split(
 
     def name(view: str, item: Any) -> str:
         content = None if contents.is_picture(view) else contents.find(view, item)
-        beside = "" if content is None else f": {content[:SHOWN_BESIDE]}"
+        beside = "" if content is None else f": {shorten(content, SHOWN_BESIDE)}"
         return "" if item is None else f"{item}{beside}"
 
     write = amount_format([part.amount for part in split.parts] or [split.rest])
