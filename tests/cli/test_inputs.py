@@ -126,7 +126,7 @@ def write_table(folder, text):
         ("id,x\na,1\nb,\n", {}, r"column 'x' must hold finite numbers, got nothing in "
          "row 2 and 0 more"),
         ("id,x\na,1\nb,inf\n", {}, "column 'x' must hold finite numbers, got inf in r"),
-        ("id,x\na,1\na,2\n", {}, "ids must be distinct, but 'a' in column 'id' stands "
+        ("id,x\na,1\na,2\n", {}, "ids must be distinct, but 'a' in column 'id' is "
          "in rows 1 and 2"),
         ("id,x\na,1\n,2\n", {}, "column 'id' must have an id in each row, got none in "
          "row 2"),
@@ -188,7 +188,7 @@ def test_pickles_are_refused(folder):
 
 def test_an_archive_must_tell_which_array_is_meant(folder):
     np.savez("m.npz", a=np.eye(2), b=np.eye(2))
-    with pytest.raises(LinkspreadError, match="got 2 to choose from. It has 'a', 'b'"):
+    with pytest.raises(LinkspreadError, match="got 2 arrays. It has 'a', 'b'"):
         read(view=["X=m.npz"], links=[])
     with pytest.raises(LinkspreadError, match="must be chosen, got 'c'"):
         read(view=["X=m.npz:c"], links=[])
@@ -241,18 +241,18 @@ def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):
     ("text", "given", "message"),
     [
         ("text,image\nt9,i1\nt0,i1\nt8,i1\n", {}, "must name items of view 'text', "
-         "which has none called 't8', 't9', 2 of 3 in all.*--skip-unknown"),
+         "which does not have 't8', 't9', 2 of 3 in all.*--skip-unknown"),
         ("text,image,v\nt0,i1,maybe\n", {}, "must, cannot or unsure, .* got 'maybe' in "
          "row 1 of column 'v'"),
         ("text,image,w\nt0,i1,-1\nt1,i1,0\n", {}, "from -1 to 0 in column 'w'.*unsure "
          "for neither"),
         ("text,image,w\nt0,i1,5\nt1,i1,1\n", {}, "from 1 to 5 in column 'w'.*"
          "--must-above 3"),
-        ("text,image,v\nt0,i1,unsure\n", {}, "at least one pair .*, got 1 that are"),
+        ("text,image,v\nt0,i1,unsure\n", {}, "at least one pair .*, got 1 unsure"),
         ("text,image\nt0,i1\n", {"columns": ("text", "pic")}, "must have the column "
          "'pic' for the pairs, and has 'text', 'image'"),
         ("text,image\nt0,i1\n", {"columns": ("text",)}, "must be two of ids and "
-         "perhaps one of verdicts and one of weights, got 'text'"),
+         "optionally one of verdicts and one of weights, got 'text'"),
         ("pic,text\ni1,t0\n", {}, "must have a column named 'text' and one named "
          "'image', or these ids"),
         ("a,b\nt0,i1\n", {"views": ("text", "sound")}, "must be about views at hand, "
@@ -363,7 +363,7 @@ def test_labels_of_tables_are_unknown_as_in_python(folder):
     [
         ("id,label\nt0,a\nt0,b\n", "text=l.csv", "'t0' of view 'text' is 'a' and 'b'"),
         ("id,label\nzz,a\n", "text=l.csv", "l.csv: labels must name items of view "
-         "'text', which has none called 'zz', 1 of 1"),
+         "'text', which does not have 'zz', 1 of 1"),
         ("id,label\nt0,a\n", "text=l.csv:id,kind", "must have the column 'kind' for "
          "the labels, and has 'id', 'label'"),
         ("id\nt0\n", "text=l.csv", "must have a column of ids and one of labels"),

@@ -200,7 +200,7 @@ def test_sparse_views_and_wrong_ids_are_refused(client, case, tmp_path):
 def test_wrong_names_of_views_are_refused(client, case):
     with pytest.raises(ViewError, match="`views` must map names"):
         cluster.fit(ls.LinkSpreading(), {}, case[1], client=client)
-    with pytest.raises(ViewError, match="`ids` must be for views at hand"):
+    with pytest.raises(ViewError, match="`ids` must be for the given views"):
         cluster.fit(ls.LinkSpreading(), *case, client=client, ids={"sound": [1]})
 
 

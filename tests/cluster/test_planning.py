@@ -48,7 +48,7 @@ def test_cells_are_counted_where_they_are_used(monkeypatch):
     pytest.importorskip("faiss")
     views, links = problem()
     plans = []
-    monkeypatch.setattr("linkspread.graphs.approximate.LEAST_ITEMS", 100)
+    monkeypatch.setattr("linkspread.graphs.approximate.MIN_ITEMS", 100)
     for slow in (1e9, 0.0):
         monkeypatch.setattr("linkspread.graphs.approximate.SLOW_SECONDS", slow)
         plans.append(cluster.plan(ls.LinkSpreading(), views, links, n_workers=3))

@@ -137,7 +137,7 @@ def test_arrays_of_zarr_are_read_by_whole_chunks_of_theirs(
 def test_a_folder_that_is_no_array_of_zarr_is_told(tmp_path):
     pytest.importorskip("zarr")
     (tmp_path / "text.zarr").mkdir()
-    with pytest.raises(ViewError, match=r"whole .* files, got .*no array of zarr"):
+    with pytest.raises(ViewError, match=r"whole .* files, got .*not a zarr array"):
         open_view(tmp_path / "text.zarr")
 
 

@@ -322,9 +322,9 @@ def test_small_work_does_not_load_torch():
 def test_auto_takes_a_gpu_where_it_pays(monkeypatch, work, has_cuda, expected):
     monkeypatch.setattr(gpu, "has_cuda", lambda: has_cuda)
     monkeypatch.setattr(gpu, "open_device", lambda backend: "device")
-    assert backends.choose_device("auto", work=work, least=1e6) == expected
+    assert backends.choose_device("auto", work=work, min_work=1e6) == expected
     with backends.use_backend("cpu"):
-        assert backends.choose_device("auto", work=work, least=1e6) is None
+        assert backends.choose_device("auto", work=work, min_work=1e6) is None
     with backends.use_backend("torch"):
-        assert backends.choose_device("auto", work=0, least=1e6) == "device"
-    assert backends.choose_device("cpu", work=work, least=1e6) is None
+        assert backends.choose_device("auto", work=0, min_work=1e6) == "device"
+    assert backends.choose_device("cpu", work=work, min_work=1e6) is None

@@ -321,7 +321,7 @@ def test_a_wrong_password_is_told_but_not_shown(url):
     lock_up(url, "local all locked scram-sha-256", "local all all trust")
     execute(url, f"CREATE ROLE locked LOGIN PASSWORD '{SECRET}'")
     locked = url.replace("postgres@", "locked:hunter@")
-    with pytest.raises(LinkspreadError, match="refuses the user or the password") as e:
+    with pytest.raises(LinkspreadError, match="rejects the user or the password") as e:
         write_postgres(make_given(2), locked, "images", **BETWEEN)
     assert "hunter" not in "".join(traceback.format_exception(e.value))
     with pytest.raises(LinkspreadError, match="asks for a password"):
@@ -347,7 +347,7 @@ def test_why_there_is_no_connection_is_told(url):
     with pytest.raises(LinkspreadError, match="no such database or user"):
         absent = url.replace("/test?", "/absent?")
         write_postgres(make_given(2), absent, "images", **BETWEEN)
-    with pytest.raises(LinkspreadError, match="it is no URL of PostgreSQL"):
+    with pytest.raises(LinkspreadError, match="it is not a PostgreSQL URL"):
         write_postgres(make_given(2), "sqlite:///file", "images", **BETWEEN)
 
 

@@ -199,7 +199,7 @@ def test_several_pictures_are_needed(fitted, wrong, got):
         ({"n_words": 2.5}, "`n_words` must be an? .*, got 2.5"),
         ({"size": 63}, "`size` must be an? .*, got 63"),
         ({"n_words": 9999}, "at most the [0-9,]+ local descriptors .* got 9,999"),
-        ({"n_jobs": 0}, "`n_jobs` must be None or a whole number other than 0, got 0"),
+        ({"n_jobs": 0}, "`n_jobs` must be None or an integer other than 0, got 0"),
         ({"n_jobs": "two"}, "`n_jobs` must be None or .*, got 'two'"),
     ],
 )

@@ -108,7 +108,7 @@ def test_files_and_slivers_are_pictures(fitted, pictures, tmp_path):
         ({"n_words": 0}, "`n_words` must be an? .*, got 0"),
         ({"size": 9}, "`size` must be an? .*, got 9"),
         ({"n_words": 9999}, "at most the [0-9,]+ local descriptors .* got 9,999"),
-        ({"n_jobs": 0}, "`n_jobs` must be None or a whole number other than 0, got 0"),
+        ({"n_jobs": 0}, "`n_jobs` must be None or an integer other than 0, got 0"),
     ],
 )
 def test_wrong_parameters_are_refused(pictures, parameters, message):

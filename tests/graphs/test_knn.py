@@ -237,7 +237,7 @@ def test_extension_checks_its_queries(rng):
         ({"metric": "taxi"}, "`metric` must be one of chi2"),
         ({"bandwidth": -1}, "`bandwidth` must be 'local', a positive number.*got -1"),
         ({"weights": "cosine"}, "`weights` must be one of binary"),
-        ({"n_jobs": 0}, "`n_jobs` must be None or a whole number other than 0"),
+        ({"n_jobs": 0}, "`n_jobs` must be None or an integer other than 0"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters, match):

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from linkspread.graphs import NeighborGraph
-from linkspread.graphs.memory import remember_tables, same_table
+from linkspread.graphs.memory import cache_tables, same_table
 from linkspread.graphs.neighbors import NeighborIndex
 
 PARAMETERS = [
@@ -35,7 +35,7 @@ def test_graphs_are_those_of_fresh_searches(rng, as_table):
     # Rounded, so that ties show whether wider lists keep the order.
     X = as_table(rng.integers(1, 4, (40, 3)).astype(float))
     fresh = [NeighborGraph(**parameters).fit(X).affinity_ for parameters in PARAMETERS]
-    with remember_tables():
+    with cache_tables():
         for parameters, expected in zip(PARAMETERS, fresh, strict=True):
             graph = NeighborGraph(**parameters).fit(X)
             assert (graph.affinity_ != expected).nnz == 0
@@ -43,7 +43,7 @@ def test_graphs_are_those_of_fresh_searches(rng, as_table):
 
 def test_a_table_is_searched_once_for_each_metric(rng, n_searches):
     X = rng.random((40, 3))
-    with remember_tables():
+    with cache_tables():
         for parameters in PARAMETERS:
             NeighborGraph(**parameters).fit(X)
         assert n_searches() == 2
@@ -63,7 +63,7 @@ def test_large_tables_are_not_searched_wider_than_asked(rng, monkeypatch):
         lambda self, *a, **k: widths.append(k["n_neighbors"]) or search(self, *a, **k),
     )
     X = rng.random((40, 3))
-    with remember_tables():
+    with cache_tables():
         for k in (5, 3, 12):
             NeighborGraph(n_neighbors=k).fit(X)
     assert widths == [5, 12]

@@ -291,7 +291,7 @@ def test_queries_with_other_features_are_refused():
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "all"])
 def test_a_number_of_threads_that_is_none_is_refused(n_jobs):
-    with pytest.raises(GraphError, match="`n_jobs` must be None or a whole number"):
+    with pytest.raises(GraphError, match="`n_jobs` must be None or an integer"):
         nearest_neighbors(np.eye(4), n_neighbors=1, n_jobs=n_jobs)
 
 

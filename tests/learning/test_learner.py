@@ -62,7 +62,7 @@ def test_items_go_to_the_other_view_and_back(rng, n, d, whole):
     A, B = rng.normal(size=(n, d)), rng.normal(size=(n, d + 1))
     P, Q = rng.normal(size=(7, d)), rng.normal(size=(8, d + 1))
     left, right = known_items(A, 0.7, whole), known_items(B, 0.7, whole)
-    left = left.taught(A, right.centred(B))
+    left = left.fit_targets(A, right.centred(B))
     term = GridTerm((left, right), (EVERYTHING, EVERYTHING))
     found = term_scores(term, 0, Rows(P), Rows(Q))
     assert_allclose(found, term_scores(term, 1, Rows(Q), Rows(P)).T, atol=1e-8)
@@ -86,7 +86,7 @@ def test_maps_are_ridge_regressions_of_one_view_on_the_other(rng, into, whole):
     asked = rng.normal(size=(7, 4)), rng.normal(size=(8, 5))
     A, B = known[1 - into], known[into]
     mean, own = B.mean(axis=0), known_items(A, 0.7, whole)
-    term = MapTerm(into, own.taught(A, B - mean, mean), EVERYTHING, EVERYTHING)
+    term = MapTerm(into, own.fit_targets(A, B - mean, mean), EVERYTHING, EVERYTHING)
     found = term_scores(term, 1 - into, Rows(asked[1 - into]), Rows(asked[into]))
     back = term_scores(term, into, Rows(asked[into]), Rows(asked[1 - into]))
     assert_allclose(found, back.T, atol=1e-8)
@@ -185,7 +185,9 @@ def test_displacement_is_a_regression_of_differences(rng, sparse, whole):
     new, rows = rng.normal(size=(3, 4)), unit_rows(rng.normal(size=(3, 5)))
     wrap = sp.csr_array if sparse else np.asarray
     mean = (Y - X).mean(axis=0)
-    both = [known_items(own, 0.5, whole).taught(own, Y - X, mean) for own in (A, B)]
+    both = [
+        known_items(own, 0.5, whole).fit_targets(own, Y - X, mean) for own in (A, B)
+    ]
     term = DisplacementTerm(tuple(both), (EVERYTHING, EVERYTHING))
     asked, known = Rows(new, wrap(rows)), Rows(B, wrap(Y))
     found = term_scores(term, 0, asked, known)

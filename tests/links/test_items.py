@@ -74,7 +74,7 @@ def test_a_word_is_not_the_id_minus_one():
     """Words that are no numbers used to stand for -1, which is an id here."""
     items = Items([-1, 5], view="text")
     assert items.positions(["-1", "5"]).tolist() == [0, 1]
-    with pytest.raises(UnknownItemError, match="none called '--1', '1-', 'word'"):
+    with pytest.raises(UnknownItemError, match="not have '--1', '1-', 'word'"):
         items.positions(["word", "--1", "1-"])
 
 
@@ -83,7 +83,7 @@ def test_numbers_too_large_for_an_integer():
     items = Items(np.array(large, dtype=np.uint64), view="text")
     assert items.positions([str(i) for i in large]).tolist() == [0, 1, 2]
     assert Items([2**70, 3], view="text").positions([2**70]).tolist() == [0]
-    with pytest.raises(UnknownItemError, match="none called '1000000000000000000000'"):
+    with pytest.raises(UnknownItemError, match="not have '1000000000000000000000'"):
         Items([1, 2], view="text").positions(["1" + "0" * 21])
 
 
@@ -101,7 +101,7 @@ def test_a_view_without_items_has_none():
 def test_unknown_ids_are_listed_and_counted():
     with pytest.raises(
         UnknownItemError,
-        match=r"queries must name items of view 'text', which has none called 'x1', "
+        match=r"queries must name items of view 'text', which does not have 'x1', "
         r"'x2', 'x3' and 1,997 more, 2,001 of 2,002 in all\. Its 2 ids are 't1', 't2'",
     ):
         wanted = ["t1", "x3", "x2", "x1", "x1", *(f"y{i}" for i in range(1997))]
@@ -181,7 +181,7 @@ def test_ids_that_are_there_are_those_with_a_position(ids):
 
 def test_similar_spellings_are_found_the_nearest_first():
     items = Items(["green-apple", "apple", "maple", "apples", "zebra"], view="text")
-    assert items.spelt_like("appel", n=2) == ["apple", "apples"]
-    assert items.spelt_like("%%%") == []
-    assert Items([100, 101, 7], view="text").spelt_like("1000", n=1) == [100]
-    assert Items(0, view="text").spelt_like("a") == []
+    assert items.similar_ids("appel", n=2) == ["apple", "apples"]
+    assert items.similar_ids("%%%") == []
+    assert Items([100, 101, 7], view="text").similar_ids("1000", n=1) == [100]
+    assert Items(0, view="text").similar_ids("a") == []

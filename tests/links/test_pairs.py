@@ -91,8 +91,8 @@ def test_pairs_known_by_ids_only():
     pairs = [(("a", "b"), table([("x", 1, 1)]))]
     with pytest.raises(
         LinkError,
-        match=r"between 'a' and 'b' must be resolved to positions, and are known by "
-        r"ids only\. Call `links\.resolve",
+        match=r"between 'a' and 'b' must be resolved to positions, "
+        r"and have only ids\. Call `links\.resolve",
     ):
         pair_matrix(pairs, ("b", "a"), (4, 3))
 
@@ -214,7 +214,7 @@ def test_links_must_be_resolved_to_be_taken_back():
 
 def test_labels_are_not_taken_back():
     labels = Links.from_labels({"text": [0, 1, 1], "image": [0, 1]})
-    with pytest.raises(LinkError, match="only single pairs can be taken away"):
+    with pytest.raises(LinkError, match="only pairs can be subtracted"):
         links(PAIRS) - labels
     with pytest.raises(TypeError):
         links(PAIRS) - 3

@@ -257,9 +257,7 @@ def test_seeds_that_cannot_be_saved_are_refused_at_once(tmp_path):
         featurize(read_collection(tmp_path), transformers={"image": chosen})
     with pytest.raises(ViewError, match="`transformers` must be for views"):
         featurize(read_collection(tmp_path), transformers={"x": chosen})
-    with pytest.raises(
-        LinkspreadError, match="`n_jobs` must be None or a whole number"
-    ):
+    with pytest.raises(LinkspreadError, match="`n_jobs` must be None or an integer"):
         featurize(read_collection(tmp_path), n_jobs=0)
 
 

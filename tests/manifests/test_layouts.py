@@ -93,7 +93,7 @@ def test_long_cells_are_texts_and_the_limit_is_put_back(tmp_path):
         ([], ("id", "text"), "must have at least one row, got none"),
         ([("a", "3")], ("id", "year"), "a column with texts or paths beside `id`"),
         ([("a",)], ("id",), "beside `id`, got none"),
-        ([("a", "x", "y")], ("id", "t", "t"), "names of their own, got 'id', 't', 't'"),
+        ([("a", "x", "y")], ("id", "t", "t"), "unique names, got 'id', 't', 't'"),
         ([("a", "x", "y")], ("id", "t"), "line 2 of 't.csv' must have 2 values"),
         ([("a", "1.jpg"), ("b", "some text")], ("id", "t"),
          "column 't' of 't.csv' must hold either texts or paths, got 50% paths, but "

@@ -215,11 +215,11 @@ def test_wrong_parameters_are_one_sentence_before_any_work(
         ({"text": np.zeros(3, int)}, "labels of view 'text' must fit.*3 labels for 40"),
         (
             Links.from_pairs([(0, 0)], between=("text", "video")),
-            r"links must be among the views at hand.*'video'",
+            r"links must be among the given views.*'video'",
         ),
         (
             Links.from_pairs([(0, 99)], between=("text", "image")),
-            "links must name items of view 'image', which has none called 99",
+            "links must name items of view 'image', which does not have 99",
         ),
     ],
 )

@@ -233,7 +233,7 @@ def test_without_items_a_model_is_one_fitted_without_them(rng):
     assert model.report_.graphs["image"].n_items == 37
     before = model.scores(*BETWEEN)
     assert relative_error(before, model.rebuild().scores(*BETWEEN)) < 1e-6
-    with pytest.raises(LinkspreadError, match="none called 'image11'"):
+    with pytest.raises(LinkspreadError, match="not have 'image11'"):
         model.search("image11", source="image", target="text")
 
 

@@ -432,7 +432,7 @@ def test_a_fit_and_its_suggestions_never_make_all_pairs():
          "must be views of the fit, .'text', 'image'., got 'sound'. Correct the"),
         ({"target": "text"}, LinkError, "none join items within 'text'. Add links"),
         ({"queries": [99]}, LinkError,
-         "`queries` must name items of view 'text', which has none called 99"),
+         "`queries` must name items of view 'text', which does not have 99"),
         ({"queries": 3}, LinkspreadError,
          "`queries` must be a flat list of items of view 'text'.* Write .item."),
         ({"exclude": [[1, 2]]}, LinkspreadError,

@@ -74,7 +74,7 @@ def test_a_judgement_is_stored_applied_and_taken_back(path):
 
 def test_judgements_of_what_the_model_lacks_are_refused(path):
     folder = ls.ModelFolder(path)
-    with pytest.raises(LinkError, match="none called 't99'"):
+    with pytest.raises(LinkError, match="not have 't99'"):
         folder.judge("t99", "i4", between=BETWEEN, who="ann")
     with pytest.raises(LinkError, match="'sound'"):
         folder.judge("t9", "i4", between=("text", "sound"), who="ann")

@@ -158,7 +158,7 @@ def test_columns_of_new_frames_must_be_those_of_the_fit():
     swapped = frame[["width", "depth", "height"]]
     for other in (swapped, pl.from_pandas(swapped)):
         np.testing.assert_array_equal(model.search(other[:2], **ASK)[0], ids)
-    message = "view 'text' must have the columns of the fit, and lacks 'depth', got"
+    message = "view 'text' must have the columns of the fit, but lacks 'depth', got"
     for other in (frame[["width", "height"]], frame.rename(columns={"depth": "d"})):
         with pytest.raises(ViewError, match=message):
             model.search(other, **ASK)
@@ -191,19 +191,19 @@ def test_integers_that_are_ids_are_not_positions():
     found, _ = named().search([100], source="image", target="text", n_results=3)
     last = named().scores("image", "text")[M - 1]
     assert found[0].tolist() == [f"t{i}" for i in np.argsort(-last)[:3]]
-    with pytest.raises(UnknownItemError, match="none called 0"):
+    with pytest.raises(UnknownItemError, match="not have 0"):
         named().search(0, source="image", target="text")
 
 
 def test_unknown_queries_list_the_first_few():
     message = (
-        "`queries` must name items of view 'text', which has none called "
+        "`queries` must name items of view 'text', which does not have "
         "'a', 'b', 'c' and 2 more, 5 of 6 in all. Its 40 ids are 't0', 't1'"
     )
     with pytest.raises(UnknownItemError, match=message):
         named().search(["e", "t1", "d", "c", "b", "a"], **ASK)
     for unknown in (N, -1, "t0"):
-        with pytest.raises(UnknownItemError, match=f"none called {unknown!r}"):
+        with pytest.raises(UnknownItemError, match=f"not have {unknown!r}"):
             fitted().search(unknown, **ASK)
 
 
@@ -237,7 +237,7 @@ def test_blocks_by_ids_positions_masks_and_slices(rows, positions):
 @pytest.mark.parametrize(
     "rows, message",
     [
-        (["t40"], "`rows` must name items of view 'text', which has none called 't40'"),
+        (["t40"], "`rows` must name items of view 'text', which does not have 't40'"),
         ([40], "`rows` must be ids of view 'text' or positions from 0 to 39, got 40"),
         (
             [3, -1],

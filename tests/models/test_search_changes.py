@@ -361,7 +361,7 @@ CASES = {
 def fitted(case, monkeypatch):
     """Return a search with one choice of terms that stays."""
     if case == "landmarks":
-        monkeypatch.setattr(learning_terms, "MOST", 120)
+        monkeypatch.setattr(learning_terms, "MAX_EXACT", 120)
     table, shared, choice = CASES[case]
     model = ls.CrossViewSearch().fit(make_views(shared), links_of(table()))
     evidence = read_evidence(model.links_, *VIEWS)
@@ -455,8 +455,8 @@ def test_a_snapshot_keeps_its_scores_and_can_go_its_own_way(case, monkeypatch):
 
 
 def test_more_pairs_than_are_compared_get_landmarks(monkeypatch, tmp_path):
-    monkeypatch.setattr("linkspread.learning.pairs.MOST", 182)
-    monkeypatch.setattr(learning_terms, "MOST", 182)
+    monkeypatch.setattr("linkspread.learning.pairs.MAX_EXACT", 182)
+    monkeypatch.setattr(learning_terms, "MAX_EXACT", 182)
     model = fitted("judged", monkeypatch)
     for k in range(150, 155):
         model.add_links(links_of([(k, k, 1.0)]))

@@ -107,7 +107,7 @@ def test_a_single_item_has_no_neighbours():
 
 
 ALIKE = (
-    r"^view 'image' must have rows that differ, got 30 rows that are all alike. Chec"
+    r"^view 'image' must have rows that differ, got 30 rows that are all equal. Chec"
 )
 
 

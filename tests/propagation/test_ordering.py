@@ -24,8 +24,8 @@ def forced(monkeypatch):
 def force_renumbering(monkeypatch):
     """Renumber every graph from here on."""
     monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
-    monkeypatch.setattr(ordering, "LEAST_STEPS", 0)
-    monkeypatch.setattr(ordering, "LEAST_GAIN", -2)
+    monkeypatch.setattr(ordering, "MIN_STEPS", 0)
+    monkeypatch.setattr(ordering, "MIN_GAIN", -2)
 
 
 def graph_of(kind, rng, size):

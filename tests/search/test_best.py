@@ -33,7 +33,7 @@ def test_the_best_are_those_of_a_stable_sort(
     n_results = min(n_results, n_columns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(best, "PIECE", piece)
-        patch.setattr(best, "LEAST_PIECES", 1)
+        patch.setattr(best, "MIN_PIECES", 1)
         got = best_entries(block, n_results)
     wanted = by_sorting(block, n_results)
     np.testing.assert_array_equal(got[0], wanted[0])

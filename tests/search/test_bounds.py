@@ -12,7 +12,7 @@ from linkspread.learning.maps import unit_rows
 from linkspread.models import search_pairs
 from linkspread.search import bounds
 from linkspread.search.bounds import TURN, CodedTable, bound_scores, coded
-from linkspread.search.rank import LEAST_SHARE, rank_bounded, rank_rows
+from linkspread.search.rank import MIN_SHARE, rank_bounded, rank_rows
 
 N_TARGETS = 700
 ASK = {"source": "text", "target": "image"}
@@ -64,7 +64,7 @@ class Query:
         self.n_scored = found.shape[1]
         return found
 
-    def summands(self):
+    def score_parts(self):
         return self.given
 
 
@@ -190,7 +190,7 @@ def test_ranking_by_bounds_is_that_of_all_scores(rng, n_results, whole):
         assert np.array_equal(found[0], plain[0])
         assert np.array_equal(found[1], plain[1])
         if not whole and 0 < n_results < 20 and len(limits.get("only", [0] * 1000)):
-            assert n_scored <= n_targets / LEAST_SHARE
+            assert n_scored <= n_targets / MIN_SHARE
 
 
 def test_too_many_that_may_be_best_are_all_scored(rng):
@@ -291,7 +291,7 @@ def test_many_queries_and_small_views_are_scored_whole(monkeypatch, model):
     def fail(*given):
         raise AssertionError("bounds were computed")
 
-    monkeypatch.setattr("linkspread.learning.factors.Asked.summands", fail)
+    monkeypatch.setattr("linkspread.learning.factors.QueryBatch.score_parts", fail)
     model.search(7, **ASK)
     monkeypatch.setattr(search_pairs, "MANY_TARGETS", 1)
     model.search(np.arange(50), **ASK)

@@ -207,7 +207,7 @@ def test_an_unknown_method_is_one_sentence():
 def test_a_poor_recall_is_told_loudly(monkeypatch, caplog, rng):
     pytest.importorskip("faiss")
     monkeypatch.setattr("linkspread.search.index.TARGET_RECALL", 0.0)
-    monkeypatch.setattr("linkspread.search.index.FEWEST_PROBED", 1)
+    monkeypatch.setattr("linkspread.search.index.MIN_PROBED", 1)
     with caplog.at_level(logging.WARNING, logger="linkspread"):
         own = ItemIndex(rng.standard_normal((3000, 16)), method="approximate",
                         queries=rng.standard_normal((300, 16)))  # fmt: skip

@@ -85,7 +85,7 @@ def test_pairs_score_as_single_fits_do(data, n_pairs, turned):
     links = pairs_of(data, n_pairs)
     if turned:
         ((between, table),) = links.pair_tables
-        links = Links(pairs=[(between[::-1], table.turned())])
+        links = Links(pairs=[(between[::-1], table.swapped())])
     tuning = tune(data.views(), links, grid, model=model, n_splits=3)
     trials = trials_of_pairs(data, links)
     expected = plain_scores(trials, expand_grid(grid), model)

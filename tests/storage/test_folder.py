@@ -177,7 +177,7 @@ def test_two_must_not_write_at_once(path):
     handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        with pytest.raises(ModelError, match="another process is saving"):
+        with pytest.raises(ModelError, match="another is saving"):
             write_folder(path, content(2))
     finally:
         os.close(handle)
@@ -308,7 +308,7 @@ def test_one_long_id_must_not_widen_all_others(monkeypatch, tmp_path):
     path = write_column(tmp_path / "ids", ids)
     assert_array_equal(read_column(path, 501), ids)
     monkeypatch.setattr(folder, "MAX_WIDENED", 0)
-    message = "one of 1,000 letters among 501, which together would take 2.0 MB"
+    message = "one of 1,000 characters among 501, which together would take 2.0 MB"
     with pytest.raises(ModelError, match=message):
         check_ids(ids)
     with pytest.raises(ModelError, match=message):

@@ -15,20 +15,23 @@ from linkspread.storage.judgements import Undo, check_judgement, check_undo
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"who": ""}, "`who` must be a text of 1 to 200 letters, got 0 letters"),
-        ({"who": "a" * 201}, "`who` must be a text of 1 to 200 letters, got 201"),
-        ({"who": None}, "`who` must be a text of 1 to 200 letters, got None"),
-        ({"left_view": "v" * 201}, "`left_view` must be a text of 1 to 200 letters"),
-        ({"right_view": 7}, "`right_view` must be a text of 1 to 200 letters, got 7"),
-        ({"left_id": "i" * 1001}, "`left_id` must be a text of 1 to 1,000 letters"),
-        ({"right_id": ""}, "`right_id` must be a text of 1 to 1,000 letters"),
+        ({"who": ""}, "`who` must be a text of 1 to 200 characters, got 0 characters"),
+        ({"who": "a" * 201}, "`who` must be a text of 1 to 200 characters, got 201"),
+        ({"who": None}, "`who` must be a text of 1 to 200 characters, got None"),
+        ({"left_view": "v" * 201}, "`left_view` must be a text of 1 to 200 characters"),
+        (
+            {"right_view": 7},
+            "`right_view` must be a text of 1 to 200 characters, got 7",
+        ),
+        ({"left_id": "i" * 1001}, "`left_id` must be a text of 1 to 1,000 characters"),
+        ({"right_id": ""}, "`right_id` must be a text of 1 to 1,000 characters"),
         (
             {"left_id": 1.5},
             "`left_id` must be a text or an integer of 64 bits, got 1.5",
         ),
         ({"left_id": True}, "`left_id` must be a text or an integer"),
         ({"right_id": 2**63}, "`right_id` must be a text or an integer of 64 bits"),
-        ({"note": "n" * 10_001}, "`note` must be a text of 0 to 10,000 letters"),
+        ({"note": "n" * 10_001}, "`note` must be a text of 0 to 10,000 characters"),
         ({"note": "a\0b"}, r"`note` must have no NUL and no lone surrogate, got 'a\\x"),
         ({"left_id": "\ud800"}, "`left_id` must have no NUL and no lone surrogate"),
         ({"verdict": "maybe"}, "`verdict` must be one of must, cannot, unsure, got"),
@@ -53,7 +56,7 @@ def test_what_cannot_be_stored_is_told(changes, message):
 
 
 def test_only_judgements_are_taken():
-    with pytest.raises(LinkError, match="must be given `Judgement` objects, got tuple"):
+    with pytest.raises(LinkError, match="must be `Judgement` objects, got tuple"):
         check_judgement(("t1", 7))
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from link_store_places import judge
 from linkspread.storage import Judgement, Ledger, LinkStore
-from linkspread.storage.ledger import gather_pairs, not_said_before, pair_key
+from linkspread.storage.ledger import drop_repeated, gather_pairs, pair_key
 
 VIEWS, IDS = ["text", "image"], ["1", 1, 2, "b"]
 JUDGEMENTS = st.builds(
@@ -140,14 +140,14 @@ def test_changes_add_up_to_the_pairs_of_the_store(tmp_path_factory, parts):
     with LinkStore.open(path) as store:
         for rows in parts:
             write(store, rows)
-            ledger.take(store.changes(after=number))
+            ledger.read(store.changes(after=number))
             number = store.last_number()
             changes = ledger.changes()
             taken += rows_of(changes.added)
             gone = rows_of(changes.removed)
             assert gone <= taken
             taken -= gone
-            ledger.settle()
+            ledger.mark_applied()
             assert taken == rows_of(store.pairs().columns)
             assert not any(map(rows_of, ledger.changes()))
         wanted = {
@@ -157,7 +157,7 @@ def test_changes_add_up_to_the_pairs_of_the_store(tmp_path_factory, parts):
         assert set(ledger.disagreements()) == wanted
         said = Counter()
         for pair in {pair_key(*_items(own)) for own in store.judgements()}:
-            said.update(own.verdict for own in ledger.words(pair).values())
+            said.update(own.verdict for own in ledger.latest(pair).values())
         assert +ledger.verdicts == said
 
 
@@ -171,12 +171,12 @@ def test_what_was_said_before_counts_again_after_an_undo(tmp_path):
         store.add(Judgement(who="ann", verdict="must", **pair))
         second = store.add(Judgement(who="ann", verdict="cannot", **pair))
         ledger = Ledger()
-        ledger.take(store.changes())
+        ledger.read(store.changes())
         key = pair_key(("text", "a"), ("image", "x"))
-        assert ledger.words(key)["ann"].verdict == "cannot"
+        assert ledger.latest(key)["ann"].verdict == "cannot"
         store.undo(second, who="bob")
-        ledger.take(store.changes(after=2))
-    assert ledger.words(key)["ann"].verdict == "must"
+        ledger.read(store.changes(after=2))
+    assert ledger.latest(key)["ann"].verdict == "must"
     assert not ledger.is_active(second)
     assert ledger.changes().added["image", "text"].weight == pytest.approx([1.0])
 
@@ -185,11 +185,11 @@ def test_changes_keep_the_ids_as_they_were_given(tmp_path):
     with LinkStore.open(tmp_path / "judgements.db") as store:
         first = store.add(judge(left_id=5, right_id=7))
         ledger = Ledger()
-        ledger.take(store.changes())
+        ledger.read(store.changes())
         assert ledger.changes().added["image", "text"].left.dtype == np.int64
-        ledger.settle()
+        ledger.mark_applied()
         store.undo(first, who="bob")
-        ledger.take(store.changes(after=1))
+        ledger.read(store.changes(after=1))
     removed = ledger.changes().removed["image", "text"]
     assert [own.tolist() for own in removed] == [[7], [5], [1.0]]
 
@@ -211,8 +211,8 @@ WORDS = st.lists(
 
 @given(WORDS, WORDS)
 def test_leaving_out_what_was_said_changes_no_pair(known, given_now):
-    new = not_said_before(given_now, known)
+    new = drop_repeated(given_now, known)
     wanted = gather_pairs(known + given_now, 0).columns
     assert rows_of(gather_pairs(known + new, 0).columns) == rows_of(wanted)
-    assert not_said_before(new, known) == new
-    assert not_said_before(given_now[-1:], known + given_now) == []
+    assert drop_repeated(new, known) == new
+    assert drop_repeated(given_now[-1:], known + given_now) == []

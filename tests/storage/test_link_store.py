@@ -90,10 +90,10 @@ def test_the_same_id_is_stored_once_and_belongs_to_one_judgement(store):
     assert [one.at for one in store.judgements()][0] == first.at
     assert store.count() == store.last_number() == 2
     other = replace(first, verdict="cannot")
-    with pytest.raises(LinkError, match="must belong to one judgement, but another"):
+    with pytest.raises(LinkError, match="must be unique, but another"):
         store.add(other)
     fresh = judge("cem")
-    with pytest.raises(LinkError, match="must belong to one judgement, but another"):
+    with pytest.raises(LinkError, match="must be unique, but another"):
         store.add_many([fresh, replace(fresh, note="x")])
     assert store.count() == 2
 
@@ -101,7 +101,7 @@ def test_the_same_id_is_stored_once_and_belongs_to_one_judgement(store):
 def test_all_of_many_are_stored_or_none(store):
     store.add(judge(id="00000000-0000-0000-0000-000000000001"))
     clash = judge("bob", id="00000000-0000-0000-0000-000000000001")
-    with pytest.raises(LinkError, match="another one has"):
+    with pytest.raises(LinkError, match="must be unique"):
         store.add_many([judge("cem"), clash])
     with pytest.raises(LinkError, match="`verdict`"):
         store.add_many([judge("cem"), judge(verdict="maybe")])
@@ -140,15 +140,15 @@ def test_an_undo_is_a_row_and_what_it_takes_back_no_longer_counts(store):
 
 def test_an_undo_needs_a_judgement(store):
     undo = store.undo(store.add(judge()), who="ann")
-    with pytest.raises(LinkError, match="is an undo, which cannot be taken back"):
+    with pytest.raises(LinkError, match="is an undo, which cannot be undone"):
         store.undo(undo, who="ann")
     with pytest.raises(LinkError, match="must be of a judgement in this store, got 0"):
         store.undo("00000000-0000-0000-0000-000000000001", who="ann")
     with pytest.raises(LinkError, match="`id` must be a UUID such as .*got '7'"):
         store.undo("7", who="ann")
-    with pytest.raises(LinkError, match="`who` must be a text of 1 to 200 letters"):
+    with pytest.raises(LinkError, match="`who` must be a text of 1 to 200 characters"):
         store.undo(undo, who="")
-    with pytest.raises(LinkError, match="`id` must belong to one judgement"):
+    with pytest.raises(LinkError, match="`id` must be unique"):
         store.add(judge(id=undo))
     assert store.last_number() == 2
 
@@ -291,7 +291,7 @@ def test_a_long_log_is_folded_into_the_file(tmp_path, monkeypatch):
     with LinkStore.open(link) as store:
         store.add_many([judge(left_id=i) for i in range(100)])
         assert log.stat().st_size > 10_000
-        monkeypatch.setattr(database, "LONG_LOG", 10_000)
+        monkeypatch.setattr(database, "MAX_LOG_BYTES", 10_000)
         reading = store.judgements()
         next(reading)
         store.add(judge("bob"))

@@ -80,7 +80,7 @@ def test_names_that_are_alike_do_not_meet():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (print, "`value` is the function 'print', which only this program has"),
+        (print, "`value` is the function 'print', which cannot be stored"),
         (object(), "`value` is of class 'object'"),
         ([1, {"b": {1, 2}}], "`value.1.b` is of class 'set'"),
         (float("nan"), "must be finite to be saved, but `value` is nan"),
@@ -132,7 +132,7 @@ def test_kinds_are_strict():
     assert kind_of(Literal["a", "b"]).accepts("a")
     assert not kind_of(Literal["a", "b"]).accepts("c")
     assert not kind_of(list[Node]).accepts([None])
-    with pytest.raises(TypeError, match="no annotation of what can be stored"):
+    with pytest.raises(TypeError, match="not an annotation of a storable"):
         kind_of(set[int])
 
 
@@ -209,6 +209,6 @@ def test_ids_are_columns_of_their_own():
     )
     assert sorted(content.ids) == ["a", "b"]
     with pytest.raises(
-        ModelError, match="a column of ids must be as linkspread writes"
+        ModelError, match="a column of ids must be of linkspread's format"
     ):
         REGISTRY.decode(Content(content.tree, {}, {}, {}))

@@ -138,7 +138,7 @@ def test_ragged_lines_are_named_by_number(tmp_path, row, n_values):
 def test_other_encodings(tmp_path):
     path = write(tmp_path / "p.csv", "text,image\nMüller,i1\n", "latin-1")
     with pytest.raises(
-        ViewError, match=r"must be UTF-8, and 'p\.csv' is not at byte 12\. Save it anew"
+        ViewError, match=r"must be UTF-8, and 'p\.csv' is not at byte 12\. Save"
     ):
         read_columns(path)
 
@@ -147,7 +147,7 @@ def test_what_is_no_table(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_CELL", 100_000)
     path = write(tmp_path / "p.csv", "text,image\nt1," + "x" * 200_000)
     with pytest.raises(
-        ViewError, match=r"'p\.csv' must be a text file .* line 2 cannot be read .*anew"
+        ViewError, match=r"'p\.csv' must be a text file .* line 2 cannot be read"
     ):
         read_columns(path)
 
@@ -227,7 +227,7 @@ def test_sparse_matrices_and_named_arrays_of_an_archive(tmp_path):
     assert_array_equal(read_table(tmp_path / "s.npz").values.toarray(), X)
     np.savez(tmp_path / "two.npz", a=X, b=X + 1)
     assert_array_equal(read_table(tmp_path / "two.npz", array="b").values, X + 1)
-    with pytest.raises(ViewError, match="must be chosen, got 2 to choose from.*'a'"):
+    with pytest.raises(ViewError, match="must be chosen, got 2 arrays.*'a'"):
         read_table(tmp_path / "two.npz")
     with pytest.raises(ViewError, match="must be chosen, got 'c'"):
         read_table(tmp_path / "two.npz", array="c")
@@ -243,7 +243,7 @@ def test_columns_are_chosen_and_labels_read(tmp_path):
     assert table.ids.tolist() == [str(i) for i in range(6)]
     assert table.labels.tolist() == ["x"] * 6
     WRITERS["x.npy"](tmp_path / "x.npy")
-    with pytest.raises(ViewError, match="`columns` must be of a file with names"):
+    with pytest.raises(ViewError, match="`columns` must be of a file with named"):
         read_table(tmp_path / "x.npy", columns=["a"])
 
 
@@ -289,5 +289,5 @@ def test_texts_have_columns_of_their_own(tmp_path):
     expected = {"id": ["1", "2"], "text": ["a\nb", ""], "year": ["1.5", ""]}
     assert read_texts(tmp_path / "t.parquet") == expected
     assert read_texts(tmp_path / "t.csv") == expected
-    with pytest.raises(ViewError, match="must have names of their own"):
+    with pytest.raises(ViewError, match="must have unique names"):
         read_texts(write(tmp_path / "p.csv", "id,id\n1,2\n"))

@@ -133,7 +133,7 @@ def test_wrong_views_are_one_sentence(views, message):
     [
         (
             {"image": [1, 2, 3]},
-            r"`ids` must be for views at hand, \['text'\], got \['im",
+            r"`ids` must be for the given views, \['text'\], got \['im",
         ),
         ({"text": [1, 2]}, "ids of view 'text' must be as many as its rows, 3, got 2"),
         ({"text": 5}, r"ids of view 'text' must be.*got shape \(\). Give one id per"),
@@ -197,7 +197,7 @@ def test_the_columns_of_a_fit_are_taken_by_name():
         np.testing.assert_array_equal(check_columns(FRAME, names, view="text"), wanted)
     assert check_columns(TABLE, ("a", "b"), view="text") is TABLE  # has no names
     message = (
-        "view 'text' must have the columns of the fit, and lacks 'c', got 'a', 'b'"
+        "view 'text' must have the columns of the fit, but lacks 'c', got 'a', 'b'"
     )
     with pytest.raises(ViewError, match=message):
         check_columns(FRAME, ("a", "c"), view="text")
@@ -206,7 +206,10 @@ def test_the_columns_of_a_fit_are_taken_by_name():
 @pytest.mark.parametrize(
     "columns, message",
     [
-        ({"sound": ["a"]}, r"`columns` must be for views at hand, \['text', 'array'\]"),
+        (
+            {"sound": ["a"]},
+            r"`columns` must be for the given views, \['text', 'array'\]",
+        ),
         (["a"], "`columns` must map names of views to columns, got list"),
         ({"text": "a"}, "`columns` of view 'text' must be a list of names, got 'a'"),
         ({"text": [0]}, r"must be a list of names, got \[0\]. Write"),
@@ -231,7 +234,7 @@ def test_wrong_choices_of_columns_are_one_sentence(columns, message):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_rows_that_are_all_alike_are_refused(make):
-    message = "view 'image' must have rows that differ, got 4 rows that are all alike"
+    message = "view 'image' must have rows that differ, got 4 rows that are all equal"
     for value in (0.0, 3.5):
         with pytest.raises(ViewError, match=message):
             check_varied(make(np.full((4, 3), value)), view="image")

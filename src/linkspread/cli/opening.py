@@ -156,7 +156,7 @@ def check_items(model: Any, view: str, ids: Sequence[str], *, option: str) -> No
     items = model.items_[view]
     for item, known in zip(ids, items.contains(list(ids)), strict=True):
         if not known:
-            near = items.spelt_like(item)
+            near = items.similar_ids(item)
             some = ", ".join(map(repr, near or items.ids[:3].tolist()))
             hint = f"Near it are {some}" if near else f"Its ids are like {some}"
             raise UnknownItemError(
@@ -176,7 +176,7 @@ def _view_of(model: Any, ids: Sequence[str], target: str | None) -> str:
             near = [
                 f"{own!r} ({v})"
                 for v in names
-                for own in items[v].spelt_like(item, n=2)
+                for own in items[v].similar_ids(item, n=2)
             ]
             hint = f"Near it are {', '.join(near)}" if near else "None is spelt like it"
             raise UnknownItemError(

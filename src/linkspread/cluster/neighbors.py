@@ -15,7 +15,7 @@ from linkspread.cluster.session import RowBlocks, Session, alone, cut_rows
 from linkspread.cluster.views import ChunkedView
 from linkspread.compiled.backends import use_backend
 from linkspread.graphs.approximate import (
-    LEAST_ITEMS,
+    MIN_ITEMS,
     N_SAMPLED,
     Cells,
     check_method,
@@ -141,7 +141,7 @@ class _Search:
 def _sort_block(own: tuple[int, int], *, search: _Search) -> BlockCells:
     """Return the cells of a block, tuned on a sample of its own items."""
     n_items, n_neighbors = own[1] - own[0], search.n_neighbors
-    if n_items < max(LEAST_ITEMS, 2 * n_neighbors):
+    if n_items < max(MIN_ITEMS, 2 * n_neighbors):
         return BlockCells(np.zeros(0, np.uint8), 0, 0)
     index = NeighborIndex(search.view.rows(*own), metric=search.metric)
     queries, excluded = index.prepare(None)

@@ -1,4 +1,4 @@
-"""The hot loops, behind one door: callers import names from here only.
+"""The hot loops; callers import names from here only.
 
 Those of a GPU are in `linkspread.compiled.gpu`; `linkspread.compiled.backends` chooses.
 """

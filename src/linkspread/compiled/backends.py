@@ -1,7 +1,7 @@
-"""The door between the two rooms: which backend does a piece of work.
+"""The choice between the compiled loops and a GPU.
 
 >>> from linkspread.compiled.backends import choose_device
->>> choose_device("cpu", work=1e15, least=1e12) is None  # None: the compiled loops
+>>> choose_device("cpu", work=1e15, min_work=1e12) is None  # None: the compiled loops
 True
 """
 
@@ -21,13 +21,13 @@ _PREFERRED: ContextVar[str] = ContextVar("preferred backend", default="auto")
 
 
 def check_backend(backend: Any) -> None:
-    """Refuse a backend that is not known."""
+    """Refuse an unknown backend."""
     check_name(backend, BACKENDS, name="backend")
 
 
 @contextmanager
 def use_backend(backend: str) -> Iterator[None]:
-    """Let "auto" mean this backend within this context."""
+    """Use this backend for "auto" within this context."""
     check_backend(backend)
     token = _PREFERRED.set(backend)
     try:
@@ -37,7 +37,7 @@ def use_backend(backend: str) -> Iterator[None]:
 
 
 def on_own_backend(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of an estimator do its work on the estimator's own backend."""
+    """Run a method of an estimator with `use_backend(self.backend)`."""
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,7 +47,7 @@ def on_own_backend(method: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def choose_device(backend: str, *, work: float, least: float) -> Any:
+def choose_device(backend: str, *, work: float, min_work: float) -> Any:
     """Return the device for a piece of work, or None for the compiled loops."""
     check_backend(backend)
     backend = _PREFERRED.get() if backend == "auto" else backend
@@ -55,12 +55,12 @@ def choose_device(backend: str, *, work: float, least: float) -> Any:
         return None
     if backend != "auto":
         return gpu.open_device(backend)
-    # Loading torch takes seconds, so small work does not even look for a GPU.
-    if work < least or find_spec("torch") is None:
+    # Importing torch takes seconds, so small work does not look for a GPU.
+    if work < min_work or find_spec("torch") is None:
         return None
     return gpu.open_device("cuda") if gpu.has_cuda() else None
 
 
 def is_tensor(array: Any) -> bool:
-    """Tell whether an array is a tensor of torch, without loading torch."""
+    """Return whether an array is a torch tensor, without importing torch."""
     return type(array).__module__.partition(".")[0] == "torch"

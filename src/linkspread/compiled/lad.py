@@ -1,11 +1,11 @@
 """Least absolute deviations with an L1 penalty, solved exactly and certified.
 
 ``min_w |w|_1 + |b - A w|_1`` finds the sparse code w of a target b in a dictionary A.
-It is a linear programme; the simplex method walks over its vertices. The dual is
+It is a linear programme, solved by the simplex method. The dual is
 ``max_y b'y`` with ``|y| <= 1`` and ``|A'y| <= 1``, nothing but boxes: any y divided by
 its largest violation is feasible, and its value is a lower bound on every objective.
-The gap between both proves an answer, or sends the problem to another walk and at last
-to HiGHS.
+If the gap between both is too large, the problem is solved again from other
+perturbations, and at last by HiGHS.
 """
 
 import time
@@ -27,29 +27,29 @@ from linkspread.ground.progress import track
 Array = np.ndarray
 # The dictionaries and the targets of some rows.
 Problems = Callable[[slice], tuple[Any, Any]]
-# Coefficients, gaps, and how many were walked again, left to HiGHS, and pivots.
+# Coefficients, gaps, and the numbers of retries, of fallbacks to HiGHS and of pivots.
 Batch = tuple[Array, Array, tuple[int, int, int]]
 
 # Problems built at a time by each thread: 4 MB for k = 90, or 8 MB with m = 2 k. The
-# same for any number of threads, because BLAS rounds by the shape of what it is given.
+# same for any number of threads, because the rounding of BLAS depends on the shape.
 BATCH = 64
-# How far targets are moved to break ties, relative to their largest entry: one number
-# per walk. The smaller the move the nearer the vertex, the larger the fewer the ties.
+# Perturbations of the targets that break ties, relative to their largest entry: one
+# per attempt. Small ones keep the vertex near, large ones leave fewer ties.
 MOVES = (1e-8, 1e-10, 1e-6, 1e-7)
-# A walk takes about one pivot per variable; one that takes this many goes in circles.
+# A run takes about one pivot per variable; one that takes this many is cycling.
 PIVOTS_PER_VARIABLE = 20
-# The tightest that HiGHS accepts.
+# The smallest that HiGHS accepts.
 HIGHS_TOLERANCE = 1e-10
-# On a device, dictionaries of one problem in memory at a time: with their scaled
-# copies, the normal matrices, the factors and the bases of vertices.
+# Arrays of the size of a dictionary that one problem takes on a device: scaled copies,
+# normal matrices, factors and bases of vertices.
 N_COPIES = 10
-# More problems at a time are no faster.
+# Larger blocks are no faster.
 LARGEST_BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
 class Report:
-    """What solving many problems took, and how well they are solved."""
+    """Statistics of solving many problems."""
 
     n_rows: int
     n_retried: int
@@ -117,7 +117,7 @@ def solve_on_device(
     tol: float = 1e-7,
     n_jobs: int | None = None,
 ) -> tuple[Array, Array, Report]:
-    """Solve many problems of one shape; what stays unproven goes to `solve_many`."""
+    """Solve many problems on a device, and those left unproven by `solve_many`."""
     from linkspread.compiled.gpu.codes import solve_codes
 
     tol = _check_tol(tol)
@@ -159,10 +159,10 @@ def _check_tol(tol: Any) -> float:
 
 
 def _solve_rows(problems: Problems, tol: float, rows: slice) -> Batch:
-    """Walk, certify, and walk again where the gap is too large."""
+    """Solve and certify some problems, again where the gap is too large."""
     A, targets = _check_batch(*problems(rows), rows.stop - rows.start)
-    # Answers grow with their targets, so these are brought near 1, exactly, by powers
-    # of two. Kernels of narrow width have targets of 1e-30 and less.
+    # Codes scale with their targets, so targets are scaled to about 1, exactly, by
+    # powers of two. Narrow kernels have targets of 1e-30 and less.
     _, exponents = np.frexp(np.abs(targets).max(axis=1, keepdims=True))
     targets = np.ldexp(targets, -exponents)
     best = _Best(A, targets)
@@ -181,7 +181,7 @@ def _solve_rows(problems: Problems, tol: float, rows: slice) -> Batch:
 
 
 def _check_batch(A: Any, targets: Any, n_rows: int) -> tuple[Array, Array]:
-    """Return a batch in float64, or say what is wrong with it."""
+    """Return a batch in float64, or refuse it."""
     try:
         A = np.ascontiguousarray(A, dtype=np.float64)
         targets = np.ascontiguousarray(targets, dtype=np.float64)
@@ -195,9 +195,9 @@ def _check_batch(A: Any, targets: Any, n_rows: int) -> tuple[Array, Array]:
         raise LinkspreadError(
             f"{n_rows} problems must have dictionaries of shape ({n_rows}, m, k) and "
             f"targets of shape ({n_rows}, m), got {A.shape} and {targets.shape}. "
-            "Give each dictionary as many lines as its target."
+            "Give each dictionary as many rows as its target has entries."
         )
-    # Minima and maxima are NaN where any entry is, and need no second array.
+    # Minima and maxima are NaN if any entry is, and need no second array.
     extremes = [extreme(a) for a in (A, targets) for extreme in (np.min, np.max)]
     if not np.isfinite(extremes).all():
         raise LinkspreadError(
@@ -226,7 +226,7 @@ class _Best:
         A, exact = self._problems(rows)
         n, m, k = A.shape
         sizes = move * np.random.default_rng(seed).uniform(0.5, 1.0, m)
-        # Away from 0, so that no entry changes its sign; zeros go both ways in turn.
+        # Away from 0, so that no sign changes; zeros in alternating directions.
         away = np.where(exact != 0, np.sign(exact), np.resize([1.0, -1.0], m))
         coefficients, duals = np.empty((n, k)), np.empty((n, m))
         n_pivots = np.empty(n, dtype=np.int64)
@@ -236,7 +236,7 @@ class _Best:
         return int(n_pivots.sum())
 
     def improve(self, rows: Array, coefficients: Array, duals: Array) -> None:
-        """Replace what is worse than this; what is not finite never is better."""
+        """Keep these coefficients and bounds where they are better; NaN never is."""
         problems = self._problems(rows)
         values = objectives(*problems, coefficients)
         better = values < self.values[rows]
@@ -252,7 +252,7 @@ class _Best:
         return (A, targets) if len(rows) == len(A) else (A[rows], targets[rows])
 
 
-# The certificate is plain NumPy: the proof must not share the shortcuts of the solver.
+# The certificate is plain NumPy, independent of the solver.
 
 
 def objectives(A: Array, targets: Array, coefficients: Array) -> Array:
@@ -271,7 +271,7 @@ def lower_bounds(A: Array, targets: Array, duals: Array) -> Array:
 
 
 def relative_gaps(values: Array, bounds: Array) -> Array:
-    """Return by what share each objective can at most exceed its minimum."""
+    """Return upper bounds of the relative excess of objectives over their minima."""
     shares = np.zeros(len(values))
     np.divide(values - bounds, values, out=shares, where=values != 0)
     # Rounding may put a bound above its objective, by one part in 1e16.

@@ -1,4 +1,4 @@
-"""Singular vectors, and bases of what a linear map reaches.
+"""Singular vectors, and bases of the range of a linear map.
 
 >>> import numpy as np
 >>> from linkspread.compiled.singular import range_basis
@@ -21,8 +21,8 @@ Map = Callable[[Array], Array]
 def svd(matrix: Array, *, full_matrices: bool = False) -> tuple[Array, Array, Array]:
     """Return ``U, singular, Vt`` with ``matrix = U @ diag(singular) @ Vt``.
 
-    LAPACK's divide and conquer, which NumPy takes, now and then does not converge on
-    a matrix like any other; the plain iteration is slower and does.
+    LAPACK's divide and conquer, which NumPy uses, sometimes fails to converge on an
+    ordinary matrix; the plain iteration is slower and converges.
     """
     try:
         U, singular, Vt = np.linalg.svd(matrix, full_matrices=full_matrices)
@@ -42,9 +42,9 @@ def orthonormal(block: Array) -> Array:
 
 
 def range_basis(apply: Map, samples: Array, *, back: Map | None = None) -> Array:
-    """Return an orthonormal basis of what a linear map makes of random samples.
+    """Return an orthonormal basis of the images of random samples.
 
-    A step ``back`` by the transposed map and there again turns the basis towards the
+    With ``back``, the transposed map, one power iteration turns the basis towards the
     largest singular vectors (Halko, Martinsson and Tropp 2011).
     """
     basis = orthonormal(apply(samples))

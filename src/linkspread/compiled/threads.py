@@ -1,10 +1,10 @@
-"""Blocks of work shared among threads, and short work kept to one of them.
+"""Blocks of work shared among threads, and small work in one thread.
 
-The threads of BLAS and of compiled loops wait for each other by spinning. Where another
-process has one of the cores, a product or a loop of a millisecond then takes as long as
-the other process is let run, and a factorisation, which is many of them, a hundred
-times as long as in one thread. Threads of a pool that each have a block of work do not
-wait for each other, and stay.
+The threads of BLAS and of compiled loops wait for each other by spinning. If another
+process uses one of the cores, a product or loop of a millisecond takes a whole time
+slice of the scheduler, and a factorisation, which consists of many, a hundred times as
+long as in one thread. Small work therefore gets one thread. Threads of a pool with a
+block of work each do not wait for each other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,14 +18,14 @@ import numba
 
 from linkspread.ground.cores import count_threads, hold_blas, own_cores
 
-# Entries of a matrix that one thread factorises within a second.
+# Matrices of up to this many entries are factorised in one thread.
 SMALL_ENTRIES = 1 << 22
-# Multiplications of a loop that one thread does in a few milliseconds.
+# Loops of up to this many multiplications run in one thread.
 SMALL_LOOP = 1 << 23
-# Items of a model whose products one thread does in a few milliseconds.
+# Models of up to this many items compute their products in one thread.
 SMALL_ITEMS = 1 << 12
 
-# Whether the model that computes here is small, however many products a loop has.
+# Whether the current model is small, so that all its loops run in one thread.
 _IS_SMALL: ContextVar[bool] = ContextVar("is small", default=False)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -45,7 +45,7 @@ def map_blocks(
     if n_workers == 1:
         yield from map(run, blocks)
         return
-    # What is set for this thread, such as its backend, is so for those of the pool.
+    # The threads of the pool inherit the context, such as the backend.
     runs = [copy_context().run for _ in blocks]
     with hold_blas(n_each), ThreadPoolExecutor(n_workers) as pool:
         yield from pool.map(lambda own, block: own(run, block), runs, blocks)
@@ -53,7 +53,7 @@ def map_blocks(
 
 @contextmanager
 def few_cores(n_cores: int | None) -> Iterator[None]:
-    """Hold what is computed here to some of the cores: others have the rest."""
+    """Limit this thread, BLAS and compiled loops to some of the cores."""
     blas = nullcontext() if n_cores is None else hold_blas(n_cores)
     with own_cores(n_cores), blas, _loop_threads(n_cores):
         yield
@@ -61,7 +61,7 @@ def few_cores(n_cores: int | None) -> Iterator[None]:
 
 @contextmanager
 def own_threads(n_jobs: int | None, n_items: int | None) -> Iterator[None]:
-    """Hold what a model computes to its threads; a small one spins in none."""
+    """Limit a model to its `n_jobs`; BLAS to one thread if the model is small."""
     is_small = n_items is not None and n_items <= SMALL_ITEMS
     token = _IS_SMALL.set(is_small)
     try:
@@ -73,14 +73,14 @@ def own_threads(n_jobs: int | None, n_items: int | None) -> Iterator[None]:
 
 
 def on_own_threads(method: Method) -> Method:
-    """Let a method of an estimator keep to the estimator's own ``n_jobs``."""
+    """Run a method of an estimator within `own_threads(self.n_jobs, ...)`."""
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if method.__name__ == "fit":
             n_items = count_rows(args[0] if args else kwargs.get("views"))
             links = args[1] if len(args) > 1 else kwargs.get("links")
-            # Many judged pairs of few items are no small work.
+            # Many judged pairs make a fit large, even of few items.
             tables = getattr(links, "pair_tables", ())
             if n_items is not None:
                 n_items += sum(len(table) for _, table in tables)
@@ -102,14 +102,14 @@ def count_rows(views: Any) -> int | None:
 
 @contextmanager
 def small_algebra(n_entries: int) -> Iterator[None]:
-    """Hold BLAS to one thread for the factorisation of a small matrix."""
+    """Limit BLAS to one thread for the factorisation of a small matrix."""
     with hold_blas(1) if n_entries <= SMALL_ENTRIES else nullcontext():
         yield
 
 
 @contextmanager
 def small_loops(n_products: int) -> Iterator[None]:
-    """Hold compiled loops to one thread where each is short."""
+    """Limit compiled loops to one thread where each is short."""
     is_short = n_products <= SMALL_LOOP or _IS_SMALL.get()
     with _loop_threads(1 if is_short else None):
         yield
@@ -117,7 +117,7 @@ def small_loops(n_products: int) -> Iterator[None]:
 
 @contextmanager
 def _loop_threads(n_threads: int | None) -> Iterator[None]:
-    """Hold compiled loops to some threads, where they have more; None changes none."""
+    """Limit the threads of compiled loops; None keeps them."""
     if n_threads is None or n_threads >= numba.config.NUMBA_NUM_THREADS:
         yield
         return

@@ -1,4 +1,4 @@
-"""Constrained weight adjustment (CWA): edges strengthened and weakened by links.
+"""Constrained weight adjustment (CWA): edge weights changed by links.
 
 >>> from linkspread.graphs import adjust_weights
 >>> from linkspread.links import Links
@@ -23,9 +23,9 @@ Array = np.ndarray
 
 # Edges whose propagated links are evaluated at a time.
 EDGE_BLOCK = 1 << 16
-# Items of largest norm among which the largest link of all is looked for.
+# Items of largest norm that are searched for the largest propagated link.
 MAX_SEARCHED = 20_000
-# Weights that are zero but for rounding.
+# Weights below this are rounding.
 ROUNDING = 1e-14
 # Items up to which a dense result is reasonable.
 MAX_DENSE = 10_000
@@ -43,7 +43,7 @@ def adjust_weights(
     rank: int | None = None,
     fill: str = "edges",
 ) -> sp.csr_array:
-    """Adjust the weights of a graph to links within its view.
+    """Adjust the weights of a graph by links within its view.
 
     Links are propagated over the graph itself, ``F = h(S, S) o Z``, divided by their
     largest entry, and each weight of at most 1 moves towards 1 or towards 0:
@@ -52,22 +52,22 @@ def adjust_weights(
     Parameters
     ----------
     W : array-like or sparse of shape (n_items, n_items)
-        Symmetric affinities; divided by their largest where that is above 1.
+        Symmetric affinities; divided by the largest if that is above 1.
     links : Links, sparse, ndarray or LinkMatrix of shape (n_items, n_items)
         Links within the view, positive for must and negative for cannot.
     view : str, default=None
-        Which view of the Links; may be left out if they are of one view only.
+        Which view of the Links; may be omitted if they are of one view only.
     alpha : float, default=0.1
     beta : float, default=0.95
-        How far the links spread, as in `propagate`.
+        Smoothing of the propagation, as in `propagate`.
     balance : {"auto", "literal"} or float, default="auto"
         Weight of cannot-links, as in `Links.between`.
     tol : float, default=1e-6
     rank : int, default=None
         Accuracy of the propagation, as in `propagate`.
     fill : {"edges", "dense"}, default="edges"
-        "edges" adjusts existing edges; "dense" also makes new ones wherever links
-        spread, as the paper's formula does, for small views.
+        "edges" adjusts existing edges; "dense" also adds edges wherever links
+        propagate, as in the paper's formula, for small views.
 
     Returns
     -------
@@ -128,12 +128,12 @@ def _adjust(w: Array, f: Array) -> Array:
     """Move weights by propagated links between -1 and 1."""
     f = np.clip(f, -1, 1)
     adjusted = np.where(f >= 0, 1 - (1 - f) * (1 - w), (1 + f) * w)
-    # Where f is -1 up to rounding, nothing of the edge shall stay.
+    # Where f is -1 up to rounding, the edge is removed.
     return np.where(adjusted > ROUNDING, adjusted, 0)
 
 
 def _symmetric(W: sp.csr_array) -> sp.csr_array:
-    """Average a matrix with its transpose, which differs by rounding only."""
+    """Average a matrix with its transpose, which differs only by rounding."""
     W = sp.csr_array((W + W.T) * W.dtype.type(0.5))
     W.eliminate_zeros()
     W.sort_indices()
@@ -141,7 +141,7 @@ def _symmetric(W: sp.csr_array) -> sp.csr_array:
 
 
 def values_on_edges(F: Factored, W: sp.csr_array) -> Array:
-    """Return the entries of F at the edges of a graph: dot products, not a matrix."""
+    """Return the entries of F at the edges of a graph."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     values = np.empty(W.nnz)
     for start in range(0, W.nnz, EDGE_BLOCK):
@@ -161,9 +161,8 @@ def _largest_entry(F: Factored, W: sp.csr_array) -> float:
 def largest_product(left: Array, right: Array, best: float) -> float:
     """Return the largest inner product of two sets of vectors, or a larger value.
 
-    A product is at most that of the norms of its two vectors, so vectors are taken in
-    the order of their norms until that cannot beat the best seen. Only the
-    `MAX_SEARCHED` of largest norm take part.
+    By Cauchy-Schwarz, vectors are tried by decreasing norm until no product can exceed
+    the best one. Only the `MAX_SEARCHED` vectors of largest norm are tried.
     """
     left, left_norms = longest_vectors(left)
     right, right_norms = longest_vectors(right)

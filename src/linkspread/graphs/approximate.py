@@ -1,10 +1,10 @@
-"""Approximate neighbours of large views, and a measurement of what they miss.
+"""Approximate neighbours of large views, with a measured recall.
 
-faiss sorts the items into cells and shortens each to a quarter of a byte per feature.
-A query looks through the cells nearest to it, and the candidates it finds there are
-ranked again by their exact distances. How many cells and candidates are enough is
-tried out on a sample of items whose true neighbours are known; another such sample
-measures the recall. ``benchmarks/bench_approximate.py`` measures time and memory.
+faiss sorts the items into cells and compresses each to a quarter of a byte per feature.
+A query searches the nearest cells, and the candidates found are ranked again by exact
+distances. The numbers of cells and candidates are chosen on a sample of items with
+known neighbours; another sample measures the recall.
+``benchmarks/bench_approximate.py`` measures time and memory.
 """
 
 import logging
@@ -32,11 +32,11 @@ METHODS = ("exact", "approximate", "auto")
 
 logger = logging.getLogger("linkspread")
 
-# An exact search that takes less is not worth the neighbours that would be missed.
+# Seconds of an exact search from which "auto" searches approximately.
 SLOW_SECONDS = 60.0
-# Fewer items than this give cells with nothing in them.
-LEAST_ITEMS = 1000
-# On the sample that settings are chosen by, and on the one that measures the recall.
+# With fewer items some cells would be empty.
+MIN_ITEMS = 1000
+# Recall that tuning aims at, and recall below which a warning is logged.
 TARGET_RECALL, POOR_RECALL = 0.97, 0.9
 N_SAMPLED = 256
 GROWTH = 1.5
@@ -45,14 +45,14 @@ SEED = 0
 
 
 def check_method(method: Any) -> None:
-    """Refuse a way to search that is not known."""
+    """Refuse an unknown search method."""
     check_choice(method, METHODS, name="method")
 
 
 def choose_method(
     method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
 ) -> str:
-    """Return "exact" or "approximate", where the latter is possible."""
+    """Return the method to use, "exact" or "approximate"."""
     obstacle = ""
     if not metric.has_products:
         obstacle = (
@@ -78,20 +78,20 @@ def choose_method(
             raise
         logger.info("%s The search is exact: %s.", error, format_seconds(seconds))
         return "exact"
-    return "approximate" if n_items >= LEAST_ITEMS else "exact"
+    return "approximate" if n_items >= MIN_ITEMS else "exact"
 
 
 def load_faiss(purpose: str = "method='approximate'") -> ModuleType:
-    """Import faiss; where it is missing, the error names the install command."""
+    """Import faiss."""
     with warnings.catch_warnings():
-        # Its bindings are deprecated in newer versions of Python.
+        # The bindings of faiss raise DeprecationWarnings in newer versions of Python.
         warnings.simplefilter("ignore", DeprecationWarning)
         return require("faiss", purpose=purpose)
 
 
 @contextmanager
 def limit_faiss(faiss: ModuleType, n_threads: int) -> Iterator[None]:
-    """Let faiss use so many threads when called from this one."""
+    """Limit the threads of faiss in calls from this thread."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(n_threads)
     try:
@@ -133,19 +133,19 @@ def approximate_neighbors(
 
 def _recall(distances: Array, exact: Array) -> float:
     """Return the share of neighbours that are as near as the last true one."""
-    # By distance, because of two items equally far away either is right.
+    # By distance, because equally distant items are interchangeable.
     return float(np.mean(distances <= exact[:, -1:]))
 
 
 class Cells:
-    """Items sorted into the cells of a faiss index, in shortened form."""
+    """Items in the cells of a faiss index, compressed."""
 
     def __init__(self, index: NeighborIndex, n_neighbors: int, n_threads: int):
         self.faiss = load_faiss()
         self.index, self.n_neighbors = index, n_neighbors
         self.n_threads = n_threads
         # The converted items of the exact search are centred and scaled, so that
-        # float32 is enough; that they are negated changes no distance.
+        # float32 suffices; negation does not change distances.
         self.rows = self.even(next(index.products()).negated)
         self.n_probed = 8
         self.n_candidates = min(4 * n_neighbors + 8, len(self.rows))
@@ -168,13 +168,13 @@ class Cells:
 
     @staticmethod
     def even(rows: Array) -> Array:
-        """Return rows with an even number of features, of which 0 is the last."""
+        """Return rows padded with zeros to an even number of features."""
         if rows.shape[1] % 2 == 0:
             return rows
         return np.hstack([rows, np.zeros((len(rows), 1), dtype=rows.dtype)])
 
     def tune(self, queries: Array, sample: Array, exact: Array) -> None:
-        """Look through more cells or more candidates until the sample is found."""
+        """Increase the numbers of cells and candidates until the recall suffices."""
         recall = self._try(queries, sample, exact)
         largest = min(40 * self.n_neighbors + 80, len(self.rows))
         while recall < TARGET_RECALL:
@@ -199,18 +199,18 @@ class Cells:
         )
 
     def _try(self, queries: Array, sample: Array, exact: Array) -> float:
-        """Return the recall of a sample with the settings as they are."""
+        """Return the recall of a sample with the current settings."""
         self.cells.nprobe = self.n_probed
         with limit_faiss(self.faiss, self.n_threads):
             return _recall(self._search_block(queries, sample)[1], exact)
 
     def search(self, queries: Array, *, verbose: bool = False) -> Found:
-        """Return the neighbours of all items, at infinity where too few were found."""
+        """Return the neighbours of all items, with distance infinity if too few."""
         self.cells.nprobe = self.n_probed
         n_items = len(self.rows)
         ids: Array = np.empty((n_items, self.n_neighbors), self.index.id_dtype)
         distances = np.empty(ids.shape)
-        # Queries of one cell have candidates in common, which then are in the cache.
+        # Queries of one cell share candidates, which stay in the cache.
         with limit_faiss(self.faiss, self.n_threads):
             cells = self.cells.quantizer.search(self.rows, 1)[1]
         order = np.argsort(cells.ravel(), kind="stable")

@@ -1,4 +1,4 @@
-"""The time and the memory that a graph will take, estimated before it is built."""
+"""Estimates of the time and memory of building a graph."""
 
 from linkspread.graphs.neighbors import CONVERSION_BLOCK, ITEM_TILE, QUERY_TILE
 from linkspread.ground.cores import count_threads
@@ -7,8 +7,8 @@ from linkspread.ground.cores import count_threads
 # comparison of one key with the worst one kept.
 FLOPS_PER_SECOND = 7e10
 SECONDS_PER_KEY = 1e-9
-# Of one sparse code over 90 neighbours (benchmarks/bench_solvers.py), and of one
-# difference of two features, from the time that building those problems takes.
+# For one sparse code over 90 neighbours (benchmarks/bench_solvers.py), and one
+# difference of two features, from the time of building those problems.
 SECONDS_PER_CODE = 3e-4
 SECONDS_PER_DIFFERENCE = 1e-9
 CODES_AT_A_TIME = 64

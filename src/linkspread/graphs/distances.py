@@ -1,8 +1,7 @@
-"""The rows of a view's table, and the distances between them, chosen by name.
+"""Checked rows of a table, and metrics by name.
 
-Every named metric is an embedding of the rows after which a distance is the root of
-a plain sum over the features, ``d^2 = sum (q - x)^2``, or ``sum (q - x)^2 / (q + x)``
-for chi2. So a search needs to know two sums, however many metrics there are.
+Every named metric embeds the rows so that ``d^2 = sum (q - x)^2``, or
+``sum (q - x)^2 / (q + x)`` for chi2. A search only needs these two sums.
 """
 
 from collections.abc import Callable
@@ -21,9 +20,9 @@ Array = np.ndarray
 Rows = Any  # a dense array or a csr_array, of float32 or float64
 Pairwise = Callable[[Rows, Rows], Array]
 
-# Squares of larger entries could overflow, and a distance of infinity ranks nothing.
+# Squares of larger entries could overflow to infinite distances.
 LARGEST_ENTRY = 1e150
-# Mean distance, against the longest row, above which products have eight digits of it.
+# Mean distance, relative to the largest norm, above which products are accurate.
 ALIKE = 1e-4
 
 
@@ -54,7 +53,7 @@ class Metric:
     similarity: Callable[[Array], Array]
     relative: bool = False  # whether each square is divided by the sum of both entries
     non_negative: bool = False
-    pairwise: Pairwise | None = None  # the function of a user, in place of all that
+    pairwise: Pairwise | None = None  # a user's function, used instead
 
     @property
     def has_products(self) -> bool:
@@ -62,7 +61,7 @@ class Metric:
         return self.pairwise is None and not self.relative
 
     def check(self, rows: Rows, *, name: str = "X") -> None:
-        """Refuse rows between which this distance has no meaning."""
+        """Refuse rows for which this distance is undefined."""
         values = rows.data if sp.issparse(rows) else rows
         if self.non_negative and values.min(initial=0) < 0:
             raise ViewError(
@@ -71,7 +70,7 @@ class Metric:
             )
 
     def measure(self, Q: Rows, X: Rows) -> Array:
-        """Call the user's own distance and check what it returns."""
+        """Call the user's function and check its result."""
         distances = np.asarray(self.pairwise(Q, X), dtype=np.float64)  # type: ignore[misc]
         expected = (Q.shape[0], X.shape[0])
         if distances.shape != expected:
@@ -90,13 +89,13 @@ class Metric:
 
 
 def _embed_unchanged(rows: Rows, is_query: bool) -> Rows:
-    """Embed for metrics that take the rows as they are."""
+    """Return the rows unchanged."""
     return rows
 
 
 def _embed_cosine(rows: Rows, is_query: bool) -> Rows:
     """Scale the rows to unit norm, so that ``||q - x||^2 = 2 (1 - cos)``."""
-    # Largest entry first, because squares of very small entries would vanish.
+    # By the largest entry first, because squares of very small entries underflow.
     if sp.issparse(rows):
         largest = abs(rows).max(axis=1).toarray().ravel()
     else:
@@ -104,8 +103,8 @@ def _embed_cosine(rows: Rows, is_query: bool) -> Rows:
     unit = _divide_rows(rows, largest)
     norms = np.sqrt(_square_norms(unit))
     unit = _divide_rows(unit, norms)
-    # A zero row has cosine 0 with everything, other zero rows included: one extra
-    # feature for zero queries and another for zero items put sqrt(2) between them.
+    # A zero row has cosine 0 with all rows, zero rows included: two extra features,
+    # for zero queries and zero items, give distance sqrt(2).
     marks = np.zeros((len(norms), 2))
     marks[:, 0 if is_query else 1] = norms == 0
     if sp.issparse(unit):
@@ -127,7 +126,7 @@ def _embed_chi2(rows: Rows, is_query: bool) -> Rows:
 
 def _divide_rows(rows: Rows, divisors: Array) -> Rows:
     """Return the rows over their divisors, in float64; x / 0 counts as x."""
-    # Dividing, not multiplying by an inverse: that of the smallest floats overflows.
+    # Division, because the inverses of the smallest floats overflow.
     divisors = np.where(divisors > 0, divisors, 1.0).astype(np.float64)
     if sp.issparse(rows):
         data = rows.data / np.repeat(divisors, np.diff(rows.indptr))
@@ -210,8 +209,8 @@ def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> Array:
 class ProductDistances:
     """All distances between queries and one table, from inner products.
 
-    Much faster than `pairwise_distances` for wide tables; squares of distances near 0
-    have the rounding errors of the largest. Metrics without products are exact.
+    Much faster than `pairwise_distances` for wide tables, but small distances have the
+    absolute rounding error of the largest. Metrics without products are exact.
     """
 
     def __init__(self, X: Any, *, metric: str | Pairwise) -> None:
@@ -284,7 +283,7 @@ def mean_distance(
     pairs = np.triu_indices(rows.shape[0], k=1)
     measure = ProductDistances(rows, metric=metric)
     mean = float(measure(rows)[pairs].mean())
-    # Of items that are nearly alike, products leave nothing but rounding.
+    # For nearly equal items, products give only rounding errors.
     if measure.is_exact or mean > ALIKE * np.sqrt(measure.squares.max()):
         return mean
     return float(pairwise_distances(rows, rows, metric=metric)[pairs].mean())

@@ -1,4 +1,4 @@
-"""The graph of nearest neighbours, and the edges of items that come later."""
+"""The graph of nearest neighbours, and the edges of new items."""
 
 import logging
 from typing import Any
@@ -17,7 +17,7 @@ from linkspread.graphs.approximate import (
 )
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Pairwise
-from linkspread.graphs.memory import is_remembering, known
+from linkspread.graphs.memory import cached, is_caching
 from linkspread.graphs.neighbors import Found, NeighborIndex, check_n_neighbors
 from linkspread.graphs.weights import (
     WEIGHTS,
@@ -34,11 +34,10 @@ from linkspread.ground.progress import format_bytes, format_seconds
 
 Array = np.ndarray
 
-# Neighbours from which assembling a graph pays on a device.
-LEAST_EDGES = 2e6
-# Where searches are remembered, so many neighbours are found at once for graphs to
-# come: the products take longer than the selection. Not for views whose wider lists
-# would fill the memory.
+# Number of neighbours from which a GPU assembles the graph faster.
+MIN_EDGES = 2e6
+# Where searches are cached, this many neighbours are found for later graphs, as
+# products take longer than selection; only for views of up to WIDE_ITEMS items.
 WIDE, WIDE_ITEMS = 90, 50_000
 
 logger = logging.getLogger("linkspread")
@@ -65,26 +64,26 @@ default="euclidean"
         "similarity" is the cosine (at least 0) for cosine, ``1 - d^2`` (at least 0) for
         hellinger and chi2, and ``1 / (1 + d)`` otherwise.
     method : {"exact", "approximate", "auto"}, default="auto"
-        "approximate" has faiss search the neighbours of a thousand items or more, for
-        dense items and euclidean, cosine or hellinger, and misses a few per cent of
-        them. "auto" does so where an exact search would take more than a minute and
-        faiss is installed.
+        "approximate" searches with faiss, from a thousand dense items on and for
+        euclidean, cosine or hellinger, and misses a few per cent of the neighbours.
+        "auto" does so if an exact search would take more than a minute and faiss is
+        installed.
     n_jobs : int, default=None
         Threads; None or -1 takes every core.
     verbose : bool, default=False
         Show the progress.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
-        What builds the graph: "auto" takes a GPU for large dense tables where there
-        is one, and searches exactly there.
+        What builds the graph: "auto" uses a GPU, if there is one, for large dense
+        tables; its search is exact.
 
     Attributes
     ----------
     affinity_ : csr_array of shape (n_items, n_items)
-        Symmetric, non-negative, zero diagonal, in the precision of the items. An item
-        all of whose weights underflow to 0 is isolated.
+        Symmetric, non-negative, zero diagonal, in the precision of the items. Items
+        whose weights all underflow to 0 are isolated.
     bandwidths_ : ndarray of shape (n_items,) or float
     recall_ : float or None
-        Share of the true neighbours that an approximate search found, measured on a
+        Share of the true neighbours found by an approximate search, measured on a
         sample; None after an exact search.
     n_features_in_ : int
 
@@ -156,17 +155,17 @@ default="euclidean"
         return self._keep(self._index_items(X), affinity, bandwidths, None)
 
     def renew(self, X: Any, changed: Array) -> "NeighborGraph":
-        """Return the graph after items were added at the end, or changed.
+        """Return the graph after items were appended or changed.
 
-        Only the neighbours of these items are searched, among all. The others keep
-        the edges they have among each other: `staleness` measures what that costs.
+        Only the neighbours of these items are searched. The others keep their edges
+        among each other; `staleness` measures the neighbours missed.
 
         Parameters
         ----------
         X : ndarray or csr_array of shape (n_items, n_features)
             All items, those of the fit first and in their order.
         changed : ndarray of int of shape (n_changed,)
-            Positions of the items that are new or have other features.
+            Positions of new items and of items with changed features.
         """
         index = NeighborIndex(X, metric=self.metric)
         widths, changed = self.bandwidths_, np.sort(changed)
@@ -176,10 +175,10 @@ default="euclidean"
         return self._rewired(index, self.affinity_, widths, changed, changed)
 
     def without(self, removed: Array) -> "NeighborGraph":
-        """Return the graph of the items that are left when some are removed.
+        """Return the graph without some items.
 
-        Items that lost a neighbour find another: the graph of a fit to the items left
-        is again that of a fit.
+        Items that lost a neighbour are searched again, so the result equals the graph
+        of a new fit.
 
         Parameters
         ----------
@@ -192,8 +191,8 @@ default="euclidean"
         rows = sp.csr_array(self.affinity_[kept])
         W = sp.csr_array(rows[:, kept])
         lost = np.flatnonzero(np.diff(sp.csr_array(rows[:, removed]).indptr))
-        # An item that lost a neighbour has another width, and so have the edges of
-        # those who chose it: theirs are searched too, and no others change.
+        # An item that lost a neighbour gets another width, which changes the edges of
+        # items that have it as a neighbour; these are searched, too.
         near = np.union1d(lost, sp.csr_array(W[lost]).indices)
         widths = self.bandwidths_
         if np.ndim(widths):
@@ -203,10 +202,10 @@ default="euclidean"
         return self._rewired(index, W, widths, near, lost)
 
     def staleness(self, *, n_sampled: int = 200) -> float:
-        """Return the share of true neighbours that are no edges, on a sample of items.
+        """Return the share of true neighbours without an edge, on a sample of items.
 
-        0 for a graph that was just fitted, apart from what an approximate search
-        misses and from weights that vanish.
+        0 for a new fit, apart from misses of an approximate search and weights that
+        underflow.
 
         Parameters
         ----------
@@ -223,9 +222,9 @@ default="euclidean"
     def extend(self, Q: Any) -> sp.csr_array:
         """Return the affinities of new items to their nearest fitted items.
 
-        The search is exact, whichever `method` built the graph. A new item's own width
-        is its distance to its seventh nearest fitted item. A new item so far away that
-        all its Gaussian weights would vanish keeps their ratios.
+        The search is always exact. The width of a new item is the distance to its
+        seventh nearest fitted item. If all Gaussian weights of a new item would
+        underflow, they are scaled and keep their ratios.
 
         Parameters
         ----------
@@ -251,26 +250,26 @@ default="euclidean"
         )
 
     def _index_items(self, X: Any) -> NeighborIndex:
-        """Check the parameters and return the items ready to be searched."""
+        """Check the parameters and return an index of the items."""
         check_bandwidth(self.bandwidth)
         check_weights(self.weights)
         check_method(self.method)
         key = "index", self.metric
-        index = known(X, key, lambda: NeighborIndex(X, metric=self.metric))
+        index = cached(X, key, lambda: NeighborIndex(X, metric=self.metric))
         check_n_neighbors(self.n_neighbors, index.items.shape[0])
         return index
 
     def _search_items(self, index: NeighborIndex) -> tuple[Array, Array, float | None]:
-        """Return the neighbours of all items, and the recall if it is not perfect."""
+        """Return the neighbours of all items, and the recall if approximate."""
         k, n_items = self.n_neighbors, index.items.shape[0]
         # A device is fast enough to be exact.
         on_device = self.method == "auto" and index.device(self.backend, n_items)
         asked = self.method, index.metric, index.items, k
         method = "exact" if on_device else choose_method(*asked)
-        if not is_remembering():
+        if not is_caching():
             return self._search(index, k, method)
         wide = min(WIDE, n_items - 1) if n_items <= WIDE_ITEMS else 0
-        widest: list[Any] = known(index.items, ("neighbors", index, method), list)
+        widest: list[Any] = cached(index.items, ("neighbors", index, method), list)
         if not widest or widest[0].shape[1] < k:
             widest[:] = self._search(index, max(k, wide), method)
         ids, distances, recall = widest
@@ -279,7 +278,7 @@ default="euclidean"
     def _search(
         self, index: NeighborIndex, n_neighbors: int, method: str
     ) -> tuple[Array, Array, float | None]:
-        """Log what a search will take, and search."""
+        """Log the estimated cost of a search, and search."""
         n_items, n_features = index.items.shape
         seconds, n_bytes = knn_cost(n_items, n_features, self.n_neighbors)
         logger.log(
@@ -302,7 +301,7 @@ default="euclidean"
             index.items[chosen], n_neighbors=self.n_neighbors + 1, n_jobs=self.n_jobs
         )
         is_own = ids == chosen[:, None]
-        # Among many duplicates of an item it may not have been found itself.
+        # An item with many duplicates may not find itself.
         is_own[~is_own.any(axis=1), -1] = True
         shape = len(chosen), self.n_neighbors
         return ids[~is_own].reshape(shape), distances[~is_own].reshape(shape)
@@ -315,9 +314,9 @@ default="euclidean"
         searched: Array,
         changed: Array,
     ) -> "NeighborGraph":
-        """Return the graph with new edges from the items searched, sorted.
+        """Return the graph with new edges from the searched items, which are sorted.
 
-        Those of them that changed get other widths and lose the edges they had.
+        Changed items get new widths and lose their old edges.
         """
         ids, distances = self._search_some(index, searched)
         own = widths
@@ -379,8 +378,8 @@ def knn_graph(X: Any, **parameters: Any) -> sp.csr_array:
 def symmetric_graph(
     ids: Array, weights: Array, dtype: np.dtype, *, backend: str = "auto"
 ) -> sp.csr_array:
-    """Return the graph in which each item is joined to its neighbours."""
-    device = choose_device(backend, work=ids.size, least=LEAST_EDGES)
+    """Return the symmetric graph of neighbours and their weights."""
+    device = choose_device(backend, work=ids.size, min_work=MIN_EDGES)
     if device is None:
         W = neighbor_matrix(ids, weights, dtype, len(ids))
         return W.maximum(sp.csr_array(W.T))

@@ -1,11 +1,11 @@
-"""Graphs of sparse codes: each item rebuilt from its neighbours (SR, and CSR).
+"""Graphs of sparse codes (SR, and CSR with links).
 
-Item i with affinities x to its neighbours, whose own are C, has the code
+Item i with affinities x to its neighbours, and C among them, has the code
 
     SR:   min_a |a|_1 + |x - C a|_1
     CSR:  min_a |a|_1 + |x - C a|_1 + |L^1/2 a|_1
 
-with L the Laplacian that links give the neighbourhood: its items, joined by ``1 + Z``
+with L the Laplacian of the links of the neighbourhood: its items, joined by ``1 + Z``
 (2 for must, 1 for unknown, 0 for cannot), have ``L = I - D^-1/2 (1 + Z) D^-1/2``. Both
 are least absolute deviations, with the dictionary C, or ``[C; L^1/2]`` and ``[x; 0]``.
 
@@ -45,7 +45,7 @@ from linkspread.graphs.weights import (
 from linkspread.links import LinkMatrix, as_link_matrix
 
 Array = np.ndarray
-# What builds the dictionaries and the targets of some rows.
+# A function that builds the dictionaries and targets of some rows.
 Problems = Callable[[slice], tuple[Any, Any]]
 
 KERNELS = ("gaussian", "similarity")
@@ -53,13 +53,13 @@ CODES: dict[str, Callable[[Array], Array]] = {
     "absolute": np.abs,
     "clipped": lambda codes: np.maximum(codes, 0),
 }
-# Of sparse codes, n k^3, from which a GPU pays: a processor takes several seconds.
-LEAST_CODES = 2e10
+# Work n k^3 from which a GPU is used: a CPU takes several seconds.
+MIN_CODES = 2e10
 
 
 @dataclass(frozen=True)
 class L1Report:
-    """How the sparse codes of a graph came out."""
+    """Statistics of the sparse codes of a graph."""
 
     solver: Report
     n_duplicated: int  # items with an exact duplicate
@@ -82,17 +82,17 @@ class L1Graph(BaseEstimator):
         Of the Gaussian affinities. These three are as in `NeighborGraph`.
     kernel : {"gaussian", "similarity"}, default="gaussian"
     codes : {"absolute", "clipped"}, default="absolute"
-        What becomes of negative coefficients.
+        Whether negative coefficients are made positive or set to 0.
     root : {"symmetric", "literal"}, default="symmetric"
-        Of the Laplacian. "literal" is the paper's, which depends on an arbitrary choice
-        of eigenvectors and warns of it.
+        Root of the Laplacian. "literal" is the paper's, which depends on an arbitrary
+        choice of eigenvectors and gives a warning.
     tol : float, default=1e-7
         Relative duality gap allowed for each code.
     n_jobs : int, default=None
     verbose : bool, default=False
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
-        What finds the codes: "auto" takes a GPU for many codes of dense items where
-        there is one.
+        What solves for the codes: "auto" uses a GPU, if there is one, for many codes
+        of dense items.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ class L1Graph(BaseEstimator):
 
     @on_own_threads
     def fit(self, X: Any, links: Any = None, *, view: str | None = None) -> "L1Graph":
-        """Code every item by its neighbours.
+        """Compute the sparse code of every item over its neighbours.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class L1Graph(BaseEstimator):
         return self
 
     def extend(self, Q: Any) -> sp.csr_array:
-        """Return the codes of new items over their nearest fitted items.
+        """Return the sparse codes of new items over their nearest fitted items.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class L1Graph(BaseEstimator):
     def resume(
         self, X: Any, affinity: Any, widths: Widths, *, links: Any, report: Any
     ) -> "L1Graph":
-        """Restore a graph that was fitted before, without coding any item again.
+        """Restore a graph that was fitted before, without new codes.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class L1Graph(BaseEstimator):
         own = np.broadcast_to(np.asarray(widths, dtype=float), (n_rows,))
         targets = self._kernels.to_neighbors(distances, ids, own)
         given = ids, targets, self._roots_
-        device = device_for(backend, float(n_rows) * k**3, LEAST_CODES, self._index)
+        device = device_for(backend, float(n_rows) * k**3, MIN_CODES, self._index)
         how: dict[str, Any] = {"tol": self.tol, "n_jobs": self.n_jobs}
         if device is None:
             problems = self._kernels.problems(*given)
@@ -254,7 +254,7 @@ class L1Graph(BaseEstimator):
         return neighbor_matrix(ids, weights, items.dtype, items.shape[0]), solved
 
     def _prepare(self, index: NeighborIndex, widths: Widths, links: Any) -> None:
-        """Keep what codes are made of."""
+        """Store what `encode` needs."""
         self._index = index
         self._kernels = NeighborhoodKernels(index, widths, self.kernel)
         self._roots_ = None
@@ -263,7 +263,7 @@ class L1Graph(BaseEstimator):
         self.n_features_in_ = index.items.shape[1]
 
     def _check_parameters(self) -> None:
-        """Refuse wrong values of the parameters, before any item is touched."""
+        """Refuse invalid parameters."""
         check_bandwidth(self.bandwidth)
         for name, known in (("kernel", KERNELS), ("codes", CODES), ("root", ROOTS)):
             check_choice(getattr(self, name), known, name=name)
@@ -298,7 +298,7 @@ class NeighborhoodKernels:
         self.items, self.metric, self.kernel = index.items, index.metric, kernel
         widths = np.asarray(widths, dtype=float)
         self.widths = np.broadcast_to(widths, index.items.shape[:1])
-        # Metrics may embed an item differently as a query.
+        # Some metrics embed queries differently from items.
         self.queries = self.metric.embed(self.items, True)
         self.embedded = index.embedded
 
@@ -321,7 +321,7 @@ class NeighborhoodKernels:
         return WEIGHTS[self.kernel](distances, exponent, self.metric)
 
     def problems(self, ids: Array, targets: Array, roots: Any) -> Problems:
-        """Return what builds the problems of some rows."""
+        """Return a function that builds the problems of some rows."""
 
         def build(rows: slice) -> tuple[Array, Array]:
             blocks, wanted = self.among(ids[rows]), targets[rows]
@@ -335,11 +335,11 @@ class NeighborhoodKernels:
     def problems_on(
         self, device: Any, ids: Array, targets: Array, roots: Any
     ) -> Problems:
-        """Return what builds the problems of some rows as tensors on a device."""
+        """Return a function that builds problems as tensors on a device."""
         from linkspread.compiled.gpu.codes import affinities, distances_within
 
         items = device.put(self.embedded)
-        # Most metrics embed an item in the same way as a query.
+        # Most metrics embed queries and items alike.
         is_same = self.queries is self.embedded
         queries = items if is_same else device.put(self.queries)
         widths, metric = device.put(self.widths.copy()), self.metric
@@ -358,7 +358,7 @@ class NeighborhoodKernels:
 
 
 class LinkedNeighborhoods:
-    """Roots of the Laplacians that links give neighbourhoods, a batch at a time."""
+    """Roots of the Laplacians of the links of neighbourhoods, in batches."""
 
     def __init__(self, Z: Any, *, root: str = "symmetric") -> None:
         self.Z = as_link_matrix(Z)
@@ -371,7 +371,7 @@ class LinkedNeighborhoods:
             return _group_roots(self._groups[ids], self.Z.left.shape[1])
         affinities = self.affinities(ids)
         degrees = affinities.sum(axis=2)
-        # By soft labels an item may have no affinity at all, not even to itself.
+        # With soft labels all affinities of an item may be 0.
         scale = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)
         scaled = scale[:, :, None] * affinities * scale[:, None, :]
         return ROOTS[self.root](np.eye(ids.shape[1]) - scaled)
@@ -396,11 +396,7 @@ def _dense_rows(memberships: Any, ids: Array) -> Array:
 
 
 def _hard_groups(Z: LinkMatrix) -> Array | None:
-    """Return the class of each item, the number of classes where unknown.
-
-    None if links are more than plain labels, so that neighbours do not fall into a
-    few groups that all behave alike.
-    """
+    """Return the class of each item, n_classes if unknown; None without hard labels."""
     n_items, n_classes = Z.left.shape
     literal = 2 * np.eye(n_classes) - 1
     if Z.pairs.nnz or Z.core.shape != literal.shape or not np.allclose(Z.core, literal):

@@ -1,4 +1,4 @@
-"""What was made of a table once, for all who ask again while it is remembered."""
+"""A cache of what was computed from a table, within a context."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,49 +10,49 @@ from scipy import sparse
 
 Made = TypeVar("Made")
 
-# Table, key and what was made of them.
-_MEMORY: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
-    "what was made of tables", default=None
+# Table, key and cached value.
+_CACHE: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
+    "cache of tables", default=None
 )
 
 
 @contextmanager
-def remember_tables() -> Iterator[None]:
+def cache_tables() -> Iterator[None]:
     """Build no graph, search no neighbours and prepare no rows twice in this context.
 
     Graphs that depend on links are built each time, but their neighbours are searched
-    once. Within another such context, its memory is used.
+    once. Within another such context, its cache is used.
     """
-    if is_remembering():
+    if is_caching():
         yield
         return
-    token = _MEMORY.set([])
+    token = _CACHE.set([])
     try:
         yield
     finally:
-        _MEMORY.reset(token)
+        _CACHE.reset(token)
 
 
-def is_remembering() -> bool:
-    """Return whether what is made now is kept for those who ask again."""
-    return _MEMORY.get() is not None
+def is_caching() -> bool:
+    """Return whether `cached` keeps what it makes."""
+    return _CACHE.get() is not None
 
 
-def known(X: Any, key: Any, make: Callable[[], Made]) -> Made:
-    """Return what was made of a table, made now if not remembered."""
-    memory = _MEMORY.get()
-    if memory is None:
+def cached(X: Any, key: Any, make: Callable[[], Made]) -> Made:
+    """Return what was made of a table, made now if it is not in the cache."""
+    cache = _CACHE.get()
+    if cache is None:
         return make()
-    for table, other, made in memory:
+    for table, other, made in cache:
         if key == other and same_table(table, X):
             return made
     made = make()
-    memory.append((X, key, made))
+    cache.append((X, key, made))
     return made
 
 
 def same_table(one: Any, other: Any) -> bool:
-    """Return whether two tables are one, or two names for the same memory."""
+    """Return whether two tables are one, or two arrays over the same memory."""
     if one is other:
         return True
     if type(one) is not type(other) or np.shape(one) != np.shape(other):

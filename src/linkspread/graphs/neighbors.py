@@ -1,18 +1,16 @@
 """Exact nearest neighbours, tile by tile, in any of the metrics.
 
 ``||q - x||^2 / 2 - ||q||^2 / 2 = ||x||^2 / 2 - q . x`` ranks the items of one query as
-the distance does, and a matrix product gives it for a whole tile at the speed of BLAS.
-In float32 it also gives wrong neighbours, so the candidates are ranked again by exact
-differences, and a query counts as *proven* only when no item that was dropped can be
-nearer than its last neighbour:
+the distance does, and BLAS computes it for a whole tile. Its float32 rounding may give
+wrong neighbours, so candidates are ranked again by exact differences, and a query is
+*proven* only when no dropped item can be nearer than its last neighbour:
 
     (true distance of a dropped item)
         >= root of 2 (worst kept key - rounding bound) + ||q||^2, less conversion errors
         >  (true distance of the last neighbour).
 
-Rows that are not proven, because of ties or of clusters far apart, are searched again:
-in double precision, and at last by exact differences with every item that the bound
-cannot rule out.
+Other rows, with ties or clusters far apart, are searched again in double precision, and
+finally by exact differences with every item that the bound cannot exclude.
 """
 
 from collections.abc import Iterator
@@ -41,14 +39,14 @@ Array = np.ndarray
 # Ids and distances of the neighbours of some queries.
 Found = tuple[Array, Array]
 
-# One thread's tile: 4 MB in float32, which stays in the cache between the product that
-# writes it and the selection that reads it.
+# Tile of one thread: 4 MB in float32, which stays in the cache from product to
+# selection.
 QUERY_TILE = 512
 ITEM_TILE = 2048
-# Rows converted at a time; bounds the float64 scratch of a large float32 table.
+# Rows converted at a time; bounds the float64 buffer of a large float32 table.
 CONVERSION_BLOCK = 4096
-# Multiplications from which a GPU pays: a processor does them in about a second.
-LEAST_PRODUCTS = 1e11
+# Multiplications from which a GPU is used: a CPU does them in about a second.
+MIN_PRODUCTS = 1e11
 
 
 def nearest_neighbors(
@@ -63,14 +61,14 @@ def nearest_neighbors(
 ) -> Found:
     """Return the exact nearest items of every query, nearest first.
 
-    Memory is one tile per thread and the result, never n_queries x n_items.
+    Needs one tile per thread and the result, never n_queries x n_items.
 
     Parameters
     ----------
     X : array-like or sparse of shape (n_items, n_features)
     Q : array-like or sparse of shape (n_queries, n_features), default=None
-        None searches the neighbours of the items themselves, and no item is its own
-        neighbour; exact duplicates of it are.
+        None searches the neighbours of the items; no item is its own neighbour, but
+        exact duplicates are.
     n_neighbors : int
     metric : str or callable, default="euclidean"
     n_jobs : int, default=None
@@ -81,7 +79,7 @@ def nearest_neighbors(
     Returns
     -------
     ids : ndarray of shape (n_queries, n_neighbors)
-        Row numbers in X; ties go to the smaller one. int32 where that is enough.
+        Row numbers in X; ties go to the smaller one. int32 if that suffices.
     distances : ndarray of shape (n_queries, n_neighbors)
         In float64.
 
@@ -102,7 +100,7 @@ def nearest_neighbors(
 def check_n_neighbors(
     n_neighbors: Any, n_items: int, *, include_self: bool = False
 ) -> None:
-    """Refuse a number of neighbours that the items cannot give."""
+    """Refuse a number of neighbours larger than that of the items."""
     if not is_integer(n_neighbors) or n_neighbors < 1:
         raise GraphError(
             f"`n_neighbors` must be a whole number of at least 1, got {n_neighbors!r}. "
@@ -118,15 +116,17 @@ def check_n_neighbors(
         )
 
 
-def device_for(backend: str, work: float, least: float, index: "NeighborIndex") -> Any:
+def device_for(
+    backend: str, work: float, min_work: float, index: "NeighborIndex"
+) -> Any:
     """Return the device for work on the items of an index, or None for the CPU."""
-    device = choose_device(backend, work=work, least=least)
+    device = choose_device(backend, work=work, min_work=min_work)
     is_sparse = sp.issparse(index.embedded)
     return None if is_sparse or index.metric.pairwise is not None else device
 
 
 class NeighborIndex:
-    """Items made ready for exact searches."""
+    """Items prepared for exact searches."""
 
     def __init__(self, X: Any, *, metric: str | Pairwise = "euclidean"):
         self.metric = resolve_metric(metric)
@@ -137,7 +137,7 @@ class NeighborIndex:
 
     @property
     def id_dtype(self) -> type:
-        """The integers that ids are returned in."""
+        """The dtype of returned ids."""
         return np.int32 if self.items.shape[0] <= 2**31 - 1 else np.int64
 
     def search(self, Q: Any = None, *, n_neighbors: int, **how: Any) -> Found:
@@ -145,7 +145,7 @@ class NeighborIndex:
         return self.search_prepared(*self.prepare(Q), n_neighbors=n_neighbors, **how)
 
     def prepare(self, Q: Any) -> tuple[Rows, Array]:
-        """Return the embedded queries, and for each the item it may not find."""
+        """Return the embedded queries, and for each the item to exclude."""
         if Q is None:
             return self.metric.embed(self.items, True), np.arange(self.items.shape[0])
         Q = check_rows(Q, name="Q", n_features=self.items.shape[1])
@@ -182,12 +182,12 @@ class NeighborIndex:
     def device(self, backend: str, n_queries: int) -> Any:
         """Return the device for a search, or None for the CPU."""
         work = float(n_queries) * self.embedded.shape[0] * self.embedded.shape[1]
-        return device_for(backend, work, LEAST_PRODUCTS, self)
+        return device_for(backend, work, MIN_PRODUCTS, self)
 
     def _start(
         self, queries: Rows, excluded: Array, n_neighbors: int, backend: str
     ) -> tuple[Array, Array, Array]:
-        """Return what a device finds, if any, and the rows still to be searched."""
+        """Return the neighbours found by a device, if any, and the rows left."""
         shape = queries.shape[0], n_neighbors
         device = self.device(backend, shape[0])
         if device is None:
@@ -202,7 +202,7 @@ class NeighborIndex:
         return ids, distances, np.flatnonzero(~is_proven)
 
     def _stages(self) -> Iterator[Any]:
-        """Yield ways to search, cheap ones first; the last one proves every row."""
+        """Yield search methods, cheap ones first; the last one proves every row."""
         if not self.metric.has_products:
             yield DirectTiles(self.embedded, self.metric)
             return
@@ -211,7 +211,7 @@ class NeighborIndex:
         yield RefinedTiles(product)
 
     def products(self) -> Iterator["ProductTiles"]:
-        """Yield products of rising precision, each made when it is first needed."""
+        """Yield products of rising precision, created on demand."""
         is_sparse = sp.issparse(self.embedded)
         for dtype in (np.float64,) if is_sparse else (np.float32, np.float64):
             if dtype not in self._made:
@@ -233,7 +233,7 @@ def _search_block(
 ) -> Array:
     """Write the neighbours of some rows and return the rows that are not proven."""
     n_items, n_neighbors = len(tiles.offsets), ids.shape[1]
-    # One place more than items leaves infinity as the worst kept key: none was dropped.
+    # With a place more than items the worst kept key is infinite: none was dropped.
     n_kept = min(n_neighbors + tiles.padding, n_items + 1)
     block = tiles.queries(queries[rows], distances[rows, -1])
     keys = np.full((len(rows), n_kept), np.inf, dtype=tiles.offsets.dtype)
@@ -264,7 +264,7 @@ class DirectTiles:
 
     def __init__(self, items: Rows, metric: Metric):
         self.items, self.metric = items, metric
-        # The user's function is not ours: it may not be safe in two threads.
+        # The user's function may not be thread-safe.
         self.concurrent = metric.pairwise is None
         self.offsets = np.zeros(items.shape[0])
 
@@ -307,8 +307,8 @@ class ProductTiles:
 
     def __init__(self, items: Array, metric: Metric, dtype: type):
         self.items, self.metric, self.dtype = items, metric, dtype
-        # Rounding grows with the norms, so the centre and the scale come off first. A
-        # power of two is divided by exactly, and keeps float32 from overflowing.
+        # Rounding grows with the norms, so rows are centred and scaled first. Dividing
+        # by a power of two is exact, and keeps float32 from overflowing.
         self.centre = items.mean(axis=0, dtype=np.float64)
         reach = max((items.max(axis=0) - self.centre).max(), 0.0)
         reach = max((self.centre - items.min(axis=0)).max(), reach)
@@ -326,7 +326,7 @@ class ProductTiles:
             self.error = max(self.error, converted.errors.max())
 
     def queries(self, Q: Array, reach: Array) -> Queries:
-        """Convert a block of rows and measure what the conversion lost."""
+        """Convert a block of rows and compute the conversion errors."""
         with np.errstate(over="ignore", invalid="ignore"):
             centred = (Q - self.centre) / self.scale
             rows = centred.astype(self.dtype)
@@ -335,7 +335,7 @@ class ProductTiles:
             errors = np.sqrt(np.einsum("ij,ij->i", centred, centred))
             # The subtraction of the centre itself was rounded to float64.
             errors += 2 * np.finfo(np.float64).eps * norms
-        # A query so far outside that its products may overflow can prove nothing.
+        # Queries so far away that products may overflow are never proven.
         errors[~(norms < np.sqrt(np.finfo(self.dtype).max))] = np.inf
         return Queries(Q, rows, norms, errors, reach)
 
@@ -353,7 +353,7 @@ class ProductTiles:
         sums = exact_sums(self.metric, queries.exact, self.items, ids)
         ids, sums = sort_candidates(ids, sums, n_neighbors)
         distances = np.sqrt(sums)
-        # The root of the heap is its worst key; everything dropped is no better.
+        # The root of the heap is the worst kept key; dropped keys are not smaller.
         nearest_dropped = self.nearest_dropped(queries, keys[:, 0].astype(np.float64))
         return ids, distances, distances[:, -1] / self.scale < nearest_dropped
 
@@ -370,7 +370,7 @@ class ProductTiles:
     def largest_keys(self, queries: Queries) -> Array:
         """Return upper bounds of the keys of items within reach, of shape (n, 1).
 
-        NaN, from a query that overflowed, rules nothing out.
+        NaN, from a query that overflowed, excludes nothing.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             reach = queries.reach / self.scale
@@ -412,7 +412,7 @@ class SparseProductTiles(ProductTiles):
         ]
 
     def queries(self, Q: sp.csr_array, reach: Array) -> Queries:
-        """Convert a block of rows to float64, which loses nothing."""
+        """Convert a block of rows to float64, which is exact."""
         rows = sp.csr_array(Q, dtype=np.float64)
         norms = np.sqrt(np.asarray((rows * rows).sum(axis=1)).ravel())
         return Queries(Q, rows, norms, np.zeros(len(norms)), reach)
@@ -428,7 +428,7 @@ class SparseProductTiles(ProductTiles):
 
 
 class RefinedTiles(DirectTiles):
-    """Squared distances of the items that a product does not rule out."""
+    """Squared distances of the items that a product does not exclude."""
 
     def __init__(self, product: ProductTiles):
         super().__init__(product.items, product.metric)
@@ -439,7 +439,7 @@ class RefinedTiles(DirectTiles):
         return self.product.queries(Q, reach)
 
     def tile(self, queries: Queries, items: slice, out: Array) -> Array:
-        """Return squared distances, infinite for items that are ruled out."""
+        """Return squared distances, infinite for excluded items."""
         keys = self.product.tile(queries, items, out)
         keys += self.product.offsets[items]
         ids = np.arange(items.start, items.stop)

@@ -7,14 +7,14 @@ import scipy.sparse as sp
 
 from linkspread.ground.errors import GraphError
 
-# Asymmetry of so many units in the last place of the largest weight is rounding.
+# Asymmetry of this many units in the last place of the largest weight is rounding.
 ROUNDING_UNITS = 100
 
 
 def check_graph(
     W: Any, *, n_items: int | None = None, name: str = "graph"
 ) -> sp.csr_array:
-    """Return a user's graph as a symmetric csr_array, or refuse it.
+    """Return a user's graph as a symmetric csr_array, checked.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ def check_graph(
     n_items : int, default=None
         The number of items it must have; None accepts any.
     name : str, default="graph"
-        What messages call it.
+        Its name in messages.
 
     Returns
     -------
     W : csr_array of shape (n_items, n_items)
-        A copy: float32 stays float32, everything else becomes float64; duplicates are
-        summed, zeros dropped, indices sorted, and rounding made symmetric.
+        A copy in float32 or float64; duplicates are summed, zeros dropped, indices
+        sorted, and asymmetric rounding averaged.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def normalize(W: Any) -> sp.csr_array:
 def scale_edges(
     W: sp.csr_array, degrees: np.ndarray, *, start: int = 0
 ) -> sp.csr_array:
-    """Divide edges by the roots of the degrees of both ends, some rows at a time."""
+    """Normalise the edges of some rows symmetrically, from row `start` on."""
     roots = _inverse_roots(degrees)
     own = np.repeat(roots[start : start + W.shape[0]], np.diff(W.indptr))
     data = (own * roots[W.indices] * W.data).astype(W.dtype)
@@ -165,7 +165,7 @@ def normalize_rows(rows: Any, degrees: Any) -> sp.csr_array:
 
 
 def row_sums(W: sp.csr_array) -> np.ndarray:
-    """Return the row sums, in float64 whatever the weights are stored in."""
+    """Return the row sums in float64."""
     return np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
 
 

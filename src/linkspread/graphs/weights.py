@@ -1,4 +1,4 @@
-"""From the distances of neighbours to the weights of edges, as a sparse matrix.
+"""Edge weights from the distances of neighbours.
 
 ``W[i, j] = exp(-d_ij^2 / (sigma_i sigma_j))``, 1, or the similarity of the metric.
 """
@@ -16,11 +16,11 @@ from linkspread.ground.errors import GraphError
 Array = np.ndarray
 Widths = Array | float
 
-# The neighbour whose distance is an item's own width; the choice of the authors of
-# self-tuning spectral clustering, who found the seventh to serve in every dimension.
+# The neighbour whose distance is an item's width; the choice of self-tuning spectral
+# clustering, whose authors found it good in every dimension.
 LOCAL_NEIGHBOR = 7
 
-# Of distances, of their exponents, and for a metric.
+# Functions of distances, exponents and the metric.
 WEIGHTS: dict[str, Callable[[Array, Array, Metric], Array]] = {
     "binary": lambda distances, exponent, metric: np.ones_like(distances),
     "gaussian": lambda distances, exponent, metric: np.exp(-exponent),
@@ -29,7 +29,7 @@ WEIGHTS: dict[str, Callable[[Array, Array, Metric], Array]] = {
 
 
 def check_choice(value: Any, names: Iterable[str], *, name: str) -> None:
-    """Refuse the value of a parameter that is not one of these names."""
+    """Refuse a value that is not one of the names."""
     if not isinstance(value, str) or value not in names:
         raise GraphError(
             f"`{name}` must be one of {', '.join(names)}, got {value!r}. "
@@ -38,7 +38,7 @@ def check_choice(value: Any, names: Iterable[str], *, name: str) -> None:
 
 
 def check_weights(weights: Any) -> None:
-    """Refuse a name of weights that is not known."""
+    """Refuse an unknown name of weights."""
     check_choice(weights, WEIGHTS, name="weights")
 
 
@@ -81,7 +81,7 @@ def _multiple(bandwidth: str) -> float:
 
 
 def local_bandwidths(distances: Array, *, smallest: float = 0.0) -> Array:
-    """Return every item's own width: the distance of its seventh neighbour."""
+    """Return the width of every item: the distance of its seventh neighbour."""
     widths = distances[:, min(LOCAL_NEIGHBOR, distances.shape[1]) - 1].copy()
     if not smallest:
         smallest = widths.min(where=widths > 0, initial=np.inf)
@@ -104,10 +104,9 @@ def edge_exponents(ids: Array, distances: Array, own: Widths, widths: Widths) ->
 
 def lift_exponents(exponent: Array, dtype: np.dtype) -> Array:
     """Shift the exponents of rows whose weights would all underflow."""
-    # The weights of a query far from every item round to 0 and would rank nothing. A
-    # common factor changes no ranking, so the largest of its row is raised to the root
-    # of the smallest normal number: small enough for a query that is far, and with half
-    # of the range left for the rest.
+    # All weights of a query far from every item underflow to 0. A common factor does
+    # not change the ranking, so the largest weight of such a row is set to the square
+    # root of the smallest normal number, which leaves half of the range for the others.
     highest = -0.5 * np.log(float(np.finfo(dtype).tiny))
     exponent = np.minimum(exponent, np.finfo(np.float64).max)
     smallest = exponent.min(axis=1, keepdims=True)

@@ -1,3 +1,3 @@
-"""What every room stands on: errors, checks of parameters, progress, cores."""
+"""Errors, parameter checks, progress and core counts for all rooms."""
 
 __all__: list[str] = []

@@ -12,18 +12,18 @@ from linkspread.ground.errors import LinkspreadError
 
 @contextmanager
 def naming(view: str) -> Iterator[None]:
-    """Begin the message of any error within with the name of a view."""
+    """Prefix the message of any error with the name of a view."""
     try:
         yield
     except LinkspreadError as error:
         named = type(error)(f"view {view!r}: {error}")
-        # Some errors have more to say than their message.
+        # Some errors have further attributes.
         vars(named).update(vars(error))
         raise named from error
 
 
 def check_name(value: Any, names: Iterable[str], *, name: str) -> str:
-    """Return a value that is one of these names."""
+    """Return the value if it is one of the names."""
     known = sorted(names)
     if not isinstance(value, str) or value not in known:
         raise LinkspreadError(
@@ -43,7 +43,7 @@ def check_positive(value: Any, *, name: str, remedy: str, zero: bool = False) ->
 
 
 def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int:
-    """Return an integer that is large enough."""
+    """Return an integer of at least `at_least`."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < at_least:
         kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"

@@ -1,4 +1,4 @@
-"""The cores that a computation may take, and the threads of BLAS.
+"""The number of cores a computation may use, and the threads of BLAS.
 
 >>> from linkspread.ground.cores import count_threads, own_cores
 >>> with own_cores(1):
@@ -20,10 +20,10 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from linkspread.ground.errors import GraphError
 
-# Cores that this thread may use of those that the machine has; None for all.
+# Cores that this thread may use; None for all.
 _OWN_CORES: ContextVar[int | None] = ContextVar("own cores", default=None)
-# The number of threads of BLAS belongs to the process. Whoever holds it writes down
-# how many it wants, so that nobody waits and the last one restores what was before.
+# The number of BLAS threads is a setting of the whole process. Every limit in force is
+# listed here; the smallest counts, and the last to end restores the original number.
 _HOLDS: list[int] = []
 _BEFORE: list[tuple[Any, int]] = []
 _LOCK = threading.Lock()
@@ -31,7 +31,7 @@ _LOCK = threading.Lock()
 
 @contextmanager
 def hold_blas(n_threads: int) -> Iterator[None]:
-    """Hold BLAS to some threads; of several holds at a time the smallest counts."""
+    """Limit BLAS to `n_threads`; of several limits in force the smallest counts."""
     apart = [(own, own.get_num_threads()) for own in _libraries() if _is_apart(own)]
     with _LOCK:
         if not _HOLDS:
@@ -52,7 +52,7 @@ def hold_blas(n_threads: int) -> Iterator[None]:
 
 
 def _set_threads(before: list[tuple[Any, int]]) -> None:
-    """Give each library that all threads share what the holds leave it."""
+    """Set the process-wide libraries to the smallest limit in force."""
     for library, most in before:
         wanted = min([*_HOLDS, most])
         if library.get_num_threads() != wanted:
@@ -64,19 +64,19 @@ def _set_threads(before: list[tuple[Any, int]]) -> None:
 
 
 def _is_apart(library: Any) -> bool:
-    """Tell whether each thread has a number of its own: libraries over OpenMP."""
+    """Return whether the number is a setting of each thread, as with OpenMP."""
     return getattr(library, "threading_layer", None) == "openmp"
 
 
 @cache
 def _libraries() -> list[Any]:
-    """Return the BLAS libraries of the process, which takes a while to find."""
+    """Return the BLAS libraries of the process; finding them is slow."""
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 @contextmanager
 def own_cores(n_cores: int | None) -> Iterator[None]:
-    """Let every core mean some of them, for what this thread counts."""
+    """Limit what `count_threads` returns in this thread; None for all cores."""
     token = _OWN_CORES.set(n_cores)
     try:
         yield
@@ -88,7 +88,7 @@ def count_threads(n_jobs: int | None) -> int:
     """Return the number of threads that ``n_jobs`` means on this machine."""
     if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise GraphError(
-            f"`n_jobs` must be None or a whole number other than 0, got {n_jobs!r}. "
+            f"`n_jobs` must be None or an integer other than 0, got {n_jobs!r}. "
             "Use None for every core."
         )
     if n_jobs is not None and n_jobs > 0:
@@ -99,7 +99,7 @@ def count_threads(n_jobs: int | None) -> int:
 
 
 def _machine_cores() -> int:
-    """Return the cores of this process, by its affinity and its container."""
+    """Return the number of cores given by CPU affinity and container limits."""
     if hasattr(os, "sched_getaffinity"):
         return min(len(os.sched_getaffinity(0)), _allowed_cores())
     return _allowed_cores()
@@ -107,10 +107,10 @@ def _machine_cores() -> int:
 
 @cache
 def _allowed_cores() -> int:
-    """Return the cores that the system allows, which takes reading of files."""
+    """Return the cores that the system allows; reading them from files is slow."""
     return int(cpu_count())
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number and not a truth value."""
+    """Return whether a value is an integer and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -14,7 +14,7 @@
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 
-    ColumnWarning (UserWarning)       a column is used as a feature and may be none
+    ColumnWarning (UserWarning)       a column used as a feature may not be one
     ConflictWarning (UserWarning)     the same pair is both a must- and a cannot-link
     UnknownItemWarning (UserWarning)  links were skipped whose items no view has
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class LinkspreadError(ValueError):
-    """Any mistake in the input of linkspread."""
+    """Base class of all errors of linkspread."""
 
 
 class ViewError(LinkspreadError):
@@ -125,7 +125,7 @@ INSTALLED_BY = {
 
 
 def require(module: str, *, purpose: str) -> ModuleType:
-    """Import an optional module, or say how to install it."""
+    """Import an optional module; if it is missing, name the install command."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 def announce(message: str, *, verbose: bool = False) -> None:
-    """Log a message, and make sure it is seen if it was asked for."""
+    """Log a message, at level INFO and with a handler if `verbose`."""
     if verbose and not logger.hasHandlers():
         logger.addHandler(logging.StreamHandler())
         logger.setLevel(logging.INFO)
@@ -24,7 +24,7 @@ def announce(message: str, *, verbose: bool = False) -> None:
 def track(
     steps: Iterable[Item], *, total: int, label: str, verbose: bool = False
 ) -> Iterator[Item]:
-    """Yield the steps and show how far they are."""
+    """Yield the steps and show the progress."""
     start = time.perf_counter()
     if verbose and sys.stderr.isatty():
         yield from _bar(steps, total, label)
@@ -35,8 +35,8 @@ def track(
 
 
 def _bar(steps: Iterable[Item], total: int, label: str) -> Iterator[Item]:
-    """Yield the steps beneath a rich progress bar on standard error."""
-    # Imported here because rich takes a noticeable part of a bare import.
+    """Yield the steps with a progress bar on standard error."""
+    # Imported here because importing rich is slow.
     from rich.console import Console
     from rich.progress import Progress
 
@@ -45,7 +45,7 @@ def _bar(steps: Iterable[Item], total: int, label: str) -> Iterator[Item]:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """Return a size for people, such as ``'1.5 GB'``."""
+    """Format a size, such as ``'1.5 GB'``."""
     units = ["B", "kB", "MB", "GB", "TB"]
     while round(n_bytes, 1) >= 1000 and len(units) > 1:
         n_bytes /= 1000
@@ -54,7 +54,7 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration for people, such as ``'2 min 5 s'``."""
+    """Format a duration, such as ``'2 min 5 s'``."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     minutes, seconds = divmod(round(seconds), 60)

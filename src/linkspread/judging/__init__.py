@@ -1,4 +1,4 @@
-"""Why a score is what it is, and which pairs to judge next."""
+"""Explanations of scores, and suggestions of pairs to judge."""
 
 from linkspread.judging.explanation import Contribution, Explanation, Split
 from linkspread.judging.explanation_picture import explanation_picture

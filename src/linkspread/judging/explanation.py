@@ -1,7 +1,7 @@
-"""What a score is made of: a sum of links, classes and neighbours, and its words.
+"""Explanations: a score as a sum over links, classes and neighbours, and its text.
 
-Whoever computes a score gives its parts as `Shares`, arrays of amounts of one kind.
-`make_split` names the largest of them; an `Explanation` holds the splits of one score.
+Models return the parts of a score as `Shares`, arrays of amounts of one kind.
+`make_split` names the largest; an `Explanation` holds the splits of one score.
 """
 
 import math
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 # Lines of each split that the text shows.
 N_SHOWN = 8
-# Amounts that need more of them are written in powers of ten.
+# Amounts with more decimals are written in powers of ten.
 MAX_DECIMALS = 9
 HEADINGS = {
     "links": "What it is made of",
@@ -30,12 +30,12 @@ HEADINGS = {
 }
 _PHRASES = {
     "cannot-link": "cannot-link of {left} and {right}, weight {size:.3g}",
-    "chance": "what classes give by chance",
+    "chance": "expected by chance",
     "class": "{source} of class {c}, {target} of {d}",
-    "hubs": "correction for what everything finds",
+    "hubs": "hub correction",
     "must-link": "must-link of {left} and {right}, weight {size:.3g}",
     "own": "the item itself",
-    "prior": "how alike both are without judgements",
+    "prior": "prior, without judgements",
     "same class": "both of class {c}",
     "source label": "{left} of class {c}, with all labelled {target} items",
     "source neighbor": "{left}, similarity {size:.3g}",
@@ -52,16 +52,16 @@ class Contribution:
     ----------
     kind : str
         "must-link" or "cannot-link" for a judged pair, "label" for a labelled item,
-        "class" for two classes, "neighbor", "own" for what the item knows without its
-        neighbours; "prior" for what the views share, "hubs" for what is taken from
-        items that everything finds, "chance" for what labels give by chance.
+        "class" for two classes, "neighbor", "own" for the item without its
+        neighbours, "prior", "hubs" for the hub correction, "chance" for what is
+        subtracted from label scores.
     amount : float
         What it adds to the score.
     weight : float
-        Of a link what it was given, balanced; of a label the membership; of two
-        classes the weight of a link between them; of a neighbour its similarity.
+        Balanced weight of a link; membership of a label; weight of a link between
+        two classes; similarity of a neighbour.
     source_item, target_item : int, str or None, default=None
-        Ids of the items; None where it has none of that view.
+        Ids of the items; None if the part has none of that view.
     classes : tuple of (int or None), default=(None, None)
         Columns of `Links.memberships`: classes of the source and of the target.
     """
@@ -81,11 +81,11 @@ class Split:
     Attributes
     ----------
     parts : tuple of Contribution
-        Without those that add nothing.
+        Without parts of amount 0.
     rest : float
-        The sum of the parts that are not listed.
+        Sum of the parts that are not listed.
     n_rest : int
-        How many these are.
+        Number of parts that are not listed.
     """
 
     parts: tuple[Contribution, ...]
@@ -94,7 +94,7 @@ class Split:
 
     @property
     def total(self) -> float:
-        """What all parts add up to."""
+        """Sum of all parts."""
         return sum(part.amount for part in self.parts) + self.rest
 
 
@@ -102,33 +102,32 @@ class Split:
 class Explanation:
     """Why an item of one view scores as it does with an item of another.
 
-    `links` adds up to the score, and so does each split by neighbours where links
-    were spread over graphs. `target_labels` and `classes` split the part of the score
-    that labels give a second and a third time. What there is not is None.
+    `links` adds up to the score, and so does each split by neighbours, if links were
+    propagated over graphs. `target_labels` and `classes` are two more splits of what
+    labels add. Splits that do not apply are None.
 
     Attributes
     ----------
     source, target : str
         The views.
     source_item : int, str or None
-        Id of the item that searches; None for a new one.
+        Id of the query; None for a new item.
     target_item : int or str
         Id of the item found.
     score : float
         Without truncation of rank.
     search_score : float
-        The score that `search` and `scores` give, by vectors of limited length.
+        The score of `search` and `scores`, by vectors of limited rank.
     links : Split
-        By judged pair, and by labelled item of the source, or by class and by what
-        the views share.
+        By judged pair and labelled item of the source, or by class and prior.
     source_neighbors : Split or None, default=None
         By the first step on the graph of the source.
     target_neighbors : Split or None, default=None
         By the first step on the graph of the target.
     target_labels : Split or None, default=None
-        What labels give, by labelled item of the target.
+        What labels add, by labelled item of the target.
     classes : Split or None, default=None
-        What labels give, by class of the source and class of the target.
+        What labels add, by class of the source and class of the target.
     """
 
     source: str
@@ -150,12 +149,12 @@ class Explanation:
 
     @property
     def rest(self) -> float:
-        """What the links that `n_links` left out contribute."""
+        """Sum of the links beyond `n_links`."""
         return self.links.rest
 
     @property
     def splits(self) -> dict[str, Split]:
-        """All splits that there are, by the names of their attributes."""
+        """All splits, by the names of their attributes."""
         values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {name: own for name, own in values.items() if isinstance(own, Split)}
 
@@ -171,8 +170,8 @@ class Explanation:
         -------
         frame : DataFrame
             Columns ``split``, ``kind``, ``source_item``, ``target_item``,
-            ``source_class``, ``target_class``, ``weight`` and ``amount``; what was
-            left out of a split is a row of the kind "rest". Ids are strings.
+            ``source_class``, ``target_class``, ``weight`` and ``amount``; the rest
+            of a split is a row of the kind "rest". Ids are strings.
         """
         package: Any = require(backend, purpose="An explanation as a table")
         columns: dict[str, list[Any]] = defaultdict(list)
@@ -203,17 +202,17 @@ class Explanation:
 
 
 def _text(value: Any) -> str | None:
-    """Return ids of any type as what a column of a table can hold."""
+    """Return an id as a string, for a column of one type."""
     return None if value is None else str(value)
 
 
 def name_item(view: str, item: Any) -> str:
-    """Return how an item is called."""
+    """Return the name of an item."""
     return f"the new {view} item" if item is None else f"{view} {item!r}"
 
 
 def amount_format(amounts: Sequence[float]) -> Callable[[float], str]:
-    """Return what writes amounts with equal decimals, three figures of the largest."""
+    """Return a formatter with equal decimals, three digits of the largest."""
     unit = max(map(abs, amounts), default=0.0)
     decimals = 2 - math.floor(math.log10(unit)) if unit > 0 else 2
     if decimals > MAX_DECIMALS:
@@ -237,7 +236,7 @@ def _lines(split: Split, source: str, target: str) -> Iterator[str]:
 
 
 def _describe(part: Contribution, source: str, target: str) -> str:
-    """Return what a part of a score is, without its amount."""
+    """Return the description of a part, without its amount."""
     kind, (c, d) = part.kind, part.classes
     if kind in ("label", "neighbor"):
         kind = f"{'target' if part.source_item is None else 'source'} {kind}"
@@ -280,7 +279,7 @@ class Shares:
 
 
 def single_share(kind: str, amount: float) -> Shares:
-    """Return a share that is of no item."""
+    """Return a single share without items."""
     return Shares(kind, np.array([amount]), np.ones(1))
 
 
@@ -291,7 +290,7 @@ def make_split(
     *,
     n_links: int | None,
 ) -> Split:
-    """Name the largest shares, and add up the others."""
+    """Return the largest shares by name, and the sum of the others."""
     amounts = np.concatenate([own.amounts for own in shares] or [np.zeros(0)])
     order = np.argsort(-np.abs(amounts), kind="stable")[: np.count_nonzero(amounts)]
     n_named = len(order) if n_links is None else min(n_links, len(order))

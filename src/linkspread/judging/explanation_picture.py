@@ -18,22 +18,22 @@ Names = Mapping[str, Mapping[Any, str]]
 Points = list[tuple[float, float]]
 
 INK, QUIET, PAPER, LINE = "#1c1e21", "#5f6670", "#ffffff", "#d5d8de"
-# Colours of Okabe and Ito: what speaks for a score, and what against it.
+# Colours of Okabe and Ito for positive and for negative amounts.
 FOR, AGAINST = "#0072B2", "#D55E00"
 WIDTH, TOP, ROW = 1120, 78, 58
 CARD_WIDTH, CARD_HEIGHT, THUMB = 190, 46, 36
-# Left edges of the four columns of cards, and the middle, where amounts stand.
+# Left edges of the four columns of cards, and the middle, for the amounts.
 COLUMNS = (12, 262, 668, 918)
 MIDDLE = 560
-# Room for the name of a class there, beside its amount.
+# Room for the name of a class beside an amount.
 CLASS_WIDTH = 125
 # Widths of the thinnest and of the thickest line.
 THIN, THICK = 1.2, 13.0
 PANEL_ROW, BAR_WIDTH = 32, 400
-# Mean widths of letters of 12 pixels, as wide as fonts have them.
+# Mean widths of capital and small letters of 12 pixels, as in wide fonts.
 CAPITAL, SMALL = 8.8, 6.6
-# Parts that come from no judgement.
-UNLINKED = {"prior": "both alike", "hubs": "found by all", "chance": "by chance"}
+# Names of parts without judgements.
+UNLINKED = {"prior": "prior", "hubs": "hubs", "chance": "chance"}
 PANELS = {
     "source_neighbors": "Through neighbours of the item on the left",
     "target_neighbors": "Through neighbours of the item on the right",
@@ -69,7 +69,7 @@ class _Look:
         return name, self.pictures.get(view, {}).get(item)
 
     def middle(self, part: Contribution, amount: str) -> str:
-        """Return what stands in the middle of a line, beside its amount."""
+        """Return the text in the middle of a line, with its amount."""
         names = [
             str(self.class_names[c]) if self.class_names else f"class {c}"
             for c in part.classes
@@ -95,19 +95,19 @@ def explanation_picture(
     pictures: Names | None = None,
     class_names: Sequence[str] = (),
 ) -> str:
-    """Draw what a score is made of, as SVG.
+    """Draw an explanation as SVG.
 
-    Links are lines between the two items, through the linked ones, as thick as what
-    they add; blue speaks for the score, orange against it. Below are the neighbours,
-    where links were spread over graphs.
+    Links are lines between the two items, through the linked ones, as thick as their
+    amount; blue is positive, orange negative. Below are the neighbours, if links were
+    propagated over graphs.
 
     Parameters
     ----------
     explanation : Explanation
     n_links : int, default=6
-        Links, and neighbours of each item, that are drawn; the rest is summed.
+        Number of links, and of neighbours, that are drawn; the rest is summed.
     titles, pictures : dict from view to dict from id to str, default=None
-        What stands in place of ids, and addresses of pictures such as data URIs.
+        Titles instead of ids, and addresses of pictures such as data URIs.
     class_names : sequence of str, default=()
         By class number.
 
@@ -133,7 +133,7 @@ def explanation_picture(
         class_names,
     )
     parts, rest, n_rest = _shorten_split(explanation.links, n_links)
-    # Those of one source item come after each other.
+    # Parts of one source item are adjacent.
     first: dict[Any, int] = {}
     for place, part in enumerate(parts):
         first.setdefault(part.source_item, place)
@@ -197,7 +197,7 @@ def _draw_links(
 def _draw_panel(
     split: Split, title: str, look: _Look, n_shown: int, x: float, top: float
 ) -> tuple[list[str], float]:
-    """Draw one split as bars, and return how high it is."""
+    """Draw one split as bars; return the shapes and the height."""
     parts, rest, n_rest = _shorten_split(split, n_shown)
     write = amount_format([part.amount for part in parts])
     rows = [(*look.neighbor(p), p.amount, _tint(p.amount)) for p in parts]
@@ -220,20 +220,20 @@ def _draw_panel(
 
 
 def _through(x: float, places: dict[Any, float], item: Any, row: float) -> Points:
-    """Return where a line enters and leaves a column of cards, if there is one."""
+    """Return the points where a line enters and leaves a column of cards."""
     y = places.get(item, row)
     return [(x, y), (x + CARD_WIDTH, y)] if places else []
 
 
 def _shorten_split(split: Split, n: int) -> tuple[Sequence[Contribution], float, int]:
-    """Return the first parts, what the others add up to, and how many they are."""
+    """Return the first parts, and the sum and number of the others."""
     more = split.parts[n:]
     rest = split.rest + sum(part.amount for part in more)
     return split.parts[:n], rest, split.n_rest + len(more)
 
 
 def _places(items: Sequence[Any], rows: Sequence[float]) -> dict[Any, float]:
-    """Return the heights of items, each at the mean of its rows, none on another."""
+    """Return the heights of items, at the mean of their rows without overlap."""
     own: dict[Any, list[float]] = {}
     for item, y in zip(items, rows, strict=True):
         if item is not None:
@@ -298,7 +298,7 @@ def _card(
 def _curve(
     start: tuple[float, float], end: tuple[float, float], *, width: float, color: str
 ) -> str:
-    """Return a line that leaves and arrives level."""
+    """Return a curve with horizontal ends."""
     (x, y), (u, v) = start, end
     middle = (x + u) / 2
     return (
@@ -309,7 +309,7 @@ def _curve(
 
 
 def _pill(x: float, y: float, words: str, *, color: str) -> str:
-    """Return a short text on a coloured ground, centred at (x, y)."""
+    """Return a short text on a coloured background, centred at (x, y)."""
     width = 7.0 * len(words) + 18
     return (
         f'<rect x="{x - width / 2:.1f}" y="{y - 12:.1f}" width="{width:.1f}" '
@@ -329,7 +329,7 @@ def _image(x: float, y: float, side: float, picture: str) -> str:
 def _svg_page(
     shapes: list[str], *, size: tuple[float, float], title: str, description: str
 ) -> str:
-    """Return shapes as an SVG that describes in words what it shows."""
+    """Return shapes as an SVG with a title and a description."""
     width, height = size
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
@@ -341,27 +341,27 @@ def _svg_page(
 
 
 def _fitted(words: str, room: float) -> str:
-    """Return words on one line, cut where there is no more room."""
+    """Return words on one line, cut to the available room."""
     n_letters = _letters(words, room)
     return words if len(words) <= n_letters else f"{words[: n_letters - 2].rstrip()} …"
 
 
 def _letters(words: str, room: float) -> int:
-    """Return how many letters like those of the words fit."""
+    """Return how many characters fit, by their mean width."""
     width = sum(CAPITAL if c.isupper() else SMALL for c in words)
     return max(int(room / max(width / max(len(words), 1), 1.0)), 4)
 
 
 def _shortened(words: str, width: int) -> str:
-    """Return a text on one line, cut between words where it is too long."""
+    """Return a text on one line, cut between words if too long."""
     return shorten(_printable(words), width, placeholder=" …")
 
 
 def _printable(words: str) -> str:
-    """Return words without the signs that XML refuses."""
+    """Return words without characters that are invalid in XML."""
     return "".join(c if c.isprintable() else " " for c in words)
 
 
 def _escaped(words: str) -> str:
-    """Return words without what XML refuses or reads as a mark."""
+    """Return words escaped for XML."""
     return escape(_printable(words), quote=False)

@@ -1,13 +1,13 @@
-"""What spread links contribute to one score.
+"""Contributions of propagated links to one score.
 
-Spread scores are linear in the links, ``F = h(S_x, S_y) o Z`` with h symmetric in each
-graph, so that a link z of items a and b adds ``z P_ab`` to F_ij, where
+Scores are linear in the links, ``F = h(S_x, S_y) o Z`` with h symmetric in each graph,
+so a link z of items a and b adds ``z P_ab`` to F_ij, where
 ``P = h(S_x, S_y) o (e_i e_j')``: two thin recurrences give the amounts of all links.
 
 With eigenvalues l and m, ``h(l, m) = h(0, m) + l (h(l, m) - h(0, m)) / l``, and l is
-one step on the graph S_x. Of F_ij the first term is what item i knows without its
-graph, and the second is a sum over its neighbours n of S_in times what arrives there.
-A new item has neighbours only. The same holds for m and item j.
+one step on the graph S_x. The first term of F_ij is the part of item i without its
+graph, the second a sum over its neighbours n, weighted by S_in. A new item has only
+the second. The same holds for m and item j.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from linkspread.propagation.filter import (
 Array = np.ndarray
 Response = Callable[[Array, Array], Array]
 
-# Eigenvalues nearer to 0 than this have the derivative for a quotient.
+# For eigenvalues nearer to 0 than this the quotient is the derivative.
 NEAR_ZERO = 1e-9
 TINY_STEP = 1e-20
 
@@ -50,7 +50,7 @@ def spread_shares(
 ) -> dict[str, list[Shares]]:
     """Return the shares of ``F_ij`` by the names of the splits of an Explanation.
 
-    A new item has its similarities, a sparse row, for `i`.
+    For a new item, `i` is the sparse row of its similarities.
     """
     S_x, S_y = working_graphs(S_x, Z, S_y)
     links = as_link_matrix(Z)
@@ -92,7 +92,7 @@ def pair_shares(
 
 
 def first_step(response: Response) -> tuple[Response, Response]:
-    """Split a response into what takes a step on the first graph and what does not."""
+    """Split a response into the parts with and without a step on the first graph."""
 
     def own(l: Array, m: Array) -> Array:
         return response(np.zeros_like(l), m)
@@ -100,14 +100,14 @@ def first_step(response: Response) -> tuple[Response, Response]:
     def stepped(l: Array, m: Array) -> Array:
         is_zero = np.abs(l) < NEAR_ZERO
         quotient = (response(l, m) - own(l, m)) / np.where(is_zero, 1.0, l)
-        # A step into the complex plane has the derivative without any cancellation.
+        # A complex step gives the derivative without cancellation.
         slope = np.imag(response(np.zeros_like(l) + TINY_STEP * 1j, m)) / TINY_STEP
         return np.where(is_zero, slope, quotient)
 
     return stepped, own
 
 
-# They depend on nothing but numbers, and many explanations share them.
+# Cached, because many explanations share them.
 @lru_cache(maxsize=32)
 def _filters(
     alpha: tuple[float, float], beta: float, is_new: bool, tol: float
@@ -120,7 +120,7 @@ def _filters(
 
 
 def _label_shares(links: LinkMatrix, A: Array, B: Array) -> dict[str, list[Shares]]:
-    """Return what labels contribute, split by items of each view and by classes."""
+    """Return the contributions of labels by items of each view and by classes."""
     U, G, V = links.left, links.core, links.right
     if G.size == 0:
         return {"links": []}
@@ -135,13 +135,13 @@ def _label_shares(links: LinkMatrix, A: Array, B: Array) -> dict[str, list[Share
 
 
 def _labelled(memberships: Any, reached: Array, *, side: int) -> Shares:
-    """Return what labelled items add: their memberships times what they reach."""
+    """Return the contributions of labelled items."""
     sums = np.asarray(memberships.sum(axis=1)).ravel()
     rows = np.flatnonzero(sums)
     known = memberships[rows]
     known = known.toarray() if sparse.issparse(known) else known
     amounts = np.einsum("kc,kc->k", known, reached[rows])
-    # Of the classes of an item the one that it is most in.
+    # The class of largest membership.
     classes = {side: known.argmax(axis=1)}
     return Shares("label", amounts, sums[rows], {side: rows}, classes)
 
@@ -156,7 +156,7 @@ def _steps(
     *,
     side: int,
 ) -> list[Shares]:
-    """Return what arrives at an item through each of its neighbours, and without."""
+    """Return the contributions of an item's neighbours, and its own."""
     stepped, own = FilterOperator(S, links, S_other, separable, width=1).apply(end)
     row = slice(S.indptr[i], S.indptr[i + 1])
     neighbors, weights = S.indices[row], S.data[row]

@@ -1,17 +1,17 @@
-"""Which pairs to judge next, and how much of all pairs a judgement explains.
+"""Pairs to judge next, and the variance of all pairs that a judgement explains.
 
-Links are carried by a view's graph, so that a judged item says something of its
-neighbourhood. In the kernel of a short diffusion over the graph the next representative
-of a view is the item that explains most of what those before it leave unexplained: the
-greedy choice of Nystrom landmarks, which is influence and diversity in one number.
+Links propagate over a view's graph, so a judgement is informative about neighbours. In
+the kernel of a short diffusion over the graph, the next representative of a view is
+the item that explains most of the remaining variance: the greedy choice of Nystrom
+landmarks.
 
-Every representative of one view is paired with every one of the other, and the block
-grows by one of each. An item judged against all others of the block is known by must-
-and cannot-links alike; single pairs all over two views mostly say what an item is not.
+All representatives of one view are paired with all of the other, in a block that grows
+by one of each. An item judged against the whole block gets must- and cannot-links;
+scattered pairs are mostly cannot-links.
 
-Pairs are related as the product of both kernels: ``cov(f_ij, f_ab) = K_ia L_jb``, and a
-judgement is a value of f with noise. Both kernels have few features, so that nothing of
-the size of all pairs is made.
+The covariance of pairs is the product of both kernels, ``cov(f_ij, f_ab) = K_ia L_jb``,
+and a judgement is a noisy value of f. Both kernels have few features, so nothing of the
+size of all pairs is needed.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,24 +28,24 @@ from linkspread.graphs.normalize import normalize
 
 Array = np.ndarray
 
-# Representatives of a view beyond which one is as good as another.
+# Largest number of representatives of a view.
 MAX_REPRESENTATIVES = 512
-# Items that are compared as representatives; a sample of more is as good.
+# Candidates for representatives; a sample of larger views suffices.
 N_CANDIDATES = 4096
 # Steps of the diffusion, and directions kept of it.
 N_STEPS = 8
 N_DIRECTIONS = 64
-# What a judged item leaves unexplained of itself, as a share of the mean variance.
+# Noise of a judgement, as a share of the mean variance.
 NOISE = 0.1
-# Judged pairs that count; of more a sample does, and gains come out a little higher.
+# Judged pairs that are used; a sample of more gives slightly larger gains.
 MAX_JUDGED = 2000
-# Among so many times as many pairs as are closed or wanted, a blind draw mostly hits.
+# With this many times as many pairs as closed or wanted ones, random draws suffice.
 ROOM = 8
 
 
 @dataclass(frozen=True)
 class OpenPairs:
-    """Pairs of some rows and some columns that may still be judged, never listed.
+    """Pairs of some rows and columns that may still be judged, without a list.
 
     A pair is closed if it was judged, or if the labels of both items are known.
     """
@@ -62,7 +62,7 @@ class OpenPairs:
         return np.asarray(low, dtype=np.int64) * len(self.known[1]) + high
 
     def first(self, i: Array, j: Array, n: int, *, taken: Array) -> tuple[Array, Array]:
-        """Return the first open pairs of a list, none twice and none of those taken."""
+        """Return the first open pairs of a list, without repeated and taken ones."""
         keys = self.keys(i, j)
         is_new = np.zeros(len(keys), dtype=bool)
         is_new[np.unique(keys, return_index=True)[1]] = True
@@ -74,7 +74,7 @@ class OpenPairs:
         return i[found], j[found]
 
     def count(self) -> int:
-        """Return how many pairs are open."""
+        """Return the number of open pairs."""
         known_rows = self.rows[self.known[0][self.rows]]
         known_columns = self.columns[self.known[1][self.columns]]
         n_possible = self._n_pairs(self.rows, self.columns)
@@ -116,7 +116,7 @@ class OpenPairs:
 
     @cached_property
     def _closed(self) -> Array:
-        """Keys of judged pairs, sorted once as every question looks among them."""
+        """Keys of judged pairs, sorted."""
         return np.unique(self.keys(*self.judged))
 
     def _n_pairs(self, rows: Array, columns: Array) -> int:
@@ -150,7 +150,7 @@ def suggest(
         i, j = pairs.first(*_in_layers(rows, columns, score), n, taken=i[:0])
         if len(i) == n:
             break
-    # Where the block has no more, one pair is as good as another.
+    # Beyond the largest block, pairs are random.
     rng = np.random.default_rng(seed)
     more = pairs.draw(n - len(i), rng, taken=pairs.keys(i, j))
     return np.concatenate([i, more[0]]), np.concatenate([j, more[1]])
@@ -182,8 +182,8 @@ def choose_representatives(
     known: Array | None = None,
     seed: int = 0,
 ) -> Array:
-    """Choose items that explain most of a view, the most informative first."""
-    # Whole multiples, so that a slightly larger wish has the same sample.
+    """Choose the items that explain most of a view, the most informative first."""
+    # Whole multiples, so that a slightly larger n_chosen has the same sample.
     candidates, n_compared = allowed, N_CANDIDATES * -(-n_chosen // N_CANDIDATES)
     if len(allowed) > n_compared:
         rng = np.random.default_rng(seed)
@@ -238,7 +238,7 @@ def explained_shares(
     spread = left.T @ left, right.T @ right
     shares = []
     for x, y in zip(left[pairs[0]], right[pairs[1]], strict=True):
-        # What is left of x yᵀ when the judged pairs are known.
+        # x yᵀ minus its part explained by the judged pairs.
         rest = np.outer(x, y)
         if factor is not None:
             weights = cho_solve(factor, (A @ x) * (B @ y))
@@ -265,10 +265,10 @@ def _block_sizes(n: int, n_rows: int, n_columns: int) -> Iterator[tuple[int, int
 def _in_layers(
     rows: Array, columns: Array, score: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
-    """Return the pairs of a block, so that smaller blocks are complete before larger.
+    """Return the pairs of a block, smaller blocks first.
 
-    Within a layer those come first that the model takes for must-links: these are
-    rare, and a right guess teaches more than a wrong one.
+    Within a layer, pairs with high scores come first: must-links are rare, and more
+    informative.
     """
     scores = score(rows, columns)
     a, b = np.indices(scores.shape).reshape(2, -1)
@@ -277,7 +277,7 @@ def _in_layers(
 
 
 def _unknown_first(positions: Array, known: Array) -> tuple[Array, int]:
-    """Return positions with those of unknown items first, and how many these are."""
+    """Return positions, unlabelled items first, and the number of these."""
     is_known = known[positions]
     ordered = np.concatenate([positions[~is_known], positions[is_known]])
     return ordered, int(np.sum(~is_known))

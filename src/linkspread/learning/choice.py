@@ -1,9 +1,9 @@
 """Choosing by held-out judgements: kernels, ridges, weights, hub correction.
 
-Judgements whose items are held out are predicted by fits without them. What counts is
-the likelihood of the held-out partner among many candidates, as a search would meet it:
-``log softmax(t s(x, .))[y]``, both directions. Where the views share a space everything
-is drawn towards its cosine: a setting must earn its place.
+Held-out judgements are predicted by fits without their items. The criterion is the
+likelihood of the held-out partner among many candidates, as in a search:
+``log softmax(t s(x, .))[y]``, in both directions. If the views share a space, its
+cosine is the default: other settings must be significantly better.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +23,10 @@ from linkspread.links.evidence import Evidence
 
 Array = np.ndarray
 
-# Sums of kernels of each kind of term, and ridges to choose from, in units of the mean
-# squared length of the features. Judged pairs, fitted by all kernels together, are
-# noisier; what is predicted column by column wants less, and so does a grid, which
-# damps three times; what tells classes smooths, the others find the partner within.
+# Mixtures of kernels and ridges to choose from for each kind of term; ridges are in
+# units of the mean squared norm of the features. Judged pairs are noisy and need larger
+# ridges; maps predict each column, and a grid damps three times, so they need smaller.
+# "classes of partners" finds the class, the others the partner within.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
     "displacement": (("linear", "linear + gaussian"), (0.1, 1.0, 10.0, 100.0)),
     "grid": (("linear", "linear + gaussian", "gaussian"), (0.1, 1.0, 10.0)),
@@ -36,18 +36,17 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
         MAPS_INTO, (("linear", "linear + gaussian"), (0.001, 0.01, 0.1, 1.0, 10.0))
     ),
 }
-# Used where too little is known to choose: few judgements want a large ridge.
+# Used where too little is known to choose; few judgements need a large ridge.
 DEFAULT_RIDGE, DEFAULT_HUBS = 10.0, 0.5
-# Each fold leaves four fifths of the judgements to learn from.
+# Each fold is fitted to four fifths of the judgements.
 N_FOLDS = 5
-# Fewer held-out pairs than this say nothing about what to choose.
-LEAST_PAIRS = 4
-# Held-out pairs and strangers of each view that are looked at: enough for a likelihood.
-MOST_HELD_OUT, N_STRANGERS = 200, 500
-# Judged pairs, or must-links alone, that choosing learns from; the fit has all.
-MOST_KNOWN = {"pairs": 3000, "must-links": 600}
+MIN_PAIRS = 4  # with fewer held-out pairs nothing is chosen
+# Held-out pairs, and unjudged candidates of each view, of all folds or one.
+MAX_HELD_OUT, N_UNJUDGED = 200, 500
+# Judged pairs, or must-links alone, that a fold is fitted to; the final fit uses all.
+MAX_KNOWN = {"pairs": 3000, "must-links": 600}
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
-N_HUB_NEIGHBORS, COLUMNS = 10, 256  # and scores that are read at once
+N_HUB_NEIGHBORS, COLUMNS = 10, 256  # and columns of scores per block
 HUB_STRENGTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 _PRIOR = Setting("prior")
@@ -55,18 +54,18 @@ _PRIOR = Setting("prior")
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for two views, and how good it is on held-out judgements."""
+    """The chosen terms of two views, and their held-out accuracy."""
 
     terms: tuple[Setting, ...]
     hubs: float  # strength of the hub correction
-    n_held_out: int  # judgements it was chosen by; 0 where too few were known
+    n_held_out: int  # judgements it was chosen by; 0 if there were too few
     # Mean reciprocal rank of held-out partners: "model", "chance", "prior" if any.
     quality: Mapping[str, float]
 
 
 @dataclass
 class _Fold:
-    """One fold: what is known in it, and the items that are asked for."""
+    """One fold: what it is fitted to, and its held-out items and candidates."""
 
     known: Fitting
     left: Rows
@@ -75,7 +74,7 @@ class _Fold:
     terms: dict[Setting, Term] = field(default_factory=dict)
 
     def fit(self, setting: Setting) -> Term:
-        """Return a term fitted without what is held out, made once."""
+        """Return a term fitted without the held-out items; computed once."""
         key = replace(setting, weight=1.0)
         if key not in self.terms:
             self.terms[key] = fit_term(setting, self.known)
@@ -84,11 +83,11 @@ class _Fold:
 
 @dataclass
 class _Scores:
-    """Scores of the held-out items of one fold with its candidates, both ways."""
+    """Scores of the held-out items of a fold with its candidates, both directions."""
 
     there: Array
     back: Array
-    all: Array | None = None  # between all candidates, where they were asked for
+    all: Array | None = None  # between all candidates
 
 
 def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
@@ -96,16 +95,16 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
     kinds = _kinds(sides, evidence)
     if kinds == ["labels"]:
         return Choice((Setting("labels"),), 0.0, 0, {})
-    # Hundreds of small products: several threads would only wait for each other.
+    # Hundreds of small products are faster in one thread.
     with hold_blas(1):
         folds = list(_make_folds(sides, evidence, seed))
         n_held = sum(fold.n_held for fold in folds)
-        if n_held < LEAST_PAIRS:
+        if n_held < MIN_PAIRS:
             return _default(sides, evidence)
         if sides.prior is None:
             return _choose(kinds, False, folds, n_held)
-        # Columns of one number may share nothing: then known partners are no likelier
-        # by the cosine than by chance, and likelier by what is learnt without it.
+        # Equal numbers of columns need not be a shared space: then known partners are
+        # as likely by the cosine as by chance, and likelier by terms without it.
         if len(kinds) > 1 and not _is_better((_PRIOR,), None, folds):
             without = [kind for kind in kinds if kind != "displacement"]
             choice = _choose(without, False, folds, n_held)
@@ -121,21 +120,20 @@ def _choose(
 ) -> Choice:
     """Choose a setting of each kind, then how much each counts.
 
-    There is something to start from: the cosine of a shared space, or the regression
-    on judged pairs by both kinds of kernels. Held-out partners must be likelier by two
-    standard errors before anything else is taken, because what else there is was
-    chosen on the same partners.
+    The default is the cosine of a shared space, or the regression on judged pairs.
+    Other terms must make held-out partners likelier by two standard errors, because
+    they were chosen on the same partners.
     """
-    found = {kind: _best_setting(kind, folds) for kind in kinds}
+    found = {kind: _choose_setting(kind, folds) for kind in kinds}
     first: str | None = None
     start: tuple[Setting, ...] = ()
     if has_prior:
         first, start = "displacement", (_PRIOR,)
     elif "pairs" in found and "labels" not in found:
         first, start = "pairs", (found["pairs"].setting,)
-    # Weights are drawn to what there is to start from, or else to all alike.
+    # Weights are regularised towards the default, or else towards equal ones.
     aim = np.array([float(first in (None, kind)) for kind in found])
-    weights = _stack([own.scores for own in found.values()], aim / aim.sum())
+    weights = _fit_weights([own.scores for own in found.values()], aim / aim.sum())
     terms = tuple(
         replace(own.setting, weight=float(weight * own.setting.weight))
         for own, weight in zip(found.values(), weights, strict=True)
@@ -144,7 +142,7 @@ def _choose(
     if start and not (terms and _is_better(terms, start, folds)):
         terms = start
     together = _combined(terms, folds)
-    # Partners are searched among hubs; members of a class are not alone.
+    # Hubs hide single partners, but not members of a class.
     are_partners = has_prior or terms[0].kind == "grid"
     hubs = _choose_hubs(together, are_partners)
     quality = {
@@ -159,19 +157,19 @@ def _choose(
 def _is_better(
     terms: Sequence[Setting], others: Sequence[Setting] | None, folds: Sequence[_Fold]
 ) -> bool:
-    """Tell whether some terms make partners clearly likelier than others, or chance."""
+    """Return whether terms make partners likelier than other terms, or chance."""
     scores = _combined(terms, folds)
     if others is None:
         theirs = _log_likelihoods(scores, 0.0)
     else:
         theirs = _best_likelihoods(_combined(others, folds))
-    return _exceeds(_best_likelihoods(scores), theirs, errors=2.0)
+    return _is_significant(_best_likelihoods(scores), theirs, errors=2.0)
 
 
-def _exceeds(ours: Array, theirs: Array, *, errors: float) -> bool:
-    """Tell whether likelihoods are larger by so many standard errors."""
+def _is_significant(ours: Array, theirs: Array, *, errors: float) -> bool:
+    """Return whether likelihoods are larger by a number of standard errors."""
     gain = ours - theirs
-    # Few pairs do not tell their own spread: as for Student's distribution.
+    # The spread of few pairs is uncertain: a correction as in Student's t.
     spread = gain.std(ddof=1) * (1 + 2 / len(gain))
     return bool(gain.sum() > errors * spread * np.sqrt(len(gain)))
 
@@ -192,7 +190,7 @@ def _kinds(sides: Sides, evidence: Evidence) -> list[str]:
 
 
 def _default(sides: Sides, evidence: Evidence) -> Choice:
-    """Return what is taken where too little is known to choose."""
+    """Return the choice for too few judgements."""
     if sides.prior is not None:
         return Choice((_PRIOR,), DEFAULT_HUBS, 0, {})
     terms = [Setting("labels")] if evidence.labels is not None else []
@@ -205,17 +203,17 @@ def _default(sides: Sides, evidence: Evidence) -> Choice:
 
 
 def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
-    """Yield folds of items: nothing that is known in one touches what it holds out."""
+    """Yield folds of items, fitted without links of their held-out items."""
     rng = np.random.default_rng(seed)
     sizes = [m.n_items for m in sides.maps]
     partners = evidence.must[:2]
-    if evidence.labels is not None and len(partners[0]) < LEAST_PAIRS:
+    if evidence.labels is not None and len(partners[0]) < MIN_PAIRS:
         partners = _same_class(evidence.labels, rng)
     n_folds = min(N_FOLDS, len(partners[0]))
     if n_folds < 2:
         return
     fold_of = _fold_items(partners, sizes, n_folds, rng)
-    n_most = MOST_KNOWN["pairs" if len(evidence.cannot[0]) else "must-links"]
+    n_most = MAX_KNOWN["pairs" if len(evidence.cannot[0]) else "must-links"]
     for k in range(n_folds):
         held, known = evidence.split(*(own == k for own in fold_of))
         i, j = partners
@@ -223,13 +221,13 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
         i, j = i[inside], j[inside]
         if not len(i) or (len(known.must[0]) < 2 and known.labels is None):
             continue
-        chosen = rng.permutation(len(i))[: max(1, MOST_HELD_OUT // n_folds)]
+        chosen = rng.permutation(len(i))[: max(1, MAX_HELD_OUT // n_folds)]
         i, j = i[chosen], j[chosen]
         asked, judged = [], known.judged_items()
         for side, own in enumerate((i, j)):
-            strangers = rng.permutation(_unjudged(sizes[side], judged[side]))
-            # Pairs that were judged apart are the strangers that look most alike.
-            others = [*strangers[:N_STRANGERS], *held.cannot[side]]
+            unjudged = rng.permutation(_unjudged(sizes[side], judged[side]))
+            # Items of cannot-links are the most similar candidates.
+            others = [*unjudged[:N_UNJUDGED], *held.cannot[side]]
             places = np.concatenate([own, np.setdiff1d(others, own)]).astype(np.intp)
             asked.append(sides.rows(side, places))
         fitting = Fitting(sides, known.sample(n_most, rng), rough=True)
@@ -249,21 +247,21 @@ def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
 
 
 def _unjudged(n_items: int, judged: Array) -> Array:
-    """Return the items that nobody judged, or all where these are few."""
+    """Return the items without judgements, or all items if these are few."""
     unjudged = np.setdiff1d(np.arange(n_items), judged)
-    return unjudged if len(unjudged) >= N_STRANGERS // 5 else np.arange(n_items)
+    return unjudged if len(unjudged) >= N_UNJUDGED // 5 else np.arange(n_items)
 
 
 def _fold_items(
     partners: Any, sizes: Sequence[int], n_folds: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return the fold of each item; partners are in the same fold where they can be."""
+    """Return the fold of each item; partners share a fold where possible."""
     left, right = (rng.integers(n_folds, size=size) for size in sizes)
     i, j = partners
     order = rng.permutation(len(i))
     i, j = i[order], j[order]
     _, first = np.unique(i, return_index=True)
-    # Even folds: pairs are dealt in turn.
+    # Pairs are assigned in turn, for folds of equal size.
     left[i[first]] = np.arange(len(first)) % n_folds
     right[j] = left[i]
     return left, right
@@ -271,7 +269,7 @@ def _fold_items(
 
 @dataclass(frozen=True)
 class _Tried:
-    """A setting, its scores in every fold, and how likely it makes the partners."""
+    """A setting with its scores and likelihoods in every fold."""
 
     setting: Setting
     scores: list[_Scores]
@@ -285,16 +283,16 @@ class _Tried:
         return cls(own, scores, _log_likelihoods(scores, scale))
 
 
-def _best_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
+def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
     """Return the setting of a kind whose held-out likelihood is largest.
 
-    Towards the prior the strongest ridge within one standard error is taken.
+    For "displacement" it is the largest ridge within one standard error.
     """
     tried = [_Tried.of(setting, folds) for setting in _settings(kind)]
     best = max(tried, key=lambda entry: entry.likelihoods.sum())
     ridge = best.setting.ridge
     if np.isfinite(ridge) and kind in ("grid", "displacement"):
-        # A finer look around the best.
+        # A finer grid around the best.
         for own in (ridge * 10**-0.5, ridge * 10**0.5):
             tried.append(_Tried.of(replace(best.setting, ridge=own), folds))
         best = max(tried, key=lambda entry: entry.likelihoods.sum())
@@ -304,7 +302,7 @@ def _best_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
     if kind == "displacement":
         usual = sorted(tried, key=lambda entry: -entry.setting.ridge)
     for entry in usual:
-        if not _exceeds(best.likelihoods, entry.likelihoods, errors=1.0):
+        if not _is_significant(best.likelihoods, entry.likelihoods, errors=1.0):
             return entry
     return best
 
@@ -322,7 +320,7 @@ def _settings(kind: str) -> list[Setting]:
 
 
 def _setting_scores(setting: Setting, folds: Sequence[_Fold]) -> list[_Scores]:
-    """Return the scores of a setting in every fold, fitted without what is held out."""
+    """Return the held-out scores of a setting in every fold."""
     found = []
     for fold in folds:
         term, n = fold.fit(setting), fold.n_held
@@ -376,17 +374,17 @@ def _log_likelihoods(scores: Sequence[_Scores], scale: float) -> Array:
 
 
 def _best_likelihoods(scores: Sequence[_Scores]) -> Array:
-    """Return the log-likelihoods by scores whose scale is the best."""
+    """Return the log-likelihoods at the best scale."""
     return _log_likelihoods(scores, _best_scale(scores))
 
 
 def _both_ways(scores: Sequence[_Scores]) -> list[Array]:
-    """Return the scores of all folds, there and back."""
+    """Return the scores of all folds, both directions."""
     return [S for fold in scores for S in (fold.there, fold.back)]
 
 
 def _best_scale(scores: Sequence[_Scores]) -> float:
-    """Return the scale of the scores with the largest likelihood, by Newton steps."""
+    """Return the scale with the largest likelihood, by Newton steps."""
     spread = float(np.mean([fold.there.std() for fold in scores])) or 1.0
     scale = 1 / spread
     for _ in range(12):
@@ -405,8 +403,8 @@ def _best_scale(scores: Sequence[_Scores]) -> float:
     return scale
 
 
-def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
-    """Return term weights in units of their scales, drawn to an aim by one pair."""
+def _fit_weights(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
+    """Fit weights of terms, in units of their scales, regularised towards `aim`."""
     if len(terms) == 1:
         return aim
     scales = np.array([_best_scale(own) for own in terms])
@@ -435,7 +433,7 @@ def _stack(terms: Sequence[Sequence[_Scores]], aim: Array) -> Array:
 
 
 def hub_strengths(scores: Array, n_items: int) -> Array:
-    """Return the mean of the largest scores of each column, a sample of rows given."""
+    """Return the mean of the largest scores of each column, from a sample of rows."""
     n_rows = scores.shape[0]
     k = max(1, min(n_rows, round(N_HUB_NEIGHBORS * n_rows / max(n_items, n_rows))))
     means = np.empty(scores.shape[1], dtype=scores.dtype)
@@ -445,7 +443,7 @@ def hub_strengths(scores: Array, n_items: int) -> Array:
 
 
 def _without_hubs(scores: _Scores, strength: float) -> _Scores:
-    """Return scores less a share of the hub strengths of the candidates."""
+    """Return scores minus a share of the hub strengths of the candidates."""
     if strength == 0:
         return scores
     S, n = scores.all, len(scores.there)
@@ -458,8 +456,8 @@ def _without_hubs(scores: _Scores, strength: float) -> _Scores:
 def _choose_hubs(scores: Sequence[_Scores], are_partners: bool) -> float:
     """Return the usual strength of the hub correction, or a better one.
 
-    Members of a class are near to each other, which a correction undoes: a few
-    held-out pairs that are likelier with it must be much likelier.
+    Members of a class are near to each other, which the correction reverses: there it
+    must be better by more standard errors.
     """
     usual, errors = (DEFAULT_HUBS, 1.0) if are_partners else (0.0, 3.0)
     likelihoods = {
@@ -467,7 +465,7 @@ def _choose_hubs(scores: Sequence[_Scores], are_partners: bool) -> float:
         for strength in HUB_STRENGTHS
     }
     best = max(HUB_STRENGTHS, key=lambda strength: likelihoods[strength].sum())
-    is_better = _exceeds(likelihoods[best], likelihoods[usual], errors=errors)
+    is_better = _is_significant(likelihoods[best], likelihoods[usual], errors=errors)
     return best if is_better else usual
 
 

@@ -1,9 +1,9 @@
-"""Cores: small matrices that judgements teach, in fixed features of both views.
+"""Cores: small matrices learnt from judgements, in fixed features of both views.
 
 - `KnownItems`: ridge regressions on the features of known items.
-- `Decomposition`: what they need for every ridge at once.
-- `fit_labels`: ridge regression of labels on features, its ridge and the weights of the
-  kernels chosen by labels that are left out one at a time.
+- `Decomposition`: their decomposition, for every ridge at once.
+- `fit_labels`: ridge regression of labels on features, with ridge and weights of the
+  kernels chosen by leave-one-out.
 """
 
 from dataclasses import dataclass, replace
@@ -21,22 +21,20 @@ from linkspread.learning.maps import BLOCKS, SHARES, ViewMap, tiles
 
 Array = np.ndarray
 
-# Directions of the known items below this share of the largest are rounding.
+# Relative size of directions that are rounding; sizes up to SMALL use float64.
 ROUNDING, SMALL = 1e-10, 1000
-# So few judged pairs, or must-links, are fitted anew with every judgement: it costs
-# little, and the way to them leaves no trace.
+# Up to this many links a term is fitted again with every judgement, which is cheap.
 FEW = 100
-# The least pivot that a change of an inverse may leave.
-LEAST_PIVOT = 1e-9
-# Ridges of labels, in units of the mean squared length of the features.
+# Smallest pivot of a safe rank-one change of an inverse.
+MIN_PIVOT = 1e-9
+# Ridges of labels, in units of the mean squared norm of the features.
 LABEL_RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-# Where no class has two labels nothing can be left out: this ridge, equal kernels.
-RIDGE_OF_SINGLES = 0.3
-# Multiplications of a regression from which a GPU pays; a fit makes dozens of them.
-LEAST_WORK = 1e9
-# Scales of logits, and steps to the best of them.
+RIDGE_OF_SINGLES = 0.3  # if no class has two labels to hold one out
+# Multiplications of a regression from which a GPU is used.
+MIN_WORK = 1e9
+# Bounds of the scale of logits, and steps of its optimisation.
 SCALES, STEPS = (np.exp(-2), np.exp(6)), 20
-# Logits that differ by about so much are neither flat nor sharp.
+# Standard deviation of logits whose scale cannot be chosen.
 SHARPNESS = 1.0
 
 
@@ -52,11 +50,11 @@ class Decomposition:
 
 def decompose(A: Array) -> Decomposition:
     """Decompose the features of known items once, for every ridge."""
-    # Thousands of items are decomposed in single precision, which a ridge forgives.
+    # Large matrices are decomposed in single precision, which suffices with a ridge.
     A = A.astype(np.float64 if min(A.shape) <= SMALL else np.float32)
     mean = A.mean(axis=0)
     centred = A - mean
-    # By the smaller of the two Gram matrices: never more than n or d cubed.
+    # By the smaller of the two Gram matrices, in min(n, d)^3.
     is_wide = len(A) <= A.shape[1]
     values, own = eigh(centred @ centred.T if is_wide else centred.T @ centred)
     least = max(ROUNDING, 10 * np.finfo(A.dtype).eps ** 2)
@@ -69,11 +67,10 @@ def decompose(A: Array) -> Decomposition:
 
 @dataclass(frozen=True, eq=False)
 class KnownItems:
-    """What regresses on the centred features A of known items.
+    """Ridge regression on the centred features A of known items.
 
-    ``(A'A + ridge I)^-1`` in a basis of their directions, where it is diagonal, or
-    whole: only then can items come and go, each by a change of rank one. What they were
-    `taught`, Y, is kept as the products A'Y and its mean.
+    ``(A'A + ridge I)^-1`` is diagonal in a basis of their directions, or the full
+    matrix, changed by rank one. Targets Y are stored as A'Y and their mean.
     """
 
     n_items: int
@@ -86,7 +83,7 @@ class KnownItems:
 
     @classmethod
     def of(cls, A: Array, ridge: float) -> "KnownItems":
-        """Return the whole inverse for some features."""
+        """Return the full inverse for some features."""
         A = A.astype(np.float64)
         mean = A.mean(axis=0)
         A -= mean
@@ -101,12 +98,14 @@ class KnownItems:
         """Return the inverse in the directions of a decomposition."""
         return cls(len(own.U), own.mean, ridge, 1 / (own.s**2 + ridge), own.V)
 
-    def taught(self, A: Array, Y: Array, mean: Array | float = 0.0) -> "KnownItems":
-        """Return what regresses Y, of the given mean, on the features of the items."""
+    def fit_targets(
+        self, A: Array, Y: Array, mean: Array | float = 0.0
+    ) -> "KnownItems":
+        """Return the regression of targets Y, which were centred by `mean`."""
         return replace(self, products=self.centred(A).T @ Y, mean_taught=mean)
 
     def centred(self, values: Array) -> Array:
-        """Return features less the mean of the known items, in the basis."""
+        """Return features minus the mean of the known items, in the basis."""
         away = values - self.mean
         return away if self.basis is None else away @ self.basis
 
@@ -119,7 +118,7 @@ class KnownItems:
         return coefficients if self.basis is None else coefficients @ self.basis.T
 
     def changed(self, sign: int, x: Array, y: Any = 0.0) -> "KnownItems | None":
-        """Return it with one item more or less, or None where that is not safe."""
+        """Return the regression with an item added or removed, or None if not safe."""
         n_items = self.n_items + sign
         if self.basis is not None or n_items <= FEW:
             return None
@@ -127,7 +126,7 @@ class KnownItems:
         step = sign * self.n_items / n_items
         u = self.inverse @ away
         pivot = 1 + step * float(away @ u)
-        if not pivot > LEAST_PIVOT:
+        if not pivot > MIN_PIVOT:
             return None
         products = self.products
         if products is not None:
@@ -143,7 +142,7 @@ class KnownItems:
 
 
 def _plus_outer(M: Array, factor: float, x: Array, y: Array) -> Array:
-    """Return ``M + factor x y'``; M stays."""
+    """Return ``M + factor x y'`` as a new matrix."""
     return dger(factor, x, y, a=np.array(M, order="F"), overwrite_a=1)
 
 
@@ -153,9 +152,9 @@ class LabelModel:
 
     W: Array  # (d, n_classes)
     b: Array
-    shares: Array  # how frequent classes are among the labels
+    shares: Array  # frequencies of the classes
     weights: dict[str, float]  # of each kernel
-    quality: float  # mean probability of labels left out; NaN where none could be
+    quality: float  # mean held-out probability of labels, or NaN
 
     def probabilities(self, values: Array) -> Array:
         """Return the probabilities of the classes for features of items."""
@@ -169,23 +168,24 @@ class LabelModel:
 def fit_labels(map_: ViewMap, labels: Any) -> LabelModel:
     """Fit labels, (n_items, n_classes), by each kernel, and add the fits.
 
-    Every label is predicted without it, in closed form; ridges and weights are those
-    that make the labels likeliest.
+    Ridges and weights maximise the leave-one-out likelihood, which has a closed form.
     """
     known = np.flatnonzero(np.diff(labels.indptr))
     Y = labels[known].toarray()
     counts = (Y > 0).sum(axis=0)
-    # What is left out must have others of its class to be found by.
+    # Only labels with another of the same class can be held out.
     asked = (Y > 0) @ (counts > 1) > 0
     names = [name for name in BLOCKS if map_.has(name)]
-    # Some of many labels tell about where the ridge lies.
+    # The first guess of the ridge uses a sample of the labels.
     some = np.random.default_rng(0).permutation(len(known))[:SMALL]
     fits = []
     for name in names:
         A = map_.values[known, map_.columns(name)]
         ridge = _best_ridge(A[some], Y[some], asked[some])
         is_all = len(some) == len(known)
-        fits.append(_ridge_fit(A, Y, ridge) if is_all else _climb(A, Y, ridge, asked))
+        fits.append(
+            _ridge_fit(A, Y, ridge) if is_all else _refine_ridge(A, Y, ridge, asked)
+        )
     shares = np.array([SHARES[name] for name in names])
     shares /= shares.sum()
     weights = shares * len(fits)
@@ -204,13 +204,13 @@ def fit_labels(map_: ViewMap, labels: Any) -> LabelModel:
         logits = map_.values @ W + b
         spread = float(np.std(logits - logits.mean(axis=1, keepdims=True))) or 1.0
         W, b = W * (SHARPNESS / spread), b * (SHARPNESS / spread)
-    told = dict(zip(names, map(float, weights), strict=True))
-    return LabelModel(W, b, Y.mean(axis=0), told, quality)
+    by_kernel = dict(zip(names, map(float, weights), strict=True))
+    return LabelModel(W, b, Y.mean(axis=0), by_kernel, quality)
 
 
 @dataclass(frozen=True)
 class _RidgeFit:
-    """Ridge regression of labels on one kernel, and its values left out."""
+    """Ridge regression of labels on one kernel, and its held-out values."""
 
     W: Array
     b: Array
@@ -218,30 +218,30 @@ class _RidgeFit:
 
 
 def _best_ridge(A: Array, Y: Array, asked: Array) -> float:
-    """Return the ridge whose left-out labels are likeliest, by some of the items."""
+    """Return the ridge with the smallest leave-one-out cross-entropy."""
     if not asked.any():
         return RIDGE_OF_SINGLES
     own = decompose(A)
     mean = Y.mean(axis=0)
     turned = own.U.T @ (Y - mean)
-    surprises = {}
+    losses = {}
     for ridge in LABEL_RIDGES:
         H = own.U * (own.s**2 / (own.s**2 + ridge))
         leverage = np.einsum("ij,ij->i", H, own.U)
-        held_out = _left_out(Y, H @ turned + mean, leverage)
-        surprises[ridge] = _surprise(held_out[asked], Y[asked])
-    return min(LABEL_RIDGES, key=lambda ridge: surprises[ridge])
+        held_out = _held_out_values(Y, H @ turned + mean, leverage)
+        losses[ridge] = _cross_entropy(held_out[asked], Y[asked])
+    return min(LABEL_RIDGES, key=lambda ridge: losses[ridge])
 
 
-def _climb(A: Array, Y: Array, ridge: float, asked: Array) -> _RidgeFit:
-    """Return the fit to all labels whose ridge is best, from where some say it is."""
+def _refine_ridge(A: Array, Y: Array, ridge: float, asked: Array) -> _RidgeFit:
+    """Return the best fit to all labels, by a local search from a first ridge."""
 
     def tried(ridge: float) -> tuple[float, _RidgeFit]:
         fit = _ridge_fit(A, Y, ridge)
-        return _surprise(fit.held_out[asked], Y[asked]), fit
+        return _cross_entropy(fit.held_out[asked], Y[asked]), fit
 
     start, best = ridge, tried(ridge)
-    # More labels want less of it: upwards only where downwards does not help.
+    # More labels need a smaller ridge, so larger ones are tried last.
     for step in (1 / 3, 3.0):
         while LABEL_RIDGES[0] / 10 < ridge * step < LABEL_RIDGES[-1] * 10:
             other = tried(ridge * step)
@@ -254,18 +254,18 @@ def _climb(A: Array, Y: Array, ridge: float, asked: Array) -> _RidgeFit:
 
 
 def _ridge_fit(A: Array, Y: Array, ridge: float) -> _RidgeFit:
-    """Return the regression of labels on features, with every label left out once."""
+    """Return the regression of labels on features, with its held-out values."""
     center, mean = A.mean(axis=0), Y.mean(axis=0)
     H = (A - center).astype(np.float64 if A.shape[1] <= SMALL else np.float32)
     work = float(H.size) * H.shape[1]
-    device = choose_device("auto", work=work, least=LEAST_WORK)
+    device = choose_device("auto", work=work, min_work=MIN_WORK)
     if device is None:
         W, fitted, leverage = _ridge_regression(H, Y - mean, ridge)
     else:
         from linkspread.compiled.gpu.features import ridge_regression
 
         W, fitted, leverage = ridge_regression(device, H, Y - mean, ridge)
-    held_out = _left_out(Y, fitted + mean, leverage)
+    held_out = _held_out_values(Y, fitted + mean, leverage)
     return _RidgeFit(W, mean - center @ W, held_out)
 
 
@@ -279,34 +279,34 @@ def _ridge_regression(H: Array, Y: Array, ridge: float) -> tuple[Array, Array, A
     return W, H @ W, np.einsum("ij,ij->j", half, half)
 
 
-def _left_out(Y: Array, fitted: Array, leverage: Array) -> Array:
-    """Return what fits without each item say of it, given the fit with all of them."""
+def _held_out_values(Y: Array, fitted: Array, leverage: Array) -> Array:
+    """Return the leave-one-out predictions, from the fit to all items."""
     own = np.minimum(leverage + 1 / len(Y), 1 - 1e-6)
     return Y - (Y - fitted) / (1 - own)[:, None]
 
 
-def _surprise(values: Array, Y: Array) -> float:
-    """Return the smallest mean surprise over all scales; rows of Y sum to 1."""
-    # The surprise is convex in the scale: Newton's steps, none beyond a factor of 4.
+def _cross_entropy(values: Array, Y: Array) -> float:
+    """Return the smallest mean cross-entropy over all scales; rows of Y sum to 1."""
+    # Convex in the scale: Newton steps, of at most a factor of 4.
     away = values - values.max(axis=1, keepdims=True)
-    told, scale = float(np.sum(Y * away)), 5.0
+    linear, scale = float(np.sum(Y * away)), 5.0
     for _ in range(STEPS):
         likely = np.exp(scale * away)
         total = likely.sum(axis=1)
         mean = np.einsum("ij,ij->i", likely, away) / total
         square = np.einsum("ij,ij,ij->i", likely, away, away) / total
-        slope, bend = mean.sum() - told, np.sum(square - mean**2)
+        slope, curvature = mean.sum() - linear, np.sum(square - mean**2)
         before = scale
-        scale -= slope / max(float(bend), 1e-300)
+        scale -= slope / max(float(curvature), 1e-300)
         scale = float(np.clip(scale, before / 4, before * 4).clip(*SCALES))
         if abs(scale - before) <= 1e-4 * before:
             break
     total = np.exp(scale * away).sum(axis=1)
-    return float(np.log(total).sum() - scale * told) / len(Y)
+    return float(np.log(total).sum() - scale * linear) / len(Y)
 
 
 def _likeliest_weights(held_out: Array, Y: Array, shares: Array) -> Array:
-    """Return the likeliest weights of fits, each drawn to its share by one label."""
+    """Return the likeliest weights of fits, regularised towards their shares."""
     mean = np.tensordot(shares, held_out, 1)
 
     def loss_of_scale(t: Array) -> float:

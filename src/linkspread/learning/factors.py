@@ -1,4 +1,4 @@
-"""The scores of two views: fixed columns of items, coefficients of queries."""
+"""The scores of two views: fixed columns of targets, coefficients of queries."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,27 +11,27 @@ from scipy.linalg import eigh
 from linkspread.learning.choice import COLUMNS, Choice, hub_strengths
 from linkspread.learning.maps import dense, tiles
 from linkspread.learning.rows import Rows, Sides
-from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, fits
+from linkspread.learning.terms import Fitting, LabelTerm, Term, fit_term, matches
 from linkspread.links.evidence import Change, Evidence
 
 Array = np.ndarray
 # Of queries: (space, scale of targets, coefficients, constant).
 Part = tuple[str, Array | None, Any, Array | None]
 
-# Items of the other view by which the hub strength of an item is measured: all where
-# these are not more scores than the second, else at least the first.
+# Items of the other view that measure hub strength: at least the first, up to as many
+# as give the second number of scores.
 N_REFERENCES, REFERENCE_SCORES = 1000, 4e7
-# Of them at a time, so that they stay in the cache.
+# Scores at a time, so that they stay in the cache.
 HUB_SCORES = 1 << 20
-# Directions of exported vectors below this share of the largest are left out.
+# Directions of exported vectors below this share of the largest are dropped.
 ROUNDING = 1e-12
-# Judgements at a time from which terms are fitted anew.
-MOST_CHANGES = 100
+# With more judgements at a time terms are fitted again.
+MAX_CHANGES = 100
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreFactors:
-    """What the scores of two views are computed from.
+    """The factors of the scores of two views.
 
     ``s(x, y) = sum_t w_t a_t(x) . c(y) r_t(y) + b(y)``: coefficients a of the query,
     columns c, scales r and a bias b of the target. Judgements change a only.
@@ -39,11 +39,11 @@ class ScoreFactors:
 
     sides: Sides
     terms: tuple[tuple[Term, float], ...]  # each with its weight
-    # Of every term, for the items of either side as targets, None for 1.
+    # For both sides as targets, the scale of every term; None for 1.
     scales: tuple[tuple[Array | None, ...], tuple[Array | None, ...]]
     bias: tuple[Array, Array]  # hub correction of items as targets
     classes: tuple[Array | None, Array | None]  # probabilities, where there are labels
-    n_pairs: int = 0  # that terms were fitted to
+    n_pairs: int = 0  # judged pairs of the fit
 
     @property
     def is_within(self) -> bool:
@@ -51,23 +51,22 @@ class ScoreFactors:
         return self.sides.maps[0] is self.sides.maps[1]
 
     def fitted(self, side: int, items: Any) -> Rows:
-        """Return what is known of fitted items."""
+        """Return the rows of fitted items."""
         rows, own = self.sides.rows(side, items), self.classes[side]
         return rows if own is None else replace(rows, classes=own[items])
 
     def scores(self, side: int, rows: Rows, targets: Any = slice(None)) -> Array:
         """Return the scores of queries of one side with items of the other."""
-        return self.ask(side, rows).scores(targets)
+        return self.prepare(side, rows).scores(targets)
 
-    def ask(self, side: int, rows: Rows) -> "Asked":
-        """Return queries of one side, whose coefficients are computed now."""
-        return Asked(self, side, len(rows.values), list(self._parts(side, rows)))
+    def prepare(self, side: int, rows: Rows) -> "QueryBatch":
+        """Compute the coefficients of queries of one side."""
+        return QueryBatch(self, side, len(rows.values), list(self._parts(side, rows)))
 
     def _parts(self, side: int, rows: Rows) -> Iterator[Part]:
-        """Yield coefficients of queries over whole spaces, few of them.
+        """Yield the coefficients of queries, one part per space and scale.
 
-        What has no scale of its own is added up first, so that the columns of the
-        targets are read once.
+        Parts without scale are summed, so that columns of targets are read once.
         """
         scales = self.scales[1 - side]
         width = self.sides.maps[1 - side].values.shape[1]
@@ -92,10 +91,10 @@ class ScoreFactors:
             yield space, scale, coefficients.astype(np.float32), constant
 
     def vectors(self, side: int) -> tuple[Array, Array, Array]:
-        """Return vectors of all items whose inner products are the scores.
+        """Return query vectors, target vectors, and the projection of `query_vectors`.
 
-        Those of one side that search, of the other that are found, both in the
-        directions that any query has, to rounding; and what turns `query_vectors` so.
+        Inner products are the scores; directions in which all queries are 0, up to
+        rounding, are dropped.
         """
         sizes = [own.n_items for own in self.sides.maps]
         gram: Any = 0.0
@@ -114,7 +113,7 @@ class ScoreFactors:
         return np.vstack(searching), np.vstack(found), Q
 
     def query_vectors(self, side: int, rows: Rows) -> Array:
-        """Return all coefficients of queries, and a 1 for the bias."""
+        """Return all coefficients of queries, with a 1 for the bias."""
         n = len(rows.values)
         columns = []
         for _, _, coefficients, constant in self._parts(side, rows):
@@ -123,7 +122,7 @@ class ScoreFactors:
         return np.hstack([*columns, np.ones((n, 1), dtype=np.float32)])
 
     def _found_vectors(self, side: int, some: slice) -> Array:
-        """Return the columns of targets beside those of `query_vectors`."""
+        """Return the columns of targets that match `query_vectors`."""
         targets = self.fitted(side, some)
         ones = np.ones((len(targets.values), 1))
         columns = []
@@ -136,7 +135,7 @@ class ScoreFactors:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class QueryBatch:
     """Queries of one side with their coefficients."""
 
     factors: ScoreFactors
@@ -158,8 +157,8 @@ class Asked:
             total += S
         return total
 
-    def summands(self) -> tuple[dict[str, Any], list[Part], Array]:
-        """Return what scores add up: tables of targets, parts of queries, bias."""
+    def score_parts(self) -> tuple[dict[str, Any], list[Part], Array]:
+        """Return the tables of targets, the parts of the queries, and the bias."""
         factors, other = self.factors, 1 - self.side
         prior = factors.sides.prior
         tables = {
@@ -171,7 +170,7 @@ class Asked:
 
 
 def _products(coefficients: Any, columns: Any) -> Array:
-    """Return products over the columns that coefficients are of."""
+    """Return products over the columns with nonzero coefficients."""
     if sp.issparse(coefficients) or sp.issparse(columns):
         return dense(coefficients @ columns.T)
     used = np.flatnonzero(coefficients.any(axis=0))
@@ -186,10 +185,10 @@ def fit_factors(
     *,
     before: ScoreFactors | None = None,
 ) -> ScoreFactors:
-    """Fit the chosen terms to all that is known.
+    """Fit the chosen terms to all evidence.
 
-    `before` has the same maps and choice, of fewer or more judgements: what its items
-    are as targets is kept, so that nothing of the size of a view is computed.
+    `before` has the same maps and choice, but other judgements: its scales, bias and
+    classes of targets are kept, so nothing of the size of a view is computed.
     """
     kept = [] if before is None else [term for term, _ in before.terms]
     fitting = Fitting(sides, evidence, kept)
@@ -212,17 +211,17 @@ def change_factors(
     changes: Sequence[Change],
     read: Callable[[], Evidence],
 ) -> ScoreFactors:
-    """Apply single judgements to the terms, at a cost that does not grow.
+    """Apply single judgements to the terms, at constant cost.
 
-    The same as `fit_factors` with the factors before, to rounding. Evidence, labels
-    apart, is read where terms must be fitted again: those of few pairs, of many changes
-    at a time, or of a snapshot.
+    The result equals `fit_factors` with `before`, up to rounding. `read` returns the
+    evidence, without labels, for terms that must be fitted again: with few pairs, many
+    changes at a time, or after a snapshot.
     """
     fitting: Fitting | None = None
     terms = []
     for (term, weight), setting in zip(factors.terms, choice.terms, strict=True):
-        own: Term | None = term if fits(term, setting) else None
-        for change in changes if len(changes) <= MOST_CHANGES else [None]:
+        own: Term | None = term if matches(term, setting) else None
+        for change in changes if len(changes) <= MAX_CHANGES else [None]:
             if own is not None:
                 own = change and own.changed(factors.sides, change)
         if own is None:
@@ -244,10 +243,10 @@ def renew_factors(
     evidence: Evidence | None = None,
     keep_labels: bool = True,
 ) -> ScoreFactors:
-    """Return factors for maps with more items, fewer or others; what stays is kept.
+    """Return factors for maps with added, removed or changed items.
 
-    `places` are of each item in the factors before, -1 for those that are new. Terms
-    are fitted again if there is evidence, by the positions of now.
+    `places` are the old positions of all items, -1 for new ones. With evidence, by new
+    positions, terms are fitted again.
     """
     terms, n_pairs = [term for term, _ in factors.terms], factors.n_pairs
     if evidence is not None:
@@ -281,16 +280,16 @@ def renew_factors(
 
 
 def _renewed(own: Array, places: Array, new: Any) -> Array:
-    """Return what is known of items at their places, and what is new at the others."""
+    """Return values of kept items from their old places, and of new items."""
     found = np.empty((len(places), *own.shape[1:]), dtype=own.dtype)
     found[places >= 0] = own[places[places >= 0]]
-    # A term that was left with too little to fit has no scales.
+    # A term with too few links has no scales.
     found[places < 0] = 1.0 if new is None else new
     return found
 
 
 def _scales(terms: Any, sides: Sides, side: int) -> tuple[Array | None, ...]:
-    """Return the scale of every item as a target, for every term."""
+    """Return the scales of all items of one side as targets, for every term."""
     some = tiles(sides.maps[side].n_items)
     found = []
     for term in terms:
@@ -303,7 +302,7 @@ def _scales(terms: Any, sides: Sides, side: int) -> tuple[Array | None, ...]:
 def _classes(
     terms: Any, sides: Sides, side: int, items: Any = slice(None)
 ) -> Array | None:
-    """Return the probabilities of the classes of items, if a term has some."""
+    """Return the class probabilities of items, or None without a label term."""
     for term in terms:
         if isinstance(term, LabelTerm):
             return term.classes(side, sides.rows(side, items))
@@ -318,12 +317,12 @@ def _no_bias(sides: Sides) -> tuple[Array, Array]:
 def _hubs(
     factors: ScoreFactors, side: int, choice: Choice, some: Array | None = None
 ) -> Array:
-    """Return what is taken from the scores of items of one side as targets."""
+    """Return the hub correction of items of one side as targets."""
     sizes = [own.n_items for own in factors.sides.maps]
     rng = np.random.default_rng(0)
     n_references = max(N_REFERENCES, int(REFERENCE_SCORES / max(sizes)))
     chosen = np.sort(rng.permutation(sizes[1 - side])[:n_references])
-    references = factors.ask(1 - side, factors.fitted(1 - side, chosen))
+    references = factors.prepare(1 - side, factors.fitted(1 - side, chosen))
     asked = np.arange(sizes[side]) if some is None else some
     parts = [
         hub_strengths(references.scores(asked[own]), sizes[1 - side])

@@ -1,16 +1,16 @@
-"""One map per view: fixed features of its items, made once.
+"""One map per view: fixed features of its items, computed once.
 
-A map has three blocks of columns, each the features of one kernel, centred and of mean
-squared length 1, so that a ridge means the same in all of them:
+A map has three blocks of columns, each the features of one kernel, centred and scaled
+to mean squared norm 1, so that ridges are comparable:
 
-- "linear": the columns themselves, or their leading components where there are many;
+- "linear": the columns of the table, or their leading principal components;
 - "gaussian": Nystrom features of ``exp(-|x - l|^2 / m)`` at landmarks l, m the mean
   squared distance;
-- "graph": Nystrom features of the heat ``exp(-t (I - S))`` of the neighbour graph, a
-  short time and a long one together.
+- "graph": Nystrom features of the heat kernel ``exp(-t (I - S))`` of the neighbour
+  graph, the sum of a short and a long time.
 
-Memory is O(N d), and nothing of N x N is made. The resolvent of the graph was measured
-beside its heat: labels never chose it, and pairs gained nothing by it.
+Memory is O(N d), never N x N. The resolvent of the graph was tested beside the heat
+kernel: labels never chose it, and judged pairs did not gain.
 """
 
 from collections.abc import Sequence
@@ -29,28 +29,27 @@ from linkspread.propagation.chebyshev import DEGREE, heat, heat_on_device
 
 Array = np.ndarray
 
-# Columns kept as they are; a wider view is reduced to so many components.
+# Components of the linear block; narrower tables are not reduced.
 N_COMPONENTS = 512
-# Columns whose products are all computed to find the components.
-MOST_COLUMNS = 8192
-# Landmarks: at least so many, and every labelled item as long as whitening all items
-# takes no more multiplications than the second (about ten seconds): a kernel of
-# thousands of labels loses accuracy with each label that is no landmark. Heat is
-# smooth: it needs no more than the third.
-N_LANDMARKS, MOST_WORK, MOST_OF_GRAPH = 400, 1.2e11, 800
+# Columns up to which the components come from the full Gram matrix.
+MAX_COLUMNS = 8192
+# Landmarks: at least the first number, and all labelled items, without which a kernel
+# loses accuracy, while whitening takes at most MAX_WORK multiplications (about ten
+# seconds). The heat kernel is smooth and needs fewer.
+N_LANDMARKS, MAX_WORK, MAX_GRAPH_LANDMARKS = 400, 1.2e11, 800
 N_NEIGHBORS = 30
-# Added to the kernel of the landmarks, which copies among them would make singular.
+# Added to the kernel of the landmarks, which duplicates make singular.
 JITTER = 1e-6
-# Rows whose features are computed at once, also by the workers of a cluster: products
-# of as many rows are the same numbers.
+# Rows computed at once, here and by the workers of a cluster: the rounding of products
+# depends on the number of rows.
 TILE = 4096
-# Multiplications from which a GPU pays: sixteen cores do them in about a second.
-LEAST_WORK = 1e10
+# Multiplications from which a GPU is used: sixteen cores take about a second.
+MIN_WORK = 1e10
 
 BLOCKS = ("linear", "gaussian", "graph")
-# How much each kernel counts before anything is known: features and graph equally.
+# Prior weights of the kernels: features and graph equally.
 SHARES = {"linear": 0.25, "gaussian": 0.25, "graph": 0.5}
-# Sums of kernels: neighbouring blocks, so that their columns are one slice.
+# Sums of kernels; the blocks are adjacent, so that their columns are one slice.
 MIXTURES: dict[str, tuple[str, ...]] = {
     "linear": ("linear",),
     "linear + gaussian": ("linear", "gaussian"),
@@ -60,7 +59,7 @@ MIXTURES: dict[str, tuple[str, ...]] = {
 
 
 def unit_rows(X: Any) -> Any:
-    """Return rows scaled to length 1; rows of zeros stay."""
+    """Return rows with unit norm; rows of zeros stay."""
     if sp.issparse(X):
         lengths = np.sqrt(X.multiply(X).sum(axis=1))
         scale = 1 / np.where(lengths > 0, lengths, 1)
@@ -90,13 +89,13 @@ class ViewMap:
     """The fixed features of one view."""
 
     metric: str  # of the rows, as for `make_map`
-    blocks: dict[str, Any]  # what makes the features of new rows
-    values: Array  # of the fitted items, one block beside the other, in float32
+    blocks: dict[str, Any]  # feature functions by name
+    values: Array  # features of the fitted items, block by block, in float32
     n_features: int  # columns of the table
 
     @property
     def n_items(self) -> int:
-        """Items of the view."""
+        """Number of items."""
         return len(self.values)
 
     def columns(self, mixture: str) -> slice:
@@ -110,7 +109,7 @@ class ViewMap:
         return slice(min(found), max(found))
 
     def has(self, mixture: str) -> bool:
-        """Tell whether all blocks of a sum of kernels were made."""
+        """Return whether the map has all blocks of a sum of kernels."""
         return all(name in self.blocks for name in MIXTURES[mixture])
 
     def transform(self, rows: Any) -> Array:
@@ -119,19 +118,19 @@ class ViewMap:
                           for block in self.blocks.values()])  # fmt: skip
 
     def append(self, rows: Any) -> "ViewMap":
-        """Return the map with more items, whose features are those of new rows."""
+        """Return the map with the items of new rows appended."""
         values = np.vstack([self.values, self.transform(rows)])
         return ViewMap(self.metric, self.blocks, values, self.n_features)
 
 
 class MapWork(Protocol):
-    """What a map needs of all rows of a table: computed here, or by a cluster."""
+    """Computations over all rows of a table, on this machine or a cluster."""
 
     def gram(self) -> Array:
         """Return the products of all prepared columns."""
 
     def heat(self, graph: NeighborGraph, landmarks: Array) -> Array:
-        """Fit a graph, and return the features of its heat, of unit norm."""
+        """Fit a graph, and return its heat features with unit norm."""
 
     def fill(self, view: ViewMap) -> None:
         """Write the features of all items, centred and scaled."""
@@ -150,9 +149,8 @@ def make_map(
 ) -> ViewMap:
     """Make the map of one view from its table of shape (n_items, n_features).
 
-    Landmarks are taken among the judged items first, so that few judgements are mapped
-    exactly; so many of these have labels. What needs all rows is computed by `work`,
-    None for this machine.
+    Judged items are landmarks first, so that the kernel is exact for few judgements.
+    `work` computes over all rows, None on this machine.
     """
     n_items = X.shape[0]
     rng = np.random.default_rng(random_state)
@@ -164,7 +162,7 @@ def make_map(
     )
     landmarks = np.concatenate([first, others])[:n_landmarks]
     work = work or _OwnWork(X, metric, _device_for(X, len(landmarks)))
-    heated = landmarks[:MOST_OF_GRAPH]
+    heated = landmarks[:MAX_GRAPH_LANDMARKS]
     makers: dict[str, Any] = {
         "linear": lambda: _Linear.of(X, metric, random_state, work),
         "gaussian": lambda: _Gaussian.of(X, metric, landmarks),
@@ -181,27 +179,27 @@ def make_map(
 
 
 def landmark_count(n_items: int, n_labelled: int) -> int:
-    """Return how many landmarks a view gets, at most its items."""
-    most = int((MOST_WORK / n_items) ** 0.5)
+    """Return the number of landmarks of a view."""
+    most = int((MAX_WORK / n_items) ** 0.5)
     return min(n_items, max(N_LANDMARKS, min(n_labelled, most)))
 
 
 def _device_for(X: Any, n_landmarks: int) -> Any:
-    """Return the device for a map that fits there, or None."""
+    """Return the device for a map if it fits, or None."""
     n_items, n_columns = X.shape
     steps = n_columns + n_landmarks + N_NEIGHBORS * DEGREE
     work = float(n_items) * n_landmarks * steps
-    device = choose_device("auto", work=work, least=LEAST_WORK)
+    device = choose_device("auto", work=work, min_work=MIN_WORK)
     if device is None or sp.issparse(X):
         return None
-    # The table and its columns, four blocks of landmarks, and edges with their sums.
+    # The table and its features, four blocks of landmarks, edges and sums.
     row_bytes = 12 * n_columns + 16 * n_landmarks + 80 * N_NEIGHBORS
     return device if n_items * row_bytes < device.free_bytes() else None
 
 
 @dataclass(frozen=True)
 class _OwnWork:
-    """What a map needs of all rows, computed on this machine or its device."""
+    """Computations over all rows, on this machine or its GPU."""
 
     X: Any
     metric: str
@@ -217,7 +215,7 @@ class _OwnWork:
     def heat(self, graph: NeighborGraph, landmarks: Array) -> Any:
         W = graph.fit(self.X).affinity_
         if self.device is None:
-            # Made here, so that its symmetry need not be checked.
+            # Without `normalize`, which would check the symmetry.
             S = scale_edges(W, row_sums(W)).astype(np.float32)
             K, root = heat(S, landmarks)
             return unit_rows(K @ root)
@@ -247,7 +245,7 @@ def _fill(view: ViewMap, X: Any) -> None:
 
 
 def standardize(view: ViewMap) -> None:
-    """Centre and scale the features of all items, and keep how that was done."""
+    """Centre and scale the features of all items, and store mean and scale."""
     for name, block in view.blocks.items():
         own = view.values[:, view.columns(name)]
         block.mean = own.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -257,7 +255,7 @@ def standardize(view: ViewMap) -> None:
 
 
 def _fill_on_device(view: ViewMap, X: Any, device: Any) -> None:
-    """Do as `_fill`, with all columns on a device before they are copied."""
+    """Write the same as `_fill`, computed on a device."""
     from linkspread.compiled.gpu import features
 
     table, parts = device.put(X), []
@@ -274,13 +272,13 @@ def _features(block: _Block, X: Any, metric: str) -> Array:
 
 
 def raw_features(block: _Block, X: Any, metric: str) -> Array:
-    """Return the features of rows as the kernel gives them, some rows at a time."""
+    """Return the features of rows, neither centred nor scaled."""
     parts = [block(X[s], _prepare(X[s], metric)) for s in tiles(max(X.shape[0], 1))]
     return np.vstack(parts).astype(np.float32, copy=False)
 
 
 def tiles(n_rows: int, size: int = TILE) -> list[slice]:
-    """Return slices of all rows, of so many each."""
+    """Return slices of `size` rows."""
     return [slice(k, min(k + size, n_rows)) for k in range(0, n_rows, size)]
 
 
@@ -297,7 +295,7 @@ def _prepare(X: Any, metric: str) -> Any:
 
 @dataclass(eq=False)
 class _Linear:
-    """The columns, or their leading components where there are many."""
+    """The columns, or their leading components if there are many."""
 
     components: Array | None
     mean: Array
@@ -308,7 +306,7 @@ class _Linear:
         width = X.shape[1]
         if width <= N_COMPONENTS or min(X.shape) <= N_COMPONENTS:
             return cls(None, np.zeros(width))
-        if width > MOST_COLUMNS:
+        if width > MAX_COLUMNS:
             R = _prepare(X, metric).astype(np.float32)
             _, _, Vt = randomized_svd(R, N_COMPONENTS, n_iter=3, random_state=seed)
             components = Vt.T
@@ -331,7 +329,7 @@ class _Linear:
 
 @dataclass(eq=False)
 class _Gaussian:
-    """Nystrom features of a Gaussian kernel of the distances to landmarks."""
+    """Nystrom features of a Gaussian kernel."""
 
     landmarks: Array
     width: float
@@ -360,9 +358,9 @@ class _Gaussian:
 
 @dataclass(eq=False)
 class _Graph:
-    """Nystrom features of heat on the neighbour graph; new items by neighbours.
+    """Nystrom features of the heat kernel; for new items the mean of neighbours.
 
-    Of unit norm: an item in a dense region is not more itself.
+    With unit norm, so that items in dense regions do not count more.
     """
 
     graph: NeighborGraph
@@ -420,6 +418,6 @@ def _factor(K: Array) -> Array:
 
 
 def _whiten(K: Array, factor: Array) -> Array:
-    """Return features whose inner products are the kernel through its landmarks."""
+    """Return features whose inner products approximate the kernel."""
     solved = solve_triangular(factor.astype(K.dtype), K.T, lower=True)
     return np.ascontiguousarray(solved.T)

@@ -1,15 +1,16 @@
-"""Judged pairs: ridge regression on products of features, changed pair by pair.
+"""Judged pairs: ridge regression on products of features, updated pair by pair.
 
-``M = argmin sum_p w_p (z_p - phi(x_p)' M phi(y_p))^2 + ridge |M|^2``, where pairs are
-alike by a mean over kernels of how alike their items are in both views. Targets z are
-1 and 0 less the share of must-links; see `Evidence.targets`.
+``M = argmin sum_p w_p (z_p - phi(x_p)' M phi(y_p))^2 + ridge |M|^2``. The kernel of two
+pairs is the mean, over kernels, of the product of the kernel values of their items in
+both views. Targets z are 1 and 0 minus the share of must-links; see `Evidence.targets`.
 
-- Up to `MOST` pairs it is exact: ``(K + ridge / w) c = z``, K how alike all pairs are.
-- More are described by how alike they are to landmarks among them, ``f_p = R^-1
+- Up to `MAX_EXACT` pairs it is exact: ``(K + ridge / w) c = z``, with K the kernel of
+  all pairs.
+- More are described by their kernel values at landmark pairs, ``f_p = R^-1
   k_p`` with ``R R' = K_LL``, and ``(F W F' + ridge I) g = F W z``. With all pairs as
   landmarks both are the same.
 
-`LivePairs` keeps the inverse of either matrix: a judgement changes it by rank one.
+`LivePairs` stores the inverse of either matrix; a judgement changes it by rank one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,22 +23,22 @@ from scipy.linalg.blas import dsymv, dsyr, dsyrk, dtrsv, ssyrk
 from scipy.linalg.lapack import dpotri, dsygst, ssygst
 
 from linkspread.compiled import add_products, small_loops
-from linkspread.learning.cores import FEW, LEAST_PIVOT
+from linkspread.learning.cores import FEW, MIN_PIVOT
 from linkspread.learning.maps import tiles
 
 Array = np.ndarray
 
-# Pairs that are compared with all others; for fits that are only compared, fewer. Of
-# very many pairs one in so many is, up to twice as many.
-MOST, MOST_COMPARED, SPARSE = 2000, 1000, 12
-# Pairs whose features are computed at once, and items of which all are.
+# Pairs of the exact regression, and landmarks of a larger one; fewer for fits that only
+# choose. Of very many pairs one in SPARSE is a landmark, up to twice the number.
+MAX_EXACT, MAX_COMPARED, SPARSE = 2000, 1000, 12
+# Pairs computed at once, and items up to which all kernel values are computed once.
 TILE, FEW_ITEMS = 4096, 1024
 # Rank-one changes after which the inverse is computed again.
-MOST_CHANGES = 10_000
+MAX_CHANGES = 10_000
 
 
 class Product(NamedTuple):
-    """A kernel of both views: its columns, and how much it counts."""
+    """A kernel of both views: its columns and weight."""
 
     left: slice
     right: slice
@@ -46,7 +47,7 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Features of both items of some pairs, and the kernels they are compared by."""
+    """Features of both items of some pairs, and the kernels."""
 
     columns: Sequence[Product]
     left: Array
@@ -60,16 +61,16 @@ class PairRows:
         return cls(columns, values[0][i].astype(dtype), values[1][j].astype(dtype))
 
     def kernel(self, values: Any, i: Array, j: Array) -> Array:
-        """Return how alike pairs of items are to these, of shape (n_asked, n_rows)."""
+        """Return kernel values of pairs with these, of shape (n_pairs, n_rows)."""
         found = [K for _, K in self.kernels(values, i, j, size=max(len(i), 1))]
         return found[0] if found else np.zeros((0, len(self.left)), self.left.dtype)
 
     def kernels(
         self, values: Any, i: Array, j: Array, *, size: int = TILE
     ) -> Iterator[tuple[slice, Array]]:
-        """Yield tiles of pairs, and how alike these are to the rows, in one array.
+        """Yield tiles of pairs and their kernel values, in an array that is reused.
 
-        An item of few that recur is compared with the rows once for all tiles.
+        With few distinct items, their kernel values are computed once for all tiles.
         """
         room = np.empty((min(size, len(i)), len(self.left)), self.left.dtype)
         is_few = max(len(np.unique(i)), len(np.unique(j))) <= FEW_ITEMS
@@ -94,13 +95,13 @@ class PairRows:
                 yield slice(part.start + tile.start, part.start + tile.stop), total
 
     def factor(self) -> Array:
-        """Return the Cholesky factor of how alike these are to each other."""
+        """Return the Cholesky factor of the kernel of these pairs."""
         both = (self.left, self.right)
         (left, i), (right, j) = (
             np.unique(own, axis=0, return_inverse=True) for own in both
         )
         K = self.kernel((left, right), i, j)
-        # Pairs that are alike would make it singular.
+        # Duplicate pairs would make it singular.
         jitter = np.finfo(K.dtype).eps ** 0.6
         K[np.diag_indices_from(K)] += jitter * np.trace(K) / max(len(K), 1)
         return np.asfortranarray(cholesky(K, lower=True))
@@ -127,10 +128,10 @@ def scores_at(cores: Sequence[Array], columns: Any, values: Any, i: Any, j: Any)
 
 
 class PairRegression:
-    """Ridge regression of judged pairs on products of features, for any ridge.
+    """Ridge regression of judged pairs, for any ridge.
 
-    Pairs are positions of items and weights, below 0 for cannot. Landmarks that are
-    given, with their factor, are taken whatever the number of pairs.
+    Pairs are positions of items and weights, below 0 for cannot. Given landmarks, with
+    their factor, are used for any number of pairs.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class PairRegression:
         columns: Sequence[Product],
         pairs: tuple[Array, Array, Array],
         *,
-        most: int = MOST,
+        most: int = MAX_EXACT,
         dtype: Any = np.float64,
         landmarks: tuple[PairRows, Array] | None = None,
     ) -> None:
@@ -156,7 +157,7 @@ class PairRegression:
             landmarks = rows, rows.factor()
         self.rows, self.factor = landmarks
         n_rows = len(self.rows.left)
-        # The lower triangle of K W K', in the order of Fortran; and two K W z.
+        # The lower triangle of K W K', in Fortran order; and two K W z.
         gram = np.zeros((n_rows, n_rows), dtype, order="F")
         sums = np.zeros((2, n_rows))
         syrk = ssyrk if dtype == np.float32 else dsyrk
@@ -173,7 +174,7 @@ class PairRegression:
         self.sums = solve_triangular(self.factor, sums.T, lower=True).T
 
     def system(self, ridge: float) -> Array:
-        """Return the matrix that is to be inverted."""
+        """Return the matrix to invert."""
         H = self.gram.copy(order="F")
         own = ridge if self.factor is not None else ridge / np.abs(self.pairs[2])
         H[np.diag_indices_from(H)] += own
@@ -192,23 +193,23 @@ class PairRegression:
 
 
 def _tally(signed: Any) -> Array:
-    """Return the number of must- and cannot-links, and below it their weights."""
+    """Return the numbers of must- and cannot-links, and their total weights."""
     kinds = np.maximum(np.outer([1, -1], signed), 0)
     return np.stack([np.count_nonzero(kinds, axis=1), kinds.sum(axis=1)])
 
 
 def _shift(tally: Array) -> float:
-    """Return what is taken from targets of 1 and 0; of one kind they are 1 or -1."""
+    """Return the mean to subtract from targets; for one kind they are 1 or -1."""
     if not tally[0].all():
         return float(tally[0, 0] == 0)
     return float(tally[1, 0] / tally[1].sum())
 
 
 class LivePairs:
-    """A regression with its inverse, which judgements change in place.
+    """A regression with its inverse, which judgements update in place.
 
-    Who holds it remembers its `version`: whoever holds an older one, as a snapshot
-    does, must not change it. Of `rows` and coefficients nothing is overwritten.
+    Holders store its `version`; one with an older version, such as a snapshot, must not
+    change it. `rows` and coefficients are never overwritten.
     """
 
     def __init__(self, regression: PairRegression, ridge: float) -> None:
@@ -216,7 +217,7 @@ class LivePairs:
         self.ridge, self.version = ridge, 0
         self.tally, self.factor = regression.tally, regression.factor
         solved = cho_factor(regression.system(ridge), lower=True, overwrite_a=True)[0]
-        # Lower triangles only, in the order of Fortran, as BLAS changes them.
+        # Lower triangles only, in Fortran order, for BLAS.
         self.inverse = np.asfortranarray(np.tril(dpotri(solved, lower=1)[0]))
         self._rows, self.n_rows = regression.rows, len(regression.rows.left)
         if self.factor is None:
@@ -230,7 +231,7 @@ class LivePairs:
 
     @property
     def rows(self) -> PairRows:
-        """The pairs that coefficients are of."""
+        """The pairs of the coefficients."""
         own, n = self._rows, self.n_rows
         return PairRows(own.columns, own.left[:n], own.right[:n])
 
@@ -244,13 +245,13 @@ class LivePairs:
         return dtrsv(self.factor, g, lower=1, trans=1)
 
     def change(self, values: Any, i: int, j: int, before: float, after: float) -> bool:
-        """Change the weight of one pair, 0 for none; tell whether that could be done.
+        """Change the weight of a pair, 0 for none; return whether that was possible.
 
-        Where it could not, what is here is of no use any more.
+        If not, the object is invalid.
         """
         self.version += 1
         self.tally = self.tally + _tally([after]) - _tally([before])
-        if self.version > MOST_CHANGES:
+        if self.version > MAX_CHANGES:
             return False
         if self.factor is not None:
             return self._change_weight(values, i, j, before, after)
@@ -263,7 +264,7 @@ class LivePairs:
     def _change_weight(
         self, values: Any, i: int, j: int, before: float, after: float
     ) -> bool:
-        """Change the weight of a pair among many, which landmarks describe."""
+        """Change the weight of a pair in a regression with landmarks."""
         k = self._rows.kernel(values, np.array([i]), np.array([j]))[0]
         f = dtrsv(self.factor, k, lower=1)
         u = dsymv(1.0, self.inverse, f, lower=1)
@@ -276,9 +277,12 @@ class LivePairs:
         return self._add(-more, pivot, u)
 
     def _append(self, values: Any, i: int, j: int, weight: float) -> bool:
-        """Take up one more pair where all are compared with all."""
-        n, most_rows = self.n_rows, MOST + MOST // 4  # Some were taken out again.
-        if self.tally[0].sum() > MOST or n >= most_rows:
+        """Add a pair to an exact regression."""
+        n, most_rows = (
+            self.n_rows,
+            MAX_EXACT + MAX_EXACT // 4,
+        )  # Removed pairs keep rows.
+        if self.tally[0].sum() > MAX_EXACT or n >= most_rows:
             return False
         if n == len(self.inverse):
             self._grow(min(most_rows, n + n // 4 + 16))
@@ -295,10 +299,10 @@ class LivePairs:
         u = dsymv(1.0, self.inverse, k, lower=1)
         left = size - float(k @ u)
         u[n] = -1.0
-        return left > LEAST_PIVOT * size and self._add(1.0, left, u)
+        return left > MIN_PIVOT * size and self._add(1.0, left, u)
 
     def _change_row(self, i: int, j: int, before: float, after: float) -> bool:
-        """Change the weight of a pair that has a row, or take it out."""
+        """Change the weight of a pair of an exact regression, or remove it."""
         found = np.flatnonzero((self.i == i) & (self.j == j) & (self.signed == before))
         if len(found) != 1:
             return False
@@ -314,14 +318,14 @@ class LivePairs:
 
     def _add(self, factor: float, pivot: float, u: Array) -> bool:
         """Add ``factor / pivot u u'`` to the inverse in place."""
-        if not pivot > LEAST_PIVOT:
+        if not pivot > MIN_PIVOT:
             return False
         if factor:
             dsyr(factor / pivot, u, lower=1, a=self.inverse, overwrite_a=1)
         return True
 
     def _grow(self, size: int) -> None:
-        """Make room for more pairs."""
+        """Enlarge the arrays for more pairs."""
         more = size - len(self.inverse)
         self.inverse = np.asfortranarray(np.pad(self.inverse, (0, more)))
         self.i, self.j, self.signed = (
@@ -333,7 +337,7 @@ class LivePairs:
 
 
 def _landmarks(signed: Array, most: int) -> Array:
-    """Return landmarks: three quarters must-links, which are rarer and tell more."""
+    """Return landmarks: three quarters must-links, which are more informative."""
     rng = np.random.default_rng(0)
     kinds = [rng.permutation(np.flatnonzero(own)) for own in (signed > 0, signed < 0)]
     n_must = min(len(kinds[0]), max(3 * most // 4, most - len(kinds[1])))

@@ -1,4 +1,4 @@
-"""What terms are made of: rows of items, what was chosen, and pieces of scores."""
+"""Rows of items, settings of terms, and pieces of scores."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +12,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Sides:
-    """Maps of two views, and their unit rows in a shared space if there is one."""
+    """Maps of two views, and their unit rows in a shared space, if any."""
 
     maps: tuple[ViewMap, ViewMap]
     prior: tuple[Any, Any] | None = None
 
     def rows(self, side: int, items: Any) -> "Rows":
-        """Return what is known of some fitted items of one side, 0 or 1."""
+        """Return the rows of some fitted items of one side, 0 or 1."""
         prior = None if self.prior is None else self.prior[side][items]
         return Rows(self.maps[side].values[items], prior)
 
@@ -29,11 +29,11 @@ class Rows:
 
     values: Array
     prior: Any = None
-    classes: Array | None = None  # their probabilities, where computed before
+    classes: Array | None = None  # class probabilities, if computed before
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the features."""
+        """Shape of the features."""
         return self.values.shape
 
     def __getitem__(self, some: Any) -> "Rows":

@@ -1,21 +1,21 @@
-"""Terms of a score: what the views share, and what each kind of evidence teaches.
+"""Terms of a score: the prior, and one for each kind of evidence.
 
 A term turns queries into coefficients over fixed columns of the target view, its
 *pieces*; a score is their inner product, times a fixed scale of the target for some:
 
 - `PriorTerm`: the cosine of rows in a shared space.
-- `DisplacementTerm`: matched pairs in a shared space. The differences of partners are
-  regressed on the features, and items are moved by what is expected of them,
+- `DisplacementTerm`: must-links in a shared space. The differences of partners are
+  regressed on the features, and items are moved by the predicted difference d,
   ``(cos(x + d(x), y) + cos(x, y - d(y))) / 2``.
-- `GridTerm`: matched pairs. Regressions bring items to the other view and back, which
-  keeps what pairs agree on; with correlations T, ``x'TT'Ty / (|x'TT'| |T'Ty|)``.
-- `MapTerm`: matched pairs. The linear columns of one view are predicted from the other,
-  and compared with those of the item: a ridge map, into either view.
+- `GridTerm`: must-links. Regressions map items to the other view and back; with
+  correlations T the score is ``x'TT'Ty / (|x'TT'| |T'Ty|)``.
+- `MapTerm`: must-links. A ridge map predicts the linear columns of one view from the
+  other; the score is the cosine of predicted and actual columns.
 - `PairsTerm`: judged pairs, ``phi(x)' M phi(y)``.
-- `LabelTerm`: the probability of one class, less what chance would give.
+- `LabelTerm`: the probability of a common class, minus that by chance.
 
-Judgements change pieces only. Columns and scales of the targets stay, so that a live
-judgement costs nothing of the size of a view.
+Judgements change only pieces, not the columns and scales of targets, so a live
+judgement needs no work of the size of a view.
 """
 
 from abc import ABC, abstractmethod
@@ -37,8 +37,8 @@ from linkspread.learning.cores import (
 )
 from linkspread.learning.maps import BLOCKS, SHARES, dense, unit_rows
 from linkspread.learning.pairs import (
-    MOST,
-    MOST_COMPARED,
+    MAX_COMPARED,
+    MAX_EXACT,
     LivePairs,
     PairRegression,
     PairRows,
@@ -50,11 +50,11 @@ from linkspread.links.evidence import Change, Evidence
 
 Array = np.ndarray
 
-# Queries that are cheaper by the judged pairs than by cores.
+# Up to this many queries are computed from the judged pairs, without cores.
 FEW_QUERIES = 16
 # Ridge maps, and the view whose columns they predict.
 MAPS_INTO = {"into left": 0, "into right": 1}
-# For one query and one target: what each judged pair adds, and what is of no pair.
+# For one query and one target: what each link adds, and what prior or chance adds.
 Contributions = tuple[Array, float]
 
 
@@ -66,11 +66,11 @@ class Term(ABC):
         """Return the pieces of queries of one side."""
 
     def scale(self, side: int, rows: Rows) -> Array | None:
-        """Return what scores of targets of one side are multiplied by; None for 1."""
+        """Return the factors of the scores of targets of one side; None for 1."""
         return None
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
-        """Return the term after one judgement, or None where it must be fitted."""
+        """Return the term after one judgement, or None if it must be fitted."""
         return self
 
     @abstractmethod
@@ -79,35 +79,35 @@ class Term(ABC):
     ) -> Contributions:
         """Return what each must-link, judged pair or class adds to one score.
 
-        The scale of the target is given. Also what the prior, or chance, adds.
+        The second result is what the prior, or chance, adds. `scale` is the target's.
         """
 
 
 @dataclass
 class Fitting:
-    """What terms are fitted to; decompositions are kept for every ridge.
+    """The evidence that terms are fitted to, and shared decompositions.
 
-    Fits that are only compared are `rough`, and cannot be changed by judgements.
+    `rough` fits are for choosing only, and cannot be changed by judgements.
     """
 
     sides: Sides
     evidence: Evidence
-    # Fitted before: what labels taught stays, and the landmarks among pairs.
+    # Terms of an earlier fit, whose label models and landmarks are kept.
     kept: Sequence[Term] = ()
     rough: bool = False
     _decomposed: dict[tuple[int, str], Decomposition] = field(default_factory=dict)
 
     def linked(self, side: int, columns: slice) -> Array:
-        """Return the features of the items of every must-link."""
+        """Return the features of the items of all must-links."""
         return self.sides.maps[side].values[self.evidence.must[side], columns]
 
     def shares(self, known: KnownItems, side: int, columns: slice, rows: Rows) -> Array:
-        """Return how one item is described by those of every must-link."""
+        """Return the regression weights of the items of all must-links for one item."""
         solved = known.solve(known.centred(rows.values[:, columns]))
         return known.centred(self.linked(side, columns)) @ solved[0]
 
     def known(self, side: int, setting: Setting) -> KnownItems:
-        """Return what regresses on the items of every must-link."""
+        """Return the regression on the items of all must-links."""
         linked = self.linked(side, self.sides.maps[side].columns(setting.mixture))
         if not self.rough and len(linked) > FEW:
             return KnownItems.of(linked, setting.ridge)
@@ -125,7 +125,7 @@ class Fitting:
             (left.values, right.values),
             pair_columns(self.sides),
             self.evidence.signed(),
-            most=MOST_COMPARED if self.rough else MOST,
+            most=MAX_COMPARED if self.rough else MAX_EXACT,
             dtype=np.float32 if self.rough else np.float64,
             landmarks=own[-1].landmarks if own else None,
         )
@@ -143,14 +143,14 @@ class Fitting:
 
 
 def fit_term(setting: Setting, fitting: Fitting) -> Term:
-    """Fit one term to what is known."""
+    """Fit one term to the evidence."""
     kind, evidence, maps = setting.kind, fitting.evidence, fitting.sides.maps
     if kind == "prior" or (kind == "displacement" and np.isinf(setting.ridge)):
         return PriorTerm()
     if kind == "labels":
         return fitting.labels
     if kind != "pairs" and len(evidence.must[0]) < 2:
-        # Too few are left to describe anything by: live links can be taken back.
+        # Undone judgements may leave too few links for the chosen term.
         if fitting.sides.prior is not None:
             return PriorTerm()
         kind = "pairs"
@@ -163,19 +163,21 @@ def fit_term(setting: Setting, fitting: Fitting) -> Term:
         linear, A = maps[into].columns("linear"), (B, A)[into]
         Y = fitting.linked(into, linear).astype(np.float64)
         mean = Y.mean(axis=0)
-        known = fitting.known(1 - into, setting).taught(A, Y - mean, mean)
+        known = fitting.known(1 - into, setting).fit_targets(A, Y - mean, mean)
         return MapTerm(into, known, columns[1 - into], linear)
     left, right = fitting.known(0, setting), fitting.known(1, setting)
     if kind == "grid":
-        return GridTerm((left.taught(A, right.centred(B), right.mean), right), columns)
-    D = _apart(fitting.sides, *evidence.must[:2])
+        return GridTerm(
+            (left.fit_targets(A, right.centred(B), right.mean), right), columns
+        )
+    D = _displacements(fitting.sides, *evidence.must[:2])
     mean = D.mean(axis=0)
-    both = left.taught(A, D, mean), right.taught(B, D, mean)
+    both = left.fit_targets(A, D, mean), right.fit_targets(B, D, mean)
     return DisplacementTerm(both, columns)
 
 
-def fits(term: Term, setting: Setting) -> bool:
-    """Tell whether a term is what was chosen: with few links others stand in for it."""
+def matches(term: Term, setting: Setting) -> bool:
+    """Return whether a term has the chosen kind; with few links another replaces it."""
     is_plain = setting.kind in ("prior", "labels", "pairs") or np.isinf(setting.ridge)
     return is_plain or not isinstance(term, PriorTerm | PairsTerm)
 
@@ -191,8 +193,8 @@ def pair_columns(sides: Sides) -> list[Product]:
     ]
 
 
-def _apart(sides: Sides, i: Any, j: Any) -> Array:
-    """Return how far items of both views are apart in a shared space."""
+def _displacements(sides: Sides, i: Any, j: Any) -> Array:
+    """Return the differences of items of both views in a shared space."""
     assert sides.prior is not None
     return dense(sides.prior[1][j] - sides.prior[0][i]).astype(np.float64)
 
@@ -214,7 +216,7 @@ class PriorTerm(Term):
 class PairsTerm(Term):
     """Ridge regression of judged pairs on products of features, kernel by kernel."""
 
-    rows: PairRows  # that coefficients are of: all pairs, or landmarks
+    rows: PairRows  # of the coefficients: all pairs, or landmarks
     coefficients: Array
     ridge: float
     factor: Array | None = None  # of the landmarks
@@ -223,7 +225,7 @@ class PairsTerm(Term):
 
     @classmethod
     def of(cls, own: PairRegression, ridge: float, *, rough: bool) -> "PairsTerm":
-        """Return the term of a regression; judgements change it if it is not rough."""
+        """Return the term of a regression; judgements can change it unless `rough`."""
         if rough or (own.factor is None and len(own.pairs[0]) <= FEW):
             return cls(own.rows, own.solve(ridge), ridge, own.factor)
         return cls._of_live(LivePairs(own, ridge))
@@ -235,7 +237,7 @@ class PairsTerm(Term):
 
     @property
     def landmarks(self) -> tuple[PairRows, Array] | None:
-        """The pairs that others are described by and their factor, which stay."""
+        """The landmarks and their factor, if there are any."""
         return None if self.factor is None else (self.rows, self.factor)
 
     @cached_property
@@ -244,7 +246,7 @@ class PairsTerm(Term):
         return self.rows.cores(self.coefficients)
 
     def pieces(self, side: int, rows: Rows) -> list[Piece]:
-        """Return the pieces of queries; few of them go by the pairs, without cores."""
+        """Return the pieces of queries, for few of them without cores."""
         own, other = (self.rows.left, self.rows.right)[:: 1 - 2 * side]
         pieces = []
         for k, (left, right, share) in enumerate(self.rows.columns):
@@ -281,32 +283,32 @@ class PairsTerm(Term):
             near = self.rows.kernel(asked, first, first)[0]
             cores = self.rows.cores(cho_solve((self.factor, True), near))
             alike = scores_at(cores, columns, values, i, j)
-        # What the regression has as coefficients of all judged pairs.
+        # Coefficients of all judged pairs in the regression.
         c = w * (z - scores_at(self.cores, columns, values, i, j)) / self.ridge
         return c * alike, 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class GridTerm(Term):
-    """How alike items are on the way to the other view and back, over their lengths."""
+    """The cosine of items mapped to the other view and back."""
 
-    both: tuple[KnownItems, KnownItems]  # the first was taught the second
+    both: tuple[KnownItems, KnownItems]  # targets of the first: the second
     columns: tuple[slice, slice]
 
     def _across(self, side: int, solved: Array) -> tuple[Array, Array]:
-        """Return coefficients over one view as products with the other, and solved."""
+        """Return products of coefficients with the other view, and their solution."""
         products: Any = self.both[0].products
         turned = solved @ (products if side == 0 else products.T)
         return turned, self.both[1 - side].solve(turned)
 
     def _expected(self, side: int, rows: Rows) -> Array:
-        """Return items as the other view expects them, by coefficients over it."""
+        """Return the coefficients over the other view that are predicted for items."""
         own = self.both[side]
         away = own.centred(rows.values[:, self.columns[side]])
         return self._across(side, own.solve(away))[1]
 
     def _back(self, side: int, rows: Rows) -> tuple[Array, Array]:
-        """Return items brought to the other view and back, and their lengths."""
+        """Return items mapped to the other view and back, and their norms."""
         turned, solved = self._across(1 - side, self._expected(side, rows))
         squared = np.maximum(np.einsum("ij,ij->i", turned, solved), 1e-24)
         return solved, np.sqrt(squared)
@@ -338,19 +340,19 @@ class GridTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class MapTerm(Term):
-    """The cosine of an item's linear columns and those predicted from the other view.
+    """The cosine of linear columns and those predicted from the other view.
 
-    Compared are the columns of the view `into`, predicted by ridge regression on the
-    features of the other view, each less the mean of the linked items.
+    The columns of the view `into` are predicted by ridge regression on the features of
+    the other view, both centred by the mean of the linked items.
     """
 
     into: int
     known: KnownItems  # of the features that predict
     features: slice
-    columns: slice  # that are predicted
+    columns: slice  # predicted columns
 
     def _place(self, side: int, rows: Rows) -> Array:
-        """Return where items are in the space of the predicted columns."""
+        """Return the coordinates of items in the space of the predicted columns."""
         if side == self.into:
             return rows.values[:, self.columns] - self.known.mean_taught
         away = self.known.centred(rows.values[:, self.features])
@@ -392,13 +394,13 @@ class MapTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class DisplacementTerm(Term):
-    """The cosine after items are moved by what is expected of them."""
+    """The cosine after items are moved by the predicted difference of partners."""
 
-    both: tuple[KnownItems, KnownItems]  # taught how far partners are apart
+    both: tuple[KnownItems, KnownItems]  # targets: differences of partners
     columns: tuple[slice, slice]
 
     def _moved(self, side: int, rows: Rows) -> Array:
-        """Return rows in the shared space, moved to where partners are expected."""
+        """Return rows in the shared space, moved to the predicted partners."""
         own = self.both[side]
         away = own.centred(rows.values[:, self.columns[side]])
         expected = own.solve(away) @ own.products + own.mean_taught
@@ -423,7 +425,7 @@ class DisplacementTerm(Term):
         return 1 / _lengths(self._moved(side, rows))
 
     def changed(self, sides: Sides, change: Change) -> "Term | None":
-        apart = _apart(sides, [change.i], [change.j])[0]
+        apart = _displacements(sides, [change.i], [change.j])[0]
         features = _features(sides, change, self.columns)
         return _with_change(self, change, features, (apart, apart))
 
@@ -431,7 +433,7 @@ class DisplacementTerm(Term):
         self, side: int, query: Rows, target: Rows, scale: float, fitting: Fitting
     ) -> Contributions:
         x, y = dense(query.prior)[0], dense(target.prior)[0]
-        apart = _apart(fitting.sides, *fitting.evidence.must[:2])
+        apart = _displacements(fitting.sides, *fitting.evidence.must[:2])
         total, prior = np.zeros(len(apart)), 0.0
         for own, rows, there, size in (
             (side, query, y, self.scale(side, query)[0]),
@@ -447,7 +449,7 @@ class DisplacementTerm(Term):
 def _with_change(
     term: GridTerm | DisplacementTerm, change: Change, features: Any, taught: Any
 ) -> Term | None:
-    """Return a term after one judgement, or None where it must be fitted."""
+    """Return a term after one judgement, or None if it must be fitted."""
     if not change.n_musts:
         return term
     left, right = (
@@ -458,7 +460,7 @@ def _with_change(
 
 
 def _lengths(X: Array) -> Array:
-    """Return the lengths of rows, none of them 0."""
+    """Return the norms of rows, none of them 0."""
     return np.maximum(np.linalg.norm(X, axis=1), 1e-12)
 
 
@@ -472,13 +474,13 @@ def _features(sides: Sides, change: Change, columns: Any) -> list[Array]:
 
 @dataclass(frozen=True, eq=False)
 class LabelTerm(Term):
-    """The probability of one class, less what chance would give."""
+    """The probability of a common class, minus that by chance."""
 
     models: tuple[LabelModel, LabelModel]
 
     @property
     def _chance(self) -> float:
-        """How often items would be of one class by chance."""
+        """Probability of a common class by chance."""
         return float(self.models[0].shares @ self.models[1].shares)
 
     def classes(self, side: int, rows: Rows) -> Array:

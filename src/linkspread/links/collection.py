@@ -40,7 +40,7 @@ from linkspread.links.reading import check_between, read_pairs
 
 
 class Links:
-    """Hold what is known to belong together, and what is known not to.
+    """Must-links and cannot-links between items.
 
     Make one with :meth:`from_labels`, :meth:`from_pairs` or :meth:`from_matched`;
     ``links + more`` joins two. Links given more than once add up.
@@ -48,11 +48,11 @@ class Links:
     Parameters
     ----------
     labels : sequence of dicts from str to memberships of shape (n, c), default=()
-        For each set of classes the memberships of each view's items.
+        For each label set the memberships of each view's items.
     pairs : sequence of ((str, str), PairTable), default=()
-        Names of two views and the judged pairs between them.
+        Two views and the judged pairs between them.
     items : mapping from str to Items, default=None
-        Items of the views that are known already.
+        Items of the views, if known.
 
     Examples
     --------
@@ -76,20 +76,20 @@ class Links:
 
     @classmethod
     def from_labels(cls, labels: Mapping[str, Any]) -> "Links":
-        """Link items of the same class, and part items of different classes.
+        """Return must-links within classes, cannot-links between classes.
 
         Parameters
         ----------
         labels : mapping from str to array-like of shape (n,) or (n, c)
-            For each view the class of each item: texts, whole numbers or booleans;
-            None, NaN, "" or -1 for unknown. The same name, or number, is the same
-            class in all views. Or memberships of at least 0 in c classes, dense or
-            sparse, a row of zeros for unknown.
+            For each view the class of each item: texts, integers or booleans; None,
+            NaN, "" or -1 for unknown. The same name or number is the same class in
+            all views. Or memberships of at least 0 in c classes, dense or sparse, with
+            a row of zeros for unknown.
 
         Returns
         -------
         links : Links
-            Kept as thin factors, never as pairs.
+            Stored as thin factors, never as pairs.
         """
         memberships = memberships_of(labels)
         items = {v: Items(m.shape[0], view=v) for v, m in memberships.items()}
@@ -99,31 +99,32 @@ class Links:
     def from_pairs(
         cls, pairs: Any, *, between: ViewPair, must_above: float | None = None
     ) -> "Links":
-        """Link single pairs of items.
+        """Return links of judged pairs.
 
         Parameters
         ----------
         pairs : sequence of tuples, ndarray, DataFrame, str, Path or PairColumns
-            Two ids, or positions, and perhaps a verdict for each pair, and how much
-            it counts. A verdict is must, yes, same, True or 1; cannot, no, different,
-            False or 0; unsure or empty, which is left out; or a weight, above 0 for
-            must and below 0 for cannot. Tables have a column named after each view,
-            or the ids in their first two columns, and ``verdict`` and ``weight``, of
-            which one will do, or else the verdict in the third. A str or Path names a
-            CSV, TSV or parquet file; CSV and TSV begin with a line of column names.
+            For each pair two ids or positions, and optionally a verdict and a weight.
+            A verdict is must, yes, same, True or 1; cannot, no, different, False or 0;
+            unsure or empty, which is left out; or a weight, above 0 for must and below
+            0 for cannot. Tables have a column named after each view, or the ids in
+            their first two columns; and a column ``verdict`` or ``weight`` or both, or
+            else the verdict in the third. A str or Path is a CSV, TSV or parquet file;
+            CSV and TSV begin with a line of column names.
         between : tuple of two str
             The views of the first and of the second id; twice the same name for
             links within one view.
         must_above : float, default=None
-            Verdicts are ratings or probabilities: above it must, below it cannot, of
-            weight 1; equal to it unsure. Without it, numbers of one sign that differ
-            are refused, but for 0 and 1.
+            Threshold for ratings or probabilities: above it must, below it cannot,
+            with weight 1; equal to it unsure. Without it, different numbers of one
+            sign are refused, except 0 and 1.
 
         Returns
         -------
         links : Links
-            Repeated pairs add up. A pair that is both a must- and a cannot-link
-            adds up too, and is reported by a ConflictWarning and :meth:`conflicts`.
+            The weights of repeated pairs are added. Those of a pair that is both a
+            must- and a cannot-link are added, too, and reported by a ConflictWarning
+            and :meth:`conflicts`.
         """
         between = check_between(between)
         table = read_pairs(pairs, between=between, must_above=must_above)
@@ -140,7 +141,7 @@ class Links:
         views : sequence of str
             Two views or more with the same items in the same order.
         n_items : int
-            Number of items matched, from the first on.
+            Number of matched rows, from the first on.
         """
         return cls(pairs=matched_pairs(views, n_items))
 
@@ -162,7 +163,7 @@ class Links:
             return NotImplemented
         if other._labels:
             raise LinkError(
-                f"only single pairs can be taken away from links, got {other!r}. Use "
+                f"only pairs can be subtracted from links, got {other!r}. Use "
                 "`links.hide` for labels."
             )
         return Links(
@@ -178,18 +179,18 @@ class Links:
 
     @property
     def views(self) -> tuple[str, ...]:
-        """Names of the views that have links, in order of appearance."""
+        """Names of the views with links, in order of appearance."""
         names = [view for labels in self._labels for view in labels]
         names += [view for between, _ in self._pairs for view in between]
         return tuple(dict.fromkeys(names))
 
     def connects(self, left: str, right: str) -> bool:
-        """Tell whether any link joins these two views.
+        """Return whether any link joins these two views.
 
         Parameters
         ----------
         left, right : str
-            Names of the views; the same name asks for links within it.
+            Names of the views; the same name twice for links within it.
         """
         by_label = any(left in labels and right in labels for labels in self._labels)
         return by_label or any({left, right} == set(b) for b, _ in self._pairs)
@@ -202,7 +203,7 @@ class Links:
         items : mapping from str to int or array-like of shape (n,)
             For each view its number of items or their ids.
         unknown : {"raise", "skip"}, default="raise"
-            Pairs that name items no view has are an error, or are left out and listed
+            Whether pairs with unknown items are an error, or are skipped and listed
             by an UnknownItemWarning.
 
         Returns
@@ -215,7 +216,7 @@ class Links:
         for view in self.views:
             if view not in known:
                 raise LinkError(
-                    f"links must be among the views at hand, {list(known)}, but some "
+                    f"links must be among the given views, {list(known)}, but some "
                     f"name {view!r}. Add that view or rename it in the links."
                 )
         for labels in self._labels:
@@ -226,7 +227,7 @@ class Links:
         return Links(labels=self._labels, pairs=pairs, items=known)
 
     def between(self, left: str, right: str, *, balance: Balance = "auto") -> Any:
-        """Return the balanced links Z of two views, as `propagate` takes them.
+        """Return the balanced links Z of two views, for `propagate`.
 
         Parameters
         ----------
@@ -240,7 +241,7 @@ class Links:
         Returns
         -------
         Z : csr_array or LinkMatrix of shape (n_left, n_right)
-            Sparse for single pairs; thin factors where labels take part.
+            Sparse for pairs; thin factors if there are labels.
         """
         balance = check_balance(balance)
         views = left, right
@@ -255,7 +256,7 @@ class Links:
         Parameters
         ----------
         view : str, default=None
-            May be left out if the links are of one view only.
+            May be omitted if the links are of one view only.
         balance : {"auto", "literal"} or float, default="auto"
             As in :meth:`between`.
 
@@ -274,25 +275,25 @@ class Links:
         return self.between(view, view, balance=balance)
 
     def memberships(self, view: str, *, shared_with: str | None = None) -> Any:
-        """Return what the labels say of each item of a view.
+        """Return the memberships of the items of a view.
 
         Parameters
         ----------
         view : str
         shared_with : str, default=None
-            Take only the classes that items of this view have too.
+            Take only the label sets that this view has, too.
 
         Returns
         -------
         memberships : ndarray or csr_array of shape (n_items, n_classes), or None
-            A row of zeros for unknown; None where no labels are of this view.
+            A row of zeros for unknown; None if the view has no labels.
         """
         wanted = {view, shared_with or view}
         blocks = [labels[view] for labels in self._labels if wanted <= labels.keys()]
         return join_columns(blocks) if blocks else None
 
     def judged(self, left: str, right: str) -> Any:
-        """Return the single pairs of two views with the weights they were given.
+        """Return the judged pairs of two views with their given weights.
 
         Parameters
         ----------
@@ -302,19 +303,19 @@ class Links:
         Returns
         -------
         pairs : csr_array of shape (n_left, n_right)
-            Without balance and without what labels say.
+            Without balance and without labels.
         """
         shape = self._size(left), self._size(right)
         return pair_matrix(self._pairs, (left, right), shape)
 
     @property
     def has_labels(self) -> bool:
-        """Whether any of the links are labels."""
+        """Whether there are labels."""
         return bool(self._labels)
 
     @property
     def pair_tables(self) -> tuple[tuple[ViewPair, PairTable], ...]:
-        """Names of two views and the judged pairs between them, as given."""
+        """Pairs of views and the judged pairs between them, as given."""
         return self._pairs
 
     def hide(self, positions: Mapping[str, Any]) -> "Links":
@@ -323,7 +324,7 @@ class Links:
         Parameters
         ----------
         positions : mapping from str to array-like of int
-            For each view the items to forget: their labels and all their pairs.
+            For each view the items whose labels and pairs are removed.
 
         Returns
         -------
@@ -336,7 +337,7 @@ class Links:
         )
 
     def select(self, positions: Mapping[str, Any]) -> "Links":
-        """Return the links among some items, numbered as they are chosen.
+        """Return the links among some items, renumbered.
 
         Parameters
         ----------
@@ -359,7 +360,7 @@ class Links:
     def add_pairs(self, more: "Links") -> "Links":
         """Return links with more pairs of the same items, as ``links + more``.
 
-        What was in conflict before is not looked for again.
+        Only new conflicts are looked for.
 
         Parameters
         ----------
@@ -375,7 +376,7 @@ class Links:
         return Links(labels=self._labels, pairs=pairs, items=self._items)
 
     def grow(self, items: Mapping[str, Items]) -> "Links":
-        """Return the same links among more items, of which nothing is known yet.
+        """Return the same links among more items, which have no links.
 
         Parameters
         ----------
@@ -391,7 +392,7 @@ class Links:
         return Links(labels=labels, pairs=self._pairs, items=items)
 
     def keep(self, view: str, kept: Any) -> "Links":
-        """Return the links of some items of a view, which keep their ids.
+        """Return the links of some items of a view; items keep their ids.
 
         Parameters
         ----------
@@ -411,7 +412,7 @@ class Links:
         )
 
     def pick(self, chosen: Any) -> "Links":
-        """Return all labels and some of the single pairs.
+        """Return all labels and some of the judged pairs.
 
         Parameters
         ----------
@@ -439,7 +440,7 @@ class Links:
         """Return the number of items of a view."""
         if view not in self._items:
             raise LinkError(
-                f"links must know how many items view {view!r} has, and know it of "
+                f"links must be resolved to the items of view {view!r}, got items of "
                 f"{', '.join(map(repr, self._items)) or 'no view'}. Call "
                 "`links.resolve({view: n_items_or_ids, ...})` first."
             )
@@ -447,7 +448,7 @@ class Links:
 
 
 class PairCount(NamedTuple):
-    """Single pairs of two views, or within one."""
+    """Number of judged pairs of two views, or within one."""
 
     between: ViewPair
     n_must: int
@@ -461,7 +462,7 @@ class PairCount(NamedTuple):
 
 
 class LabelCount(NamedTuple):
-    """Labelled items of one view."""
+    """Number of labelled items of one view."""
 
     view: str
     n_items: int
@@ -478,7 +479,7 @@ def count_links(links: Links) -> list[PairCount | LabelCount]:
     found: list[PairCount | LabelCount] = [
         _count_labels(view, own) for view, own in labels.items() if own is not None
     ]
-    # The same two views may be named in either order.
+    # Two views may be named in either order.
     pairs = {frozenset(between): between for between, _ in links.pair_tables}
     return found + [_count_pairs(links, between) for between in pairs.values()]
 
@@ -493,7 +494,7 @@ def _count_labels(view: str, memberships: Any) -> LabelCount:
 
 
 def _count_pairs(links: Links, between: tuple[str, str]) -> PairCount:
-    """Count the pairs of two views; those within a view stand there twice."""
+    """Count the pairs of two views; those within a view are stored twice."""
     weights = links.judged(*between).data
     twice = 2 if between[0] == between[1] else 1
     n_must, n_cannot = int(np.sum(weights > 0)), int(np.sum(weights < 0))

@@ -1,4 +1,4 @@
-"""Evidence: what links say of the items of two views, as plain arrays."""
+"""Evidence: the links of two views as plain arrays, for the learner."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,12 +11,12 @@ from linkspread.links.collection import Links
 Array = np.ndarray
 Judged = tuple[Array, Array, Array]
 
-# Share of items with several must-links above which these are of classes.
+# Share of items with several must-links above which these join classes.
 SEVERAL = 0.1
 
 
 class Change(NamedTuple):
-    """A pair whose judgement changed: positions, and weights, below 0 for cannot."""
+    """A pair whose weight changed; weights are below 0 for cannot."""
 
     i: int
     j: int
@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
     @property
     def n_musts(self) -> int:
-        """How many must-links more there are: 1, 0 or -1."""
+        """Change in the number of must-links: 1, 0 or -1."""
         return int(self.after > 0) - int(self.before > 0)
 
 
@@ -33,21 +33,21 @@ class Change(NamedTuple):
 class Evidence:
     """Judged pairs of two views, and the labels that both have.
 
-    Within one view every pair stands in both orders.
+    Within one view every pair is stored in both orders.
     """
 
     must: Judged  # positions of the items of each pair, and positive weights
     cannot: Judged
-    # Of (n_items, n_classes) for both views: rows sum to 1 where an item has any.
+    # (n_items, n_classes) for both views; rows of labelled items sum to 1.
     labels: tuple[Any, Any] | None = None
 
     @property
     def n_pairs(self) -> int:
-        """Judged pairs of both kinds."""
+        """Number of judged pairs."""
         return len(self.must[0]) + len(self.cannot[0])
 
     def judged_items(self) -> tuple[Array, Array]:
-        """Return the items of either view that any pair judges."""
+        """Return the items of each view that are in a judged pair."""
         left, right = (
             np.union1d(self.must[side], self.cannot[side]).astype(np.intp)
             for side in (0, 1)
@@ -55,16 +55,16 @@ class Evidence:
         return left, right
 
     def are_partners(self) -> bool:
-        """Tell whether must-links are of partners: hardly an item has several."""
+        """Return whether must-links join partners: few items have several."""
         counts = [np.unique(own, return_counts=True)[1] for own in self.must[:2]]
         return all(np.mean(own > 1) <= SEVERAL for own in counts)
 
     def targets(self) -> tuple[Array, Array, Array, Array]:
-        """Return all pairs with what they are fitted to, and their weights.
+        """Return all pairs with their regression targets and weights.
 
-        Targets are 1 and 0 less their mean, so that pairs nobody judged, of which a
-        fit says 0, lie between must and cannot as chance would have it. Of pairs of
-        one kind only they are 1, or -1.
+        Targets are 1 for must and 0 for cannot, minus their mean, so that the 0 that a
+        fit predicts for other pairs is the average. With pairs of one kind only they
+        are 1, or -1.
         """
         i, j, signed = self.signed()
         weights = np.abs(signed)
@@ -79,7 +79,7 @@ class Evidence:
         return i, j, np.concatenate([self.must[2], -self.cannot[2]])
 
     def sample(self, n_most: int, rng: np.random.Generator) -> "Evidence":
-        """Return at most so many pairs, as many of both kinds where there are."""
+        """Return at most `n_most` pairs, half of each kind if possible."""
         n_must = min(len(self.must[0]), max(n_most // 2, n_most - len(self.cannot[0])))
 
         def some(judged: Judged, most: int) -> Judged:
@@ -89,9 +89,9 @@ class Evidence:
         return replace(self, must=must, cannot=cannot)
 
     def split(self, left: Array, right: Array) -> tuple["Evidence", "Evidence"]:
-        """Return the pairs within some items of both views, and what touches none.
+        """Return the evidence within some items of both views, and that without them.
 
-        Items are given as masks. Pairs with one item among them are in neither.
+        Items are masks. Pairs with only one item among them are in neither.
         """
         within, apart = self._between(left, right), self._between(~left, ~right)
         if self.labels is not None:
@@ -114,9 +114,9 @@ def _taken(judged: Judged, some: Array) -> Judged:
 def read_evidence(
     links: Links, source: str, target: str, *, labels: bool = True
 ) -> Evidence:
-    """Return what links by position say of two views, or of one that is both."""
+    """Return the evidence of resolved links of two views, or of one twice."""
     i, j, weights = _given(links, source, target)
-    # Given more than once they add up. By row, then by column, whatever their order.
+    # Repeated pairs are added. The result is sorted by row, then by column.
     n_cols = int(j.max(initial=0)) + 1
     cells, place = np.unique(i * n_cols + j, return_inverse=True)
     total = np.bincount(place, weights, minlength=len(cells))
@@ -130,11 +130,11 @@ def read_evidence(
 def read_changes(
     before: Links, after: Links, cells: tuple[Array, Array], source: str, target: str
 ) -> list[Change]:
-    """Return which of some pairs of two views are judged otherwise than before."""
+    """Return which of some pairs of two views have other weights than before."""
     changes = []
     parts = [_given(links, source, target) for links in (before, after)]
     for i, j in dict.fromkeys(zip(*(own.tolist() for own in cells), strict=True)):
-        # One after the other, as `read_evidence` adds them.
+        # Added one by one, as in `read_evidence`.
         old, new = (
             sum(w[(rows == i) & (cols == j)].tolist()) for rows, cols, w in parts
         )
@@ -144,7 +144,7 @@ def read_changes(
 
 
 def _given(links: Links, source: str, target: str) -> Judged:
-    """Return the pairs of two views as they were given; within one in both orders."""
+    """Return the given pairs of two views; those within one in both orders."""
     given = []
     for between, table in links.pair_tables:
         if between in ((source, target), (target, source)):
@@ -160,7 +160,7 @@ def _given(links: Links, source: str, target: str) -> Judged:
 
 
 def _read_labels(links: Links, source: str, target: str, wanted: bool) -> Any:
-    """Return the shares of classes that both views have, or None."""
+    """Return the memberships in the classes of both views, or None."""
     one = links.memberships(source, shared_with=target) if wanted else None
     other = links.memberships(target, shared_with=source) if wanted else None
     if one is None or other is None:
@@ -170,14 +170,14 @@ def _read_labels(links: Links, source: str, target: str, wanted: bool) -> Any:
 
 
 def _shares(memberships: Any) -> sp.csr_array:
-    """Return memberships that sum to 1 where an item has any."""
+    """Return memberships scaled to sum 1 for every labelled item."""
     table = sp.csr_array(memberships)
     total = np.asarray(table.sum(axis=1)).ravel()
     return _scaled(table, 1 / np.where(total > 0, total, 1))
 
 
 def _scaled(table: sp.csr_array, factors: Array) -> sp.csr_array:
-    """Return a table whose rows are multiplied by factors, without its zeros."""
+    """Return a table with its rows multiplied by factors, without zeros."""
     scaled = sp.csr_array(sp.diags_array(factors.astype(float)) @ table)
     scaled.eliminate_zeros()
     return scaled

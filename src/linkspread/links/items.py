@@ -1,4 +1,4 @@
-"""Which items a view has: ids given by people, or plain positions."""
+"""The items of a view: their ids and positions."""
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -10,9 +10,9 @@ from linkspread.ground.errors import LinkError, UnknownItemError, ViewError
 
 Array = np.ndarray
 
-# Ids among which similar spellings are looked for, which is slow.
+# Ids that are compared for similar spelling, which is slow.
 MAX_COMPARED = 20_000
-# Names that a message shows where there are many.
+# Names that a message lists.
 N_SHOWN = 3
 
 
@@ -50,7 +50,7 @@ class Items:
             raise ViewError(
                 f"ids of a view must be distinct, but view {view!r} has "
                 f"{_listed(np.unique(repeated))} more than once. Drop the repeated "
-                "rows or number the items anew."
+                "rows or number the items again."
             )
 
     @property
@@ -63,7 +63,7 @@ class Items:
         """Ids of all items in order, shape (n_items,)."""
         if self._ids is not None:
             return self._ids
-        # Kept, as whoever looks up one id at a time would count to all of them.
+        # Kept, because ids may be looked up one at a time.
         if self._counted is None:
             self._counted = np.arange(self.n_items)
         return self._counted
@@ -71,16 +71,16 @@ class Items:
     def positions(
         self, ids: Any, *, what: str = "links", remedy: str | None = None
     ) -> Array:
-        """Return the positions of these ids, which the view must have.
+        """Return the positions of these ids; unknown ids are an error.
 
         Parameters
         ----------
         ids : array-like of shape (n,)
             Compared as by :meth:`find`.
         what : str, default="links"
-            Who asks, for the message about unknown ids.
+            What the ids are of, for the message about unknown ids.
         remedy : str, default=None
-            What to do about them, where that is more than to correct the names.
+            The remedy of that message.
 
         Returns
         -------
@@ -91,14 +91,14 @@ class Items:
         if len(unknown):
             remedy = remedy or "correct the names, or pass `ids` to give it others"
             raise UnknownItemError(
-                f"{what} must name items of view {self.view!r}, which has none called "
+                f"{what} must name items of view {self.view!r}, which does not have "
                 f"{_listed(np.unique(unknown))}, {len(unknown):,} of {len(found):,} in "
                 f"all. Its {self.n_items:,} ids are {_listed(self.ids)}; {remedy}."
             )
         return found
 
     def find(self, ids: Any) -> Array:
-        """Return the position of each id, or -1 where the view has none such.
+        """Return the position of each id, or -1 if it is unknown.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class Items:
         return self._find(as_ids(ids, self.view))
 
     def contains(self, ids: Any) -> Array:
-        """Tell which of these ids the view has.
+        """Return which of these ids the view has.
 
         Parameters
         ----------
@@ -126,8 +126,8 @@ class Items:
         """
         return self.find(ids) >= 0
 
-    def spelt_like(self, id: str, *, n: int = 3) -> list[Any]:
-        """Return the ids that are spelt most like one that the view lacks.
+    def similar_ids(self, id: str, *, n: int = 3) -> list[Any]:
+        """Return the ids spelled most like an unknown one.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Items:
         return [self.ids[places[m]].item() for m in get_close_matches(id, places, n=n)]
 
     def take(self, positions: Array) -> "Items":
-        """Return some of the items; without ids of their own they count from 0.
+        """Return some of the items; without ids they are numbered from 0.
 
         Parameters
         ----------
@@ -180,12 +180,12 @@ class Items:
 def check_positions(
     positions: Mapping[str, Any], items: Mapping[str, Items], *, once: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return positions of items by view, which must be among those at hand."""
+    """Return positions of items by view, checked."""
     checked = {}
     for view, where in positions.items():
         if view not in items:
             raise LinkError(
-                f"positions must be of views that the links know, {list(items)}, got "
+                f"positions must be of views of the links, {list(items)}, got "
                 f"{view!r}. Correct the name, or resolve the links first."
             )
         chosen, n_items = np.asarray(where, dtype=np.int64), items[view].n_items
@@ -206,7 +206,7 @@ def check_positions(
 
 
 def check_same_items(one: Items, other: Items) -> None:
-    """Refuse to join links whose positions mean different items."""
+    """Refuse to join links of different items."""
     if one.n_items != other.n_items:
         raise LinkError(
             f"links that are joined must be for the same items of view {one.view!r}, "
@@ -223,7 +223,7 @@ def check_same_items(one: Items, other: Items) -> None:
 
 
 def _check_size(n_items: Any, view: str) -> int:
-    """Return a number of items, which cannot be negative."""
+    """Return a number of items, checked."""
     if n_items < 0:
         raise ViewError(
             f"view {view!r} must have 0 items or more, got {n_items}. "
@@ -257,21 +257,21 @@ def as_ids(ids: Any, view: str) -> Array:
 
 
 def _refuse(view: str, ids: Array) -> NoReturn:
-    """Say that these are no ids."""
+    """Raise the error about invalid ids."""
     raise LinkError(
         f"ids of view {view!r} must be integers or strings, got {ids[0]} in "
-        f"{len(ids):,} rows. Drop rows without an id, or make strings of the ids."
+        f"{len(ids):,} rows. Drop rows without an id, or convert the ids to strings."
     )
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell whether a value stands for no value: None, NaN, pandas' NA and NaT."""
+    """Return whether a value is missing: None, NaN, pandas' NA and NaT."""
     missing_types = ("NoneType", "NAType", "NaTType")
     return type(value).__name__ in missing_types or bool(value != value)
 
 
 def _as_integers(ids: Array) -> Array:
-    """Return whole numbers as int64, or as strings where they are too large."""
+    """Return integers as int64, or as strings if they are too large."""
     limits = np.iinfo(np.int64)
     if ids.dtype.kind != "i" and (ids.max() > limits.max or ids.min() < limits.min):
         return ids.astype(str)
@@ -279,7 +279,7 @@ def _as_integers(ids: Array) -> Array:
 
 
 def _as_numbers(ids: Array) -> tuple[Array, Array]:
-    """Return ids as integers, and which of them are numbers at all."""
+    """Return ids as integers, and which of them are integers."""
     if ids.dtype.kind != "U":
         return ids, np.ones(len(ids), dtype=bool)
     digits = np.char.lstrip(ids, "-")
@@ -294,7 +294,7 @@ def _listed(ids: Array) -> str:
 
 
 def list_first(names: Sequence[str], n_names: int | None = None) -> str:
-    """Return the first few names, of a number of which they may be a part."""
+    """Return the first few names, and how many more there are."""
     more = (len(names) if n_names is None else n_names) - N_SHOWN
     shown = ", ".join(names[:N_SHOWN]) or "none"
     return f"{shown} and {more:,} more" if more > 0 else shown

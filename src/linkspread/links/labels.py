@@ -16,7 +16,7 @@ from linkspread.links.matrix import Balance, balance_classes
 Array = np.ndarray
 Labels = Mapping[str, Any]  # memberships by view
 
-# Texts of a label that nobody knows: NumPy and pandas write missing ones so.
+# Texts of unknown labels, as NumPy and pandas write missing values.
 UNKNOWN = ("", "-1", "nan", "<na>")
 WHOLE = re.compile(r"-?\d+(?=\.0+$)")
 
@@ -91,7 +91,7 @@ def label_factors(
 
 
 def describe_labels(labels: Mapping[str, Any]) -> str:
-    """Return a phrase about how many items have labels."""
+    """Return a description of the number of labelled items."""
     n_classes = next(iter(labels.values())).shape[1]
     counts = ", ".join(
         f"{np.count_nonzero(m.sum(axis=1)):,} of {m.shape[0]:,} {view}"
@@ -143,7 +143,7 @@ def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> N
 
 
 def _without_rows(memberships: Any, hidden: Array) -> Any:
-    """Return memberships whose given rows are zero, in the form they have."""
+    """Return memberships with some rows set to zero, in the same format."""
     shown = np.ones(memberships.shape[0])
     shown[hidden] = 0
     if sparse.issparse(memberships):
@@ -169,7 +169,7 @@ def _class_sizes(memberships: Any) -> Array:
 
 
 def _as_array(labels: Any, view: str) -> Any:
-    """Return labels as an array, or memberships that are sparse as they are."""
+    """Return labels as an array; sparse memberships stay sparse."""
     if sparse.issparse(labels):
         return sparse.csr_array(labels)
     try:
@@ -193,7 +193,7 @@ def _check_widths(soft: Mapping[str, Any]) -> int:
 
 
 def _column_numbers(labels: Any, n_classes: int, view: str) -> Array:
-    """Return labels that stand beside memberships, which number their columns."""
+    """Return labels of one view as column numbers of another's memberships."""
     names = class_names(_plain_labels(labels, view), view=view)
     wrong = [own for own in names[names != ""].tolist()
              if not own.isdecimal() or int(own) >= n_classes]  # fmt: skip
@@ -227,7 +227,7 @@ def _plain_labels(labels: Any, view: str) -> Array:
 
 
 def _class_name(label: Any, view: str) -> str:
-    """Return what a class is called, or "" for unknown."""
+    """Return the name of a class, or "" for unknown."""
     if isinstance(label, bool | np.bool_):
         return str(label)
     if isinstance(label, Real) and label == label:
@@ -245,9 +245,9 @@ def _class_name(label: Any, view: str) -> str:
 
 
 def _refuse(label: Any, view: str) -> NoReturn:
-    """Say that this is no label."""
+    """Raise the error about an invalid label."""
     raise LinkError(
-        f"labels of view {view!r} must be texts or whole numbers of at least 0, got "
+        f"labels of view {view!r} must be texts or integers of at least 0, got "
         f"{label!s:.60}. Give each item the name of its class, and None or -1 for "
         "unknown."
     )

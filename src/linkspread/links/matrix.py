@@ -1,8 +1,8 @@
-"""Links between two sets of items as a matrix that is never filled in, and balanced.
+"""Balanced links between two sets of items as a factored matrix.
 
-Taken literally, cannot-links outnumber must-links and the constant part of Z turns
-a well-connected item into a high score. On the Wikipedia benchmark that costs a
-fifth of the mean average precision, so ``balance="auto"`` is the default.
+Without balance, cannot-links outnumber must-links, and the constant part of Z gives
+well-connected items high scores. On the Wikipedia benchmark that costs a fifth of the
+mean average precision, so ``balance="auto"`` is the default.
 """
 
 import math
@@ -22,10 +22,10 @@ Balance = str | float
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkMatrix:
-    """Keep ``Z = left @ core @ right.T + pairs`` in its parts.
+    """The links ``Z = left @ core @ right.T + pairs`` in factored form.
 
-    Label links are the thin product: memberships on both sides and a small
-    class-by-class core. Single judged pairs are the sparse part.
+    Labels give the thin product: memberships on both sides and a small class-by-class
+    core. Judged pairs are the sparse part.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class LinkMatrix:
     right : ndarray or sparse of shape (m, d)
         Memberships of the column items.
     pairs : csr_array of shape (n, m)
-        Links that are not labels; may be empty.
+        Judged pairs; may be empty.
 
     Examples
     --------
@@ -95,8 +95,8 @@ class LinkMatrix:
     def thin(self) -> tuple[Any, Array, Any]:
         """Return (left, core, right) whose product is the whole of Z.
 
-        The sparse part joins the thin one with a column for each linked row, or for
-        each linked column if those are fewer.
+        The sparse part adds a column for each linked row, or for each linked column
+        if those are fewer.
 
         Returns
         -------
@@ -116,14 +116,14 @@ class LinkMatrix:
         return left, core, right
 
     def thin_width(self) -> int:
-        """Return the number of columns that `thin` would give."""
+        """Return the number of columns of the factors of `thin`."""
         width = max(self.core.shape)
         if self.pairs.nnz == 0:
             return width
         return width + min(len(_used(self.pairs)), len(_used(self.pairs.T.tocsr())))
 
     def toarray(self) -> Array:
-        """Return Z whole: only for sizes whose product fits in memory.
+        """Return Z as a dense array, which must fit in memory.
 
         Returns
         -------
@@ -163,7 +163,7 @@ def as_dense(Z: Any) -> Array:
     Returns
     -------
     Z : ndarray of shape (n, m)
-        Only for sizes whose product fits in memory.
+        Must fit in memory.
     """
     return np.asarray(_dense(Z), dtype=np.float64)
 
@@ -179,7 +179,7 @@ def _used(matrix: sparse.csr_array) -> Array:
 
 
 def _thin_pairs(pairs: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Write a sparse matrix as ``rows @ columns.T`` with as few columns as it can."""
+    """Return ``rows, columns`` with few columns and product ``rows @ columns.T``."""
     used_rows, used_columns = _used(pairs), _used(pairs.T.tocsr())
     if len(used_rows) > len(used_columns):
         columns, rows = _thin_pairs(pairs.T.tocsr())
@@ -209,18 +209,16 @@ def balance_classes(
 ) -> Array:
     """Return the class-by-class core G of label links ``Z = U G V.T``.
 
-    ``"auto"`` centres Z over the labelled items: what depends only on the row's
-    class or only on the column's is removed, so that each row and column sums to
-    zero. Where two rare classes would come out above chance their link is set to 0,
-    so that a cannot-link never becomes a must-link. Where one side has a single class
-    all rows, or columns, are alike and centring would leave nothing; cannot-links are
-    then scaled until both kinds weigh the same in total.
+    ``"auto"`` centres Z over the labelled items: every row and column sums to zero.
+    Positive cannot-links, which centring gives two rare classes, are set to 0. If one
+    side has a single class, centring would leave nothing; cannot-links are then scaled
+    to the same total weight as must-links.
     """
     identity = np.eye(len(left_size))
     must = float(left_size @ right_size)
     cannot = float(left_size.sum() * right_size.sum()) - must
     if balance != "auto" or must <= 0 or cannot <= 0:
-        # With links of one kind only there is nothing to balance.
+        # Links of one kind need no balance.
         weight = balance if isinstance(balance, float) else 1.0
         return identity - weight * (1 - identity)
     if min(np.count_nonzero(left_size), np.count_nonzero(right_size)) == 1:
@@ -229,14 +227,14 @@ def balance_classes(
     right_share = right_size / right_size.sum()
     core = identity - right_share[:, None] - left_share[None, :]
     core += left_share @ right_share
-    # The diagonal is at least (1 - left_share) * (1 - right_share), but for rounding.
+    # The diagonal is at least (1 - left_share) * (1 - right_share), up to rounding.
     return np.where(identity > 0, np.maximum(core, 0.0), np.minimum(core, 0.0))
 
 
 def balance_pairs(
     pairs: sparse.csr_array, balance: Balance = "auto"
 ) -> sparse.csr_array:
-    """Scale the cannot-links of single judged pairs."""
+    """Scale the cannot-links of judged pairs."""
     weight = cannot_weight(pairs, balance)
     balanced = pairs.copy()
     balanced.data = np.where(pairs.data < 0, weight * pairs.data, pairs.data)
@@ -245,7 +243,7 @@ def balance_pairs(
 
 
 def cannot_weight(pairs: sparse.csr_array, balance: Balance = "auto") -> float:
-    """Return what the cannot-links of single judged pairs are multiplied with."""
+    """Return the factor of the cannot-links of judged pairs."""
     must = float(pairs.data[pairs.data > 0].sum())
     cannot = float(-pairs.data[pairs.data < 0].sum())
     if balance == "auto" and must > 0 and cannot > 0:

@@ -1,6 +1,6 @@
-"""Single judged pairs: tables of them, their positions, sums, parts and conflicts.
+"""Judged pairs: tables, positions, sums, subsets and conflicts.
 
-Pairs are a sequence of tables, each with the names of the two views that it is between.
+Pairs are a sequence of tables, each with the names of its two views.
 """
 
 import warnings
@@ -19,7 +19,7 @@ Array = np.ndarray
 ViewPair = tuple[str, str]
 Conflict = tuple[ViewPair, tuple[Any, Any], float, float]
 
-# What links may do that name an item which its view has not.
+# What to do with pairs of unknown items.
 UNKNOWN = ("raise", "skip")
 REMEDY = (
     "correct the names, pass `ids` to give it others (--id-column on the command line) "
@@ -35,7 +35,7 @@ class PairTable:
     right: Array
     weights: Array
     positions: tuple[Array, Array] | None = None
-    by_row: bool = field(default=False, kw_only=True)  # ids are numbers of rows
+    by_row: bool = field(default=False, kw_only=True)  # ids are row numbers
     n_unsure: int = field(default=0, kw_only=True)  # rows that were left out
 
     def __post_init__(self) -> None:
@@ -45,11 +45,11 @@ class PairTable:
         return len(self.weights)
 
     def known_positions(self, between: tuple[str, str]) -> tuple[Array, Array]:
-        """Return the rows and columns of the pairs, which must be known."""
+        """Return the rows and columns of the pairs, which must be resolved."""
         if self.positions is None:
             raise LinkError(
                 f"pairs between {between[0]!r} and {between[1]!r} must be resolved to "
-                "positions, and are known by ids only. Call "
+                "positions, and have only ids. Call "
                 "`links.resolve({view: n_items_or_ids, ...})` first."
             )
         return self.positions
@@ -62,7 +62,7 @@ class PairTable:
         ids = self.left[chosen], self.right[chosen]
         return PairTable(*ids, self.weights[chosen], positions, by_row=self.by_row)
 
-    def turned(self) -> "PairTable":
+    def swapped(self) -> "PairTable":
         """Return the same pairs with left and right exchanged."""
         positions = None if self.positions is None else self.positions[::-1]
         return PairTable(
@@ -95,14 +95,14 @@ def matched_pairs(views: Any, n_items: Any) -> Tables:
 def with_positions(
     pairs: Pairs, items: Mapping[str, Items], *, unknown: str = "raise"
 ) -> tuple[Pairs, str]:
-    """Return pairs with the positions of their ids, and what to say of those skipped.
+    """Return pairs with the positions of their ids, and a message about skipped ones.
 
-    Items that a view has not are an error, or with unknown="skip" their pairs go.
+    Unknown items are an error, or with unknown="skip" their pairs are skipped.
     """
     if unknown not in UNKNOWN:
         raise LinkError(
-            f"`unknown` must be 'raise' or 'skip', got {unknown!r:.60}. 'skip' leaves "
-            "out links that name items no view has."
+            f"`unknown` must be 'raise' or 'skip', got {unknown!r:.60}. Use 'skip' to "
+            "leave out pairs of unknown items."
         )
     placed: Tables = []
     names: dict[str, None] = {}
@@ -122,7 +122,7 @@ def with_positions(
 
 
 def _without_empty(pairs: Pairs, placed: Pairs, names: list[str]) -> tuple[Pairs, str]:
-    """Return the tables that have pairs left, and what to say of the others' pairs."""
+    """Return the tables with pairs left, and a message about skipped pairs."""
     n_given, n_left = (sum(len(table) for _, table in own) for own in (pairs, placed))
     if n_left == n_given:
         return placed, ""
@@ -158,7 +158,7 @@ def pair_matrix(
     views: ViewPair,
     shape: tuple[int, int],
 ) -> sparse.csr_array:
-    """Return the sum of all single pairs of two views as a sparse matrix."""
+    """Return the sum of all pairs of two views as a sparse matrix."""
     total = sparse.csr_array(shape)
     for between, table in pairs:
         if set(between) != set(views):
@@ -174,7 +174,7 @@ def pair_matrix(
 
 
 def describe_pairs(between: ViewPair, table: PairTable) -> str:
-    """Return a phrase about how many pairs are linked."""
+    """Return a description of the number of pairs."""
     n_must = int(np.sum(table.weights > 0))
     where = f"between {between[0]} and {between[1]}"
     if between[0] == between[1]:
@@ -197,7 +197,7 @@ def _positions(ids: Array, items: Items, *, by_row: bool, strict: bool) -> Array
 
 
 def join_pairs(pairs: Pairs, others: Pairs) -> Tables:
-    """Return the pairs of both, in one table where they are of the same views."""
+    """Return the pairs of both, those of the same views in one table."""
     joined = list(pairs)
     for between, table in others:
         for k, (known, before) in enumerate(joined):
@@ -210,7 +210,7 @@ def join_pairs(pairs: Pairs, others: Pairs) -> Tables:
 
 
 def remove_pairs(pairs: Pairs, gone: Pairs) -> Tables:
-    """Return pairs without some of them, the last of those that are alike."""
+    """Return pairs without others, of equal pairs without the last."""
     masks = [np.ones(len(table), dtype=bool) for _, table in pairs]
     for between, table in gone:
         positions = zip(*table.known_positions(between), strict=True)
@@ -229,7 +229,7 @@ def _remove_one(
     weight: float,
     names: tuple[Any, Any],
 ) -> None:
-    """Mark the last pair that is alike as removed."""
+    """Mark the last equal pair as removed."""
     for (known, table), mask in reversed(list(zip(pairs, masks, strict=True))):
         if set(known) != set(between):
             continue
@@ -245,14 +245,14 @@ def _remove_one(
             mask[found[-1]] = False
             return
     raise LinkError(
-        f"links to remove must be among those there are, but {names[0].item()!r} of "
+        f"links to remove must exist, but {names[0].item()!r} of "
         f"{between[0]!r} and {names[1].item()!r} of {between[1]!r} have none of weight "
-        f"{weight:g}. Give them as they were added."
+        f"{weight:g}. Pass them as they were added."
     )
 
 
 def _can_join(one: PairTable, other: PairTable) -> bool:
-    """Tell whether two tables name their items in the same way."""
+    """Return whether two tables identify items in the same way."""
     if (one.positions is None) != (other.positions is None):
         return False
     kinds = [
@@ -281,7 +281,7 @@ def _join(one: PairTable, other: PairTable) -> PairTable:
 
 
 def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> Tables:
-    """Return the pairs in which none of some items takes part."""
+    """Return the pairs without any of the hidden items."""
     kept = []
     for between, table in pairs:
         sides = zip(between, table.known_positions(between), strict=True)
@@ -291,7 +291,7 @@ def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> Tables:
 
 
 def pick_pairs(pairs: Pairs, chosen: Array) -> Tables:
-    """Return some of the pairs of all tables."""
+    """Return the pairs chosen by a mask over all tables."""
     chosen = np.asarray(chosen)
     ends = np.cumsum([len(table) for _, table in pairs])
     n_pairs = int(ends[-1]) if len(ends) else 0
@@ -307,9 +307,9 @@ def pick_pairs(pairs: Pairs, chosen: Array) -> Tables:
 def renumber_pairs(
     pairs: Pairs, kept: Mapping[str, Array], *, with_ids: bool
 ) -> Tables:
-    """Return the pairs among some items, by their positions among these.
+    """Return the pairs among some items, renumbered.
 
-    Their ids are these positions, unless the ids that items have are kept.
+    Their ids are the new positions, or stay the same `with_ids`.
     """
     found = []
     for between, table in pairs:
@@ -327,7 +327,7 @@ def renumber_pairs(
 
 
 def _places(positions: Array, kept: Array | None) -> Array:
-    """Return where positions stand among those kept, -1 for nowhere."""
+    """Return the new numbers of positions, -1 for those not kept."""
     if kept is None:
         return positions
     places = np.full(max(positions.max(initial=-1), kept.max(initial=-1)) + 1, -1)
@@ -338,13 +338,13 @@ def _places(positions: Array, kept: Array | None) -> Array:
 def find_conflicts(pairs: Sequence[tuple[ViewPair, PairTable]]) -> list[Conflict]:
     """Return the pairs that are both must- and cannot-links.
 
-    Items are compared by position where all positions are known, else by id; a
-    number and its decimal string are the same id, as they are for a view.
+    Items are compared by position if all positions are known, else by id; a number and
+    its decimal string are the same id.
     """
     groups: dict[ViewPair, list[PairTable]] = {}
     for (left, right), table in pairs:
-        # Whichever view was named first, its pair belongs to the same group.
-        key, turned = ((left, right), table), ((right, left), table.turned())
+        # Both orders of two views belong to the same group.
+        key, turned = ((left, right), table), ((right, left), table.swapped())
         views, table = key if left <= right else turned
         groups.setdefault(views, []).append(table)
     return [
@@ -355,7 +355,7 @@ def find_conflicts(pairs: Sequence[tuple[ViewPair, PairTable]]) -> list[Conflict
 
 
 def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
-    """Report contradicting links, to the caller's caller, with the first ids."""
+    """Warn of conflicts, with the first ids, at the caller of the caller."""
     if not conflicts:
         return
     shown = ", ".join(str(ids) for _, ids, _, _ in conflicts[:3])
@@ -372,7 +372,7 @@ def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
 def _conflicts_of_views(
     tables: Sequence[PairTable], *, within: bool
 ) -> list[tuple[tuple[Any, Any], float, float]]:
-    """Return ids and weights of the contradicting pairs of two views."""
+    """Return ids and weights of the conflicts of two views."""
     weights = np.concatenate([table.weights for table in tables])
     if np.all(weights > 0) or np.all(weights < 0):
         return []
@@ -397,7 +397,7 @@ def _conflicts_of_views(
 def _numbered(
     tables: Sequence[PairTable], left: Array, right: Array, *, within: bool
 ) -> tuple[Array, Array]:
-    """Return a number for each item: its position, or the place of its id."""
+    """Return a number for each item: its position, or the rank of its id."""
     positions = [table.positions for table in tables if table.positions is not None]
     if len(positions) == len(tables):
         rows, columns = zip(*positions, strict=True)
@@ -409,7 +409,7 @@ def _numbered(
 
 
 def _numbers(ids: Array) -> Array:
-    """Return the place of each id among the distinct ones in order."""
+    """Return the rank of each id among the distinct ids."""
     return np.unique(ids, return_inverse=True)[1]
 
 
@@ -426,7 +426,7 @@ def _exchange(exchanged: Array, one: Array, other: Array) -> tuple[Array, Array]
 
 
 def conflicts_of(joined: Pairs, more: Pairs) -> list[Conflict]:
-    """Return the conflicts of pairs that are near those that were just added."""
+    """Return the conflicts of pairs that share both items with added ones."""
     touched = []
     for between, table in joined:
         is_new = np.zeros(len(table), dtype=bool)

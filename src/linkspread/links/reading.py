@@ -1,6 +1,6 @@
-"""Judged pairs as they arrive: tuples, arrays, DataFrames, CSV or parquet files.
+"""Reading of judged pairs: tuples, arrays, DataFrames, CSV or parquet files.
 
-What people say of a pair becomes a weight: words, yes and no, signed numbers, ratings.
+Verdicts become weights: words, signed numbers, ratings.
 """
 
 import math
@@ -20,14 +20,14 @@ from linkspread.tables import read_columns
 
 Array = np.ndarray
 
-# Names of the column of verdicts, in the order in which they are looked for; "weight"
-# is one too where it stands alone, and else says how much each verdict counts.
+# Names of the column of verdicts, by precedence. Without any of them "weight" holds
+# signed verdicts; beside one it holds how much each verdict counts.
 VERDICTS = ("verdict", "judgement", "judgment", "label", "link")
 WEIGHT = "weight"
-# What pandas calls a column that has no name, such as the index of a saved table.
+# Names that pandas gives unnamed columns, such as the index of a saved table.
 UNNAMED = ("Unnamed: ", "__index_level_")
 PLACES = ("left", "right", "verdict", WEIGHT)
-# What says must, and what says cannot beside it.
+# Words for must and for cannot.
 OPPOSITES = (("must", "cannot"), ("yes", "no"), ("y", "n"), ("true", "false"),
              ("same", "different"))  # fmt: skip
 WORDS = {must: 1.0 for must, _ in OPPOSITES} | {no: -1.0 for _, no in OPPOSITES}
@@ -61,7 +61,7 @@ def read_pairs(
     else:
         is_array = isinstance(pairs, np.ndarray)
         columns = _from_array(pairs) if is_array else _from_rows(pairs)
-        # By place: a view may be called "right" and stand on the left.
+        # By position: a view may be named "right" and be on the left.
         chosen = tuple(columns)
     return pairs_of_columns(columns, between, chosen=chosen, must_above=must_above)
 
@@ -72,7 +72,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
 
 
 def _begins_with_data(rows: list[list[str]]) -> bool:
-    """Tell whether the line that should be a header is a judged pair already."""
+    """Return whether the first row is a judged pair instead of a header."""
     row, *others = rows
     numbered = len(row) > 1 and row[0].isdecimal() and row[1].isdecimal()
     if numbered or len(row) < 3:
@@ -81,7 +81,7 @@ def _begins_with_data(rows: list[list[str]]) -> bool:
         float(row[2])
         return True
     except ValueError:
-        # A column may be called "same", but then it does not say same or different.
+        # A header may be named "same", but then its column has other words.
         verdicts = next((two for two in OPPOSITES if _third(row) in two), ())
         return bool(verdicts) and (
             not others or any(_third(other) in verdicts for other in others)
@@ -89,7 +89,7 @@ def _begins_with_data(rows: list[list[str]]) -> bool:
 
 
 def _third(row: list[str]) -> str:
-    """Return the third value of a line, as verdicts are compared."""
+    """Return the third value of a row, in lower case."""
     return row[2].strip().lower() if len(row) > 2 else ""
 
 
@@ -100,7 +100,7 @@ def pairs_of_columns(
     chosen: Sequence[str] = (),
     must_above: float | None = None,
 ) -> PairTable:
-    """Read judged pairs from columns: those chosen, or those whose names say so."""
+    """Read judged pairs from chosen columns, or by the names of columns."""
     left, right, verdict, weight = _choose_columns(list(columns), between, chosen)
     said = np.ones(len(columns[left]))
     if verdict is not None:
@@ -118,9 +118,9 @@ def pairs_of_columns(
 
 
 def _check_some(n_sure: int, n_rows: int, between: tuple[str, str]) -> None:
-    """Refuse a table without any pair that somebody is sure of."""
+    """Refuse a table without any must or cannot."""
     if not n_sure:
-        got = f"{n_rows:,} that are unsure or empty" if n_rows else "none"
+        got = f"{n_rows:,} unsure or empty ones" if n_rows else "none"
         raise LinkError(
             f"there must be at least one pair between {between[0]!r} and "
             f"{between[1]!r}, got {got}. Judge a few pairs first."
@@ -131,13 +131,13 @@ def _from_frame(table: Any) -> dict[str, Any]:
     """Return the columns of a DataFrame of any library."""
     try:
         frame = nw.from_native(table, eager_only=True)
-        # pandas numbers the columns of a frame that was made without names.
+        # pandas numbers columns without names.
         return {str(column.name): column.to_numpy() for column in frame.iter_columns()}
     except nw.exceptions.DuplicateError as error:
         raise LinkError(
             "the columns of a table of pairs must have different names, got "
             f"{list(getattr(table, 'column_names', getattr(table, 'columns', [])))}. "
-            "Rename one of those that are alike."
+            "Rename the repeated ones."
         ) from error
 
 
@@ -145,7 +145,7 @@ def _from_array(rows: Array) -> dict[str, Any]:
     """Return the columns of an array with two to four of them."""
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= len(PLACES):
         raise LinkError(
-            "an array of pairs must have two columns of ids and perhaps one of "
+            "an array of pairs must have two columns of ids and optionally one of "
             f"verdicts and one of weights, got shape {rows.shape}. Give one row per "
             "pair."
         )
@@ -155,7 +155,7 @@ def _from_array(rows: Array) -> dict[str, Any]:
 def _from_rows(rows: Any) -> dict[str, Any]:
     """Return the columns of tuples of two to four values."""
     try:
-        # A string is a sequence too, but "ab" is no pair of a and b.
+        # A string is a sequence, too, but "ab" is not a pair of a and b.
         rows = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
     except TypeError as error:
         raise LinkError(
@@ -165,7 +165,7 @@ def _from_rows(rows: Any) -> dict[str, Any]:
     widths = {len(row) for row in rows}
     if not widths <= {2, 3, 4}:
         raise LinkError(
-            f"pairs must have two ids and perhaps a verdict and a weight each, got "
+            f"pairs must have two ids and optionally a verdict and a weight, got "
             f"rows of {', '.join(map(str, sorted(widths)))} values. Write (left, "
             'right, "must") for a must-link and (left, right, "cannot") for a '
             "cannot-link."
@@ -193,10 +193,10 @@ def _choose_columns(
 
 
 def _check_chosen(names: list[str], chosen: Sequence[str]) -> None:
-    """Refuse columns that are not there, or too few or too many of them."""
+    """Refuse missing columns, and too few or too many of them."""
     if not 2 <= len(chosen) <= len(PLACES):
         raise LinkError(
-            "the columns of pairs must be two of ids and perhaps one of verdicts and "
+            "columns of pairs must be two of ids and optionally one of verdicts and "
             f"one of weights, got {', '.join(map(repr, chosen))}. Write "
             "FILE:left,right,verdict."
         )
@@ -227,7 +227,7 @@ def _id_columns(names: list[str], between: tuple[str, str]) -> tuple[str, str]:
 
 
 def _named(names: list[str]) -> list[str]:
-    """Return the columns that somebody named: a saved index is no id or verdict."""
+    """Return the columns with names; a saved index is not an id or verdict."""
     return [name for name in names if name and not name.startswith(UNNAMED)]
 
 
@@ -246,14 +246,14 @@ def read_verdicts(
     if must_above is None:
         numbers = _signed(numbers, column)
     else:
-        line = _check_line(must_above)
-        sides = [numbers > line, numbers < line]
+        threshold = _check_threshold(must_above)
+        sides = [numbers > threshold, numbers < threshold]
         numbers = np.select(sides, [1.0, -1.0], default=np.nan)
     return np.where(np.isnan(numbers), words, numbers)
 
 
 def read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array:
-    """Return how much each verdict counts, which must be above 0 where one was said."""
+    """Return the weights of verdicts, positive for must and cannot."""
     try:
         strengths = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -265,14 +265,14 @@ def read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array:
         raise LinkError(
             "weights beside verdicts must be finite and above 0, got "
             f"{strengths[bad][0]:g} in row {int(bad.argmax()) + 1:,} of column "
-            f"{column!r}. The verdict tells must from cannot; write 1 for the usual "
+            f"{column!r}. The verdict gives must or cannot; write 1 for the usual "
             "weight."
         )
     return strengths
 
 
 def _split(values: Sequence[Any], column: str) -> tuple[Array, Array]:
-    """Return what numbers say and what words say, each NaN where it says nothing."""
+    """Return the verdicts that are numbers and those that are words, else NaN."""
     words = np.full(len(values), np.nan)
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return _check_finite(values.astype(np.float64), column), words
@@ -287,7 +287,7 @@ def _split(values: Sequence[Any], column: str) -> tuple[Array, Array]:
 
 
 def _signed(numbers: Array, column: str) -> Array:
-    """Return numbers whose signs tell must from cannot; 0 beside 1 alone is no."""
+    """Return numbers with signs for must and cannot; of only 0 and 1, 0 is cannot."""
     found = np.unique(numbers[~np.isnan(numbers)])
     if set(found.tolist()) <= {0.0, 1.0}:
         return np.where(numbers == 0, -1.0, numbers)
@@ -296,14 +296,14 @@ def _signed(numbers: Array, column: str) -> Array:
     if len(found) > 1 and (low >= 0 or high <= 0) and not says_sign:
         line = f"{low + (high - low) / 2:g}"
         raise LinkError(
-            "ratings and probabilities must come with the line between cannot and "
+            "ratings and probabilities must come with the threshold between cannot and "
             f"must, got numbers from {low:g} to {high:g} in column {column!r}. Write "
             f"`must_above={line}` (--must-above {line} on the command line), or must "
-            "and cannot, with weights in a column of their own named 'weight'."
+            "and cannot, with weights in a separate column named 'weight'."
         )
     if 0 in found:
         raise LinkError(
-            "a verdict of 0 must stand beside 1 alone, where it means no, got numbers "
+            "a verdict of 0 must occur with 1 only, where it means no, got numbers "
             f"from {low:g} to {high:g} in column {column!r}. Write unsure for neither, "
             "or leave zeros out with `must_above=0` (--must-above 0 on the command "
             "line)."
@@ -312,7 +312,7 @@ def _signed(numbers: Array, column: str) -> Array:
 
 
 def _check_finite(numbers: Array, column: str) -> Array:
-    """Return numbers of which none is infinite."""
+    """Return numbers; refuse infinite ones."""
     if np.isinf(numbers).any():
         row = int(np.isinf(numbers).argmax())
         raise LinkError(
@@ -323,24 +323,24 @@ def _check_finite(numbers: Array, column: str) -> Array:
 
 
 def _number(value: Any, column: str, row: int) -> float:
-    """Return the number that a verdict is which is no word."""
+    """Return a verdict as a number."""
     try:
         return float(value)
     except (TypeError, ValueError) as error:
         raise LinkError(
             "verdicts must be must, cannot or unsure, yes or no, 1 or 0, or a weight, "
             f"got {value!r:.60} in row {row + 1:,} of column {column!r}. Correct it, "
-            "or name the column that has them 'verdict' (FILE:left,right,verdict on "
+            "or name the column of verdicts 'verdict' (FILE:left,right,verdict on "
             "the command line)."
         ) from error
 
 
-def _check_line(must_above: Any) -> float:
-    """Return the line between cannot and must."""
+def _check_threshold(must_above: Any) -> float:
+    """Return the threshold between cannot and must."""
     is_number = isinstance(must_above, Real) and not isinstance(must_above, bool)
     if not is_number or not math.isfinite(must_above):
         raise LinkError(
             f"`must_above` must be a finite number, got {must_above!r:.60}. Give the "
-            "line between cannot and must, such as 3 for one to five stars."
+            "threshold between cannot and must, such as 3 for one to five stars."
         )
     return float(must_above)

@@ -30,7 +30,7 @@ from linkspread.models.persistence import load
 from linkspread.models.stored_judgements import change_links, take_pairs
 from linkspread.storage import Judgement, Ledger, LinkStore
 from linkspread.storage.files import locked, sync_folder, write_file, writing
-from linkspread.storage.ledger import not_said_before
+from linkspread.storage.ledger import drop_repeated
 from linkspread.storage.manifest import MANIFEST
 
 STORE, RUN = "judgements.db", "run.toml"
@@ -234,7 +234,7 @@ class ModelFolder:
         given = [judgement_of(pair, between, who=who, note=note) for pair in pairs]
         with self.store() as store:
             known = store.judgements(active_only=False)
-            return store.add_many(not_said_before(given, known))
+            return store.add_many(drop_repeated(given, known))
 
     def undo(self, id: str, *, who: str, note: str = "") -> str:
         """Take a judgement back; it stays in the store, and :meth:`apply` removes it.
@@ -277,9 +277,9 @@ class ModelFolder:
                 self._load()
             state = self._state(store)
             ledger, rows = Ledger(), list(store.changes(after=state.number))
-            ledger.take(store.changes(limit=state.number))
-            ledger.settle()
-            ledger.take(rows)
+            ledger.read(store.changes(limit=state.number))
+            ledger.mark_applied()
+            ledger.read(rows)
             coming = _State(rows[-1].number or 0, rows[-1].id) if rows else state
             changes = ledger.changes()
             added = take_pairs(changes.added, self._model.items_)

@@ -24,7 +24,7 @@ from linkspread.learning import (
     read_evidence,
     renew_factors,
 )
-from linkspread.learning.factors import Asked
+from linkspread.learning.factors import QueryBatch
 from linkspread.learning.maps import unit_rows
 from linkspread.learning.terms import Fitting, LabelTerm, PairsTerm, PriorTerm
 from linkspread.links import Links
@@ -92,19 +92,19 @@ class Direction(_Blocks):
 
     def block(self, i: Array, j: Any) -> Array:
         """Return the scores of fitted items with some others."""
-        return self.ask(i).scores(j)
+        return self.prepare(i).scores(j)
 
     def unseen_rows(self, rows: Rows) -> Array:
         """Return the scores of new items."""
-        return self.ask_unseen(rows).scores()
+        return self.prepare_unseen(rows).scores()
 
-    def ask(self, i: Array) -> Asked:
+    def prepare(self, i: Array) -> QueryBatch:
         """Return fitted items as queries."""
-        return self.factors.ask(self.side, self.factors.fitted(self.side, i))
+        return self.factors.prepare(self.side, self.factors.fitted(self.side, i))
 
-    def ask_unseen(self, rows: Rows) -> Asked:
+    def prepare_unseen(self, rows: Rows) -> QueryBatch:
         """Return new items as queries."""
-        return self.factors.ask(self.side, self.known(rows))
+        return self.factors.prepare(self.side, self.known(rows))
 
     def query_vectors(self, rows: Rows) -> Array:
         """Return the vectors of new items, to be turned as `vectors` says."""

@@ -320,7 +320,11 @@ def _rank_by_rows(
         return exact.unseen_rows(near[some]) if own is None else exact.rows(own[some])
 
     def ask(some: slice) -> Any:
-        return exact.ask_unseen(near[some]) if own is None else exact.ask(own[some])
+        return (
+            exact.prepare_unseen(near[some])
+            if own is None
+            else exact.prepare(own[some])
+        )
 
     if 0 < n_queries <= getattr(exact, "few_queries", 0):
         return rank_bounded(ask, shape, exact.dtype, **limits)

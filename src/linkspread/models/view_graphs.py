@@ -16,7 +16,7 @@ from linkspread.graphs import (
     normalize_rows,
 )
 from linkspread.graphs.distances import resolve_metric
-from linkspread.graphs.memory import known
+from linkspread.graphs.memory import cached
 from linkspread.graphs.neighbors import check_n_neighbors
 from linkspread.graphs.weights import check_bandwidth, check_weights
 from linkspread.ground.checks import naming
@@ -202,7 +202,7 @@ def build_graph(X: Any, context: GraphContext, graph: Any, **parameters: Any) ->
 
     # A graph that links constrain depends on more than its table and parameters.
     if is_named(graph) and graph not in CONSTRAINED:
-        return known(X, ("graph", graph, parameters), build)
+        return cached(X, ("graph", graph, parameters), build)
     return build()
 
 

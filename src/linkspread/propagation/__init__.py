@@ -1,4 +1,4 @@
-"""Spreading links over graphs: exact filter, low-rank sketch, the paper's loop."""
+"""Propagation of links over graphs: exact, by a sketch, or as in the paper."""
 
 from linkspread.propagation.alternate import alternate
 from linkspread.propagation.exact import propagate, spread_links

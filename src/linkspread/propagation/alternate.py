@@ -1,7 +1,7 @@
 """The paper's own iteration, steps (1) to (5), dense: the reference for tests.
 
-It holds several N x M arrays and takes O(k N M) time for each step, and may need
-hundreds of rounds. Use :func:`linkspread.propagation.propagate` for work.
+It needs several N x M arrays, O(k N M) time per step and up to hundreds of rounds. Use
+:func:`linkspread.propagation.propagate` instead.
 """
 
 from typing import Any

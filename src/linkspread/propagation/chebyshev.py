@@ -1,8 +1,8 @@
 """Polynomials of a normalised graph applied to thin blocks.
 
-Chebyshev's recurrence applies many at once (`filtered_sums`), Clenshaw's adds up as
-many (`filtered_sum`); the whole two-sided filter is both (`FilterOperator`). Label
-spreading and heat are one polynomial of one graph each.
+Chebyshev's recurrence applies many at once (`filtered_sums`), Clenshaw's sums many
+(`filtered_sum`); the two-sided filter uses both (`FilterOperator`). Label spreading and
+heat are single polynomials of one graph.
 """
 
 from copy import copy
@@ -27,28 +27,27 @@ from linkspread.propagation.ordering import renumber
 
 Array = np.ndarray
 
-# Terms of a recurrence that are kept; a step reads two and writes one.
+# Terms of a recurrence in memory; a step reads two and writes one.
 N_TERMS = 4
-# Columns up to which SciPy's products are faster than the loops for wide blocks, by far
-# so where other processes have the cores: they are of one thread, and wait for nobody.
+# Columns up to which SciPy's products, in one thread, are faster than the compiled
+# loops, especially while other processes use the cores.
 NARROW = 4
 # Terms of narrow blocks that are summed at a time.
 N_NARROW_TERMS = 16
-# How long heat flows, and how much of it: near and far. Classes of few items want the
-# first, of many the second. The polynomial of this degree is exact to 1e-5, as
-# directions are kept.
+# Times and coefficients of the heat kernel: a short time for small classes, a long one
+# for large classes. The polynomial of this degree has error 1e-5, like ROUNDING.
 FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 24
-# Heat is computed in single precision: smaller shares of the largest are rounding.
+# Heat is in single precision: smaller eigenvalues, relative to the largest, are noise.
 ROUNDING = 1e-5
-# Items from which heat flows at once.
+# Landmarks whose heat is computed at once.
 WIDTH = 64
 
 
 def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
-    """Return room for the terms that a recurrence keeps."""
+    """Return a buffer for the terms of a recurrence."""
     size, itemsize = N_TERMS * n_items * width, np.dtype(dtype).itemsize
     room = np.empty(size + LINE_BYTES // itemsize, dtype)
-    # A row that begins with a cache line takes one line less.
+    # Aligned to cache lines, a row takes one line less.
     start = -room.ctypes.data % LINE_BYTES // itemsize
     return room[start : start + size]
 
@@ -67,7 +66,7 @@ def filtered_sums(
         return _narrow_sums(S, block, steps, rows)
     n_rows = block.shape[0] if rows is None else len(rows)
     sums = np.zeros((n_rows, steps.shape[1], block.shape[1]), dtype=S.dtype)
-    # Sums take several times the memory of a term, and are updated for a few at once.
+    # Sums are larger than a term, so they are updated for several terms at once.
     if workspace is None:
         workspace = recurrence_terms(block.shape[0], block.shape[1], S.dtype)
     terms = workspace[: N_TERMS * block.shape[0] * block.shape[1]]
@@ -111,7 +110,7 @@ def filtered_sum(S: sparse.csr_array, blocks: Array, coefficients: Array) -> Arr
 def _narrow_sums(
     S: sparse.csr_array, block: Any, steps: Array, rows: Array | None
 ) -> Array:
-    """Do as `filtered_sums` for a few columns."""
+    """Return the same as `filtered_sums`, for few columns."""
     current = np.empty(block.shape, dtype=S.dtype)
     _write_dense(block, current)
     previous = np.zeros_like(current)
@@ -131,7 +130,7 @@ def _narrow_sums(
 
 
 def _narrow_sum(S: sparse.csr_array, blocks: Array, steps: Array) -> Array:
-    """Do as `filtered_sum` for a few columns."""
+    """Return the same as `filtered_sum`, for few columns."""
     n_items, n_functions, width = blocks.shape
     flat = blocks.transpose(1, 0, 2).reshape(n_functions, -1)
     current = np.zeros((n_items, width), dtype=S.dtype)
@@ -169,7 +168,7 @@ class FilterOperator:
         self._x = renumber(S_x, width=width, n_steps=n_steps[0])
         self._y = renumber(S_y, width=width, n_steps=n_steps[1])
         self.S_x, self.S_y = self._x.S, self._y.S
-        # Graphs and links have the new numbers; blocks and products have the old ones.
+        # Graphs and links are renumbered; blocks and products are not.
         if self._x.order is not None or self._y.order is not None:
             x, y = self._x, self._y
             pairs = y.inwards(x.inwards(Z.pairs).T).T.tocsr()
@@ -214,9 +213,9 @@ class FilterOperator:
 
 def smoothing_polynomial(alpha: float, *, tol: float) -> Array:
     """Return Chebyshev coefficients of ``(1 - alpha) / (1 - alpha l)``."""
-    if 4 * alpha <= tol:  # as good as 1 everywhere
+    if 4 * alpha <= tol:  # 1 everywhere, up to `tol`
         return np.ones(1)
-    # The pole 1 / alpha sets the rate at which the coefficients fall [Trefethen2013];
+    # The pole 1 / alpha sets the decay rate of the coefficients [Trefethen2013];
     # the factors before it bound the error relative to the smallest value.
     rate = (1 + np.sqrt(1 - alpha**2)) / alpha
     bound = 8 * (1 + alpha) / (np.sqrt(1 - alpha**2) * (1 - 1 / rate))
@@ -233,9 +232,9 @@ def smooth_over_graph(
 
 
 def heat(S: sparse.csr_array, landmarks: Array) -> tuple[Array, Array]:
-    """Return the heat of all items from landmarks, and what whitens it.
+    """Return the heat kernel of all items and landmarks, and its whitening.
 
-    ``sum_f c_f exp(-t_f (I - S))``, its columns those of the landmarks.
+    The landmark columns of ``sum_f c_f exp(-t_f (I - S))``.
     """
     K = np.empty((S.shape[0], len(landmarks)), dtype=np.float32)
     n_blocks = -(-len(landmarks) // WIDTH)
@@ -253,7 +252,7 @@ def heat(S: sparse.csr_array, landmarks: Array) -> tuple[Array, Array]:
 def heat_on_device(
     device: Any, W: sparse.csr_array, landmarks: Array
 ) -> tuple[Any, Any]:
-    """Do as `heat` for a graph that is not normalised; return tensors on a device."""
+    """Return the same as `heat`, for a graph not normalised, as tensors."""
     from linkspread.compiled.gpu import features
 
     places = device.put(landmarks)
@@ -272,9 +271,9 @@ def heat_coefficients() -> Array:
 
 
 def inverse_root(K: Array) -> Array:
-    """Return what whitens the heat of landmarks, in the directions above rounding."""
+    """Return the inverse root of the heat of landmarks, without noise."""
     values, own = eigh(K.astype(np.float64))
     kept = values > ROUNDING * values[-1]
     half = own[:, kept] / values[kept] ** 0.25
-    # Symmetric: signs and rotations of the directions, which are arbitrary, cancel.
+    # Symmetric, so that the arbitrary signs and rotations of eigenvectors cancel.
     return (half @ half.T).astype(np.float32)

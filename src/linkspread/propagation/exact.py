@@ -1,8 +1,8 @@
-"""Propagation of links over two graphs, exactly, in time linear in the items.
+"""Exact propagation of links over two graphs, in time linear in the items.
 
 ``F = h(S_x, S_y) o Z`` with links ``Z = U G V'``: the polynomials of the filter are
-applied to U and V, and what comes out is compressed to short vectors. Links without
-thin factors are sketched from products with random blocks.
+applied to U and V, and the results are compressed to short vectors. Links without thin
+factors are sketched from products with random blocks.
 """
 
 import os
@@ -48,22 +48,21 @@ from linkspread.propagation.spread import (
 Array = np.ndarray
 Alpha = float | tuple[float, float]
 
-# Factors up to this width are shortened in a few seconds; a sketch takes longer.
+# Factors up to this width are compressed in a few seconds; a sketch takes longer.
 THIN_WIDTH = 1536
-# Error of the filter that is small beside what a rank usually drops.
+# Error of the filter that is small compared with that of a usual rank.
 COARSE = 1e-3
-# Products that suffice to find out that a graph was not normalised.
+# Power iterations that detect a graph that is not normalised.
 POWER_STEPS = 10
-# Multiplications of a step, edges times columns, from which a GPU pays: they take a
-# processor about half a second in all steps together.
-LEAST_WORK = 1e8
-# More functions than any filter has needed.
+# Multiplications of a step, edges times columns, from which a GPU is used: all steps
+# together take a CPU about half a second.
+MIN_WORK = 1e8
+# Functions of a filter, for estimates: more than any has needed.
 N_FUNCTIONS = 13
-# Blocks of the recurrence that are in the memory of a device, beside the sums.
+# Blocks of the recurrence in the memory of a device, beside the sums.
 N_BLOCKS = 3
-# Of one core, from `filtered_sums` on 300,000 shuffled items in float32: neighbours'
-# entries gathered from memory per second. Updates of the running sums mostly hide
-# behind them; their rate is a guess on the safe side.
+# Speed of one core, from `filtered_sums` on 300,000 shuffled items in float32: entries
+# gathered from memory per second, and a conservative guess of the updates of sums.
 GATHERS_PER_SECOND, UPDATES_PER_SECOND = 4e8, 2e9
 
 
@@ -82,7 +81,7 @@ def propagate(
 ) -> Factored:
     """Propagate links over the graphs of two views.
 
-    The fixed point of the paper's alternation, ``F = h(S_x, S_y) o Z``, without its
+    The fixed point of the paper's iteration, ``F = h(S_x, S_y) o Z``, without its
     N x M arrays.
 
     Parameters
@@ -97,18 +96,18 @@ def propagate(
     alpha : float or tuple of two floats, default=0.1
         Smoothing of each view, in [0, 1).
     beta : float, default=0.95
-        Weight of the other view's answer against the given links, in [0, 1).
+        Weight of the other view's result against the given links, in [0, 1).
     tol : float, default=1e-6
         Relative error allowed, in Frobenius norm; sets the degree and the rank.
     rank : int, default=None
-        Keep at most so many directions, the best ones; None keeps what `tol` needs.
+        Keep at most this many directions, the best; None keeps what `tol` needs.
     n_outer : int, default=None
-        Stop the alternation after so many rounds, as the paper's experiments do.
+        Stop after this many rounds, as in the paper's experiments.
     n_inner : int, default=None
-        Stop each view's own iteration after so many steps.
+        Stop the iteration within each view after this many steps.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
-        "auto" takes a GPU for large graphs where there is one. Links without short
-        exact factors are spread by the processor.
+        "auto" uses a GPU, if there is one, for large graphs. Links without thin
+        factors are propagated on the CPU.
 
     Returns
     -------
@@ -141,7 +140,7 @@ def spread_links(
     rank: int | None = None,
     backend: str = "auto",
 ) -> Spread:
-    """Propagate links, ready for items of either view that are not in the graphs.
+    """Propagate links, with factors for new items of either view.
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ def spread_links(
 
 
 def check_alpha_pair(alpha: Any) -> tuple[float, float]:
-    """Return the smoothing of both views, from one number or a pair."""
+    """Return alpha of both views, from one number or a pair."""
     is_pair = isinstance(alpha, Sequence) and not isinstance(alpha, str)
     pair = tuple(alpha) if is_pair else (alpha, alpha)
     if len(pair) != 2:
@@ -185,7 +184,7 @@ def _fraction(value: Any, name: str) -> float:
     if not isinstance(value, Real) or not 0 <= float(value) < 1:
         raise LinkspreadError(
             f"`{name}` must be a number in [0, 1), got {value!r}. "
-            "0 spreads nothing, 0.95 spreads far."
+            "0 does not propagate, 0.95 propagates far."
         )
     return float(value)
 
@@ -200,7 +199,7 @@ def check_tol(tol: Any) -> float:
 
 
 def check_shapes(S_x: Any, Z: Any, S_y: Any) -> None:
-    """Refuse graphs and links whose sizes do not fit together."""
+    """Refuse graphs and links of inconsistent shapes."""
     for name, S in (("S_x", S_x), ("S_y", S_y)):
         if len(S.shape) != 2 or S.shape[0] != S.shape[1]:
             raise LinkspreadError(
@@ -237,7 +236,7 @@ def same_precision(
 
 def _largest_stretch(S: Any) -> float:
     """Return a lower bound of the largest eigenvalue of a symmetric matrix."""
-    # In the graph's own precision, or every product would convert the whole graph.
+    # In the graph's precision, so that products do not convert the graph.
     vector = np.ones(S.shape[0], dtype=np.result_type(S.dtype, np.float32))
     largest = 0.0
     for _ in range(POWER_STEPS):
@@ -251,7 +250,7 @@ def _largest_stretch(S: Any) -> float:
 
 
 def _refuse_stretching(largest: float, name: str) -> None:
-    """Refuse a graph with an eigenvalue beyond 1, on which the filter would diverge."""
+    """Refuse a graph with an eigenvalue above 1, for which the filter diverges."""
     if largest > 1 + 1e-4:
         raise LinkspreadError(
             f"`{name}` must be normalised, with eigenvalues between -1 and 1, and "
@@ -260,7 +259,7 @@ def _refuse_stretching(largest: float, name: str) -> None:
 
 
 def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response, ...]:
-    """Return the responses that scores of fitted and of new items take."""
+    """Return the responses of fitted items, of new rows and of new columns."""
     new_left = unseen_response(alpha, beta)
     new_right = unseen_response(alpha[::-1], beta)
     return fitted_response(alpha, beta), new_left, lambda l, m: new_right(m, l)
@@ -269,11 +268,11 @@ def spread_responses(alpha: tuple[float, float], beta: float) -> tuple[Response,
 def has_thin_factors(
     links: LinkMatrix, separable: SeparableFilter, rank: int | None
 ) -> bool:
-    """Return whether the exact factors of links are narrow enough to be shortened."""
+    """Return whether the exact factors of links are thin enough to compress."""
     n_functions = max(len(separable.left), len(separable.right))
     limit = min(links.shape)
     if links.pairs.nnz:
-        # Shortening takes the cube of the width; a sketch of the rank is soon cheaper.
+        # Compression costs the cube of the width; a sketch of the rank may be cheaper.
         limit = min(limit, max(2 * (rank or 0), THIN_WIDTH))
     return links.thin_width() * n_functions <= limit
 
@@ -287,7 +286,7 @@ def _spread(
     rank: int | None,
     backend: str,
 ) -> Spread:
-    """Apply responses to links by thin factors, or by a sketch if they are wide."""
+    """Apply responses to links by thin factors, or by a sketch."""
     tol = check_tol(tol)
     if rank is not None:
         check_count(rank, name="rank", remedy="None keeps what `tol` needs.")
@@ -321,7 +320,7 @@ def _spread(
 
 
 def warn_of_error(error: float, tol: float, vectors: Any) -> None:
-    """Warn of vectors that are less exact than was asked for."""
+    """Warn of vectors with a larger error than `tol`."""
     is_single = str(vectors.dtype).endswith("float32")
     rounding = 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
     if error <= max(2 * tol, rounding):
@@ -342,10 +341,10 @@ def _from_thin(
     tol: float,
     rank: int | None,
 ) -> Vectors:
-    """Filter the memberships of each view and shorten what comes out."""
+    """Filter the memberships of each view and compress the results."""
     U, G, V = links.thin()
     width = U.shape[1]
-    # Large blocks are used again: pages of memory take time when they are first used.
+    # One buffer for both views: the first use of memory pages is slow.
     workspace = recurrence_terms(max(links.shape), width, S_x.dtype)
 
     def find(k: int) -> Array | None:
@@ -356,7 +355,7 @@ def _from_thin(
     right = _filtered(S_y, other, V, separable.right, workspace)
     del workspace
     cores = [np.kron(core, G) for core in separable.cores]
-    # Any order of the rows has the same bases; these are the shortest to put back.
+    # The bases do not depend on the order of rows, which is undone at the end.
     return compress(left, right, cores, tol=tol, rank=rank, orders=(own, other))
 
 
@@ -378,11 +377,11 @@ def sketch_links(
     tol: float,
     rank: int | None,
 ) -> Vectors:
-    """Sketch the filtered links, no more exactly than the rank lets them be."""
+    """Sketch the filtered links, no more exactly than the rank allows."""
     if rank is not None and tol < COARSE:
         operator = operate(np.float32, separate(responses, tol=COARSE))
         left, right, cores, error = sketch(operator, tol=COARSE, rank=rank)
-        # What the rank drops hides an error of the filter that is much smaller.
+        # The error of the filter is negligible against that of the rank.
         if error > 10 * COARSE:
             small = [core.astype(dtype) for core in cores]
             return left.astype(dtype), right.astype(dtype), small, error
@@ -390,12 +389,12 @@ def sketch_links(
 
 
 def _choose_device(backend: str, S_x: Any, Z: Any, S_y: Any) -> Any:
-    """Return the device on which links are to be spread, or None."""
+    """Return the device for the propagation, or None."""
     if is_tensor(S_x):
         return open_device("cuda" if S_x.device.type == "cuda" else "torch")
     width = Z.thin_width() if isinstance(Z, LinkMatrix) else min(Z.shape)
     n_edges = float(sum(getattr(S, "nnz", np.size(S)) for S in (S_x, S_y)))
-    device = choose_device(backend, work=n_edges * width, least=LEAST_WORK)
+    device = choose_device(backend, work=n_edges * width, min_work=MIN_WORK)
     if device is None or backend != "auto":
         return device
     needed = _device_bytes(max(Z.shape), n_edges, width, N_FUNCTIONS, 8)
@@ -412,7 +411,7 @@ def spread_on_device(
     tol: float,
     rank: int | None,
 ) -> tuple[Any, Any, list[Any], float]:
-    """Filter the memberships of each view on a device and shorten what comes out."""
+    """Filter the memberships of each view on a device and compress the results."""
     from linkspread.compiled.gpu.graphs import triangle
 
     torch = load_torch()
@@ -438,7 +437,7 @@ def spread_on_device(
 def _filtered_on(
     device: Any, S: Any, block: Any, functions: Array, dtype: Any, name: str
 ) -> Any:
-    """Return filtered columns side by side, if a device has room for them."""
+    """Return filtered columns side by side; refuse if the device is too small."""
     from linkspread.compiled.gpu import graphs
 
     n_edges = S._nnz() if is_tensor(S) else S.nnz
@@ -485,7 +484,7 @@ def propagation_cost(
         )
     )
     sums = sum(n * size for n, size in zip(functions, sizes, strict=True))
-    # The sums of both views, two blocks of the recurrence, and the shortened bases,
+    # The sums of both views, two blocks of the recurrence, and the compressed bases,
     # which are a few times wider than the links.
     n_bytes = itemsize * width * (sums + 2 * max(sizes) + 5 * sum(sizes))
     return seconds / (os.cpu_count() or 1), n_bytes

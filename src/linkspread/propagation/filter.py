@@ -1,14 +1,14 @@
-"""The two-sided graph filter that the paper's alternation converges to.
+"""The two-sided graph filter that the paper's iteration converges to.
 
 In the eigenbases of S_x (eigenvalue l) and S_y (eigenvalue m), every result of this
-package is an entrywise product ``h(l, m) * Z``. This file holds those responses h
-and writes them as short sums of products of polynomials::
+package is an entrywise product ``h(l, m) * Z``. This file defines these responses h
+and expands them in short sums of products of polynomials::
 
     h_k(l, m) ~ sum_rs cores[k][r, s] * phi_r(l) * psi_s(m)
 
-so that a propagation needs one Chebyshev recurrence per view. `separate` does so for a
-few responses in the fewest functions, `share_filter` for a whole grid of alpha and beta
-in functions that do not depend on them. Derivations are in ``docs/how-it-works.md``.
+so that a propagation needs one Chebyshev recurrence per view. `separate` expands a few
+responses in as few functions as possible, `share_filter` a grid of alpha and beta in
+shared functions. Derivations are in ``docs/how-it-works.md``.
 """
 
 from collections.abc import Callable
@@ -32,9 +32,9 @@ Setting = tuple[tuple[float, float], float]
 MAX_DEGREE = 4096
 # Coefficients below this fraction of the largest are rounding noise of the transform.
 NOISE = 4 * np.finfo(float).eps
-# Columns of the random sketch that stands in for a large table of coefficients.
+# Columns of the random sketch of a large table of coefficients.
 SKETCH = 100
-# Members of the family of `share_filter` that its basis is made from, evenly spaced in
+# Functions from which the basis of `share_filter` is computed, evenly spaced in
 # log(1 - a).
 N_MEMBERS = 96
 
@@ -42,8 +42,7 @@ N_MEMBERS = 96
 def _smoothing(l: Array, alpha: float, n_inner: int | None = None) -> Array:
     """Return p(l), the response of one view's label propagation.
 
-    ``(1 - alpha) / (1 - alpha l)`` at convergence; n_inner steps from zero stop the
-    geometric series early.
+    ``(1 - alpha) / (1 - alpha l)``; with n_inner a truncated geometric series.
     """
     full = (1 - alpha) / (1 - alpha * l)
     return full if n_inner is None else full * (1 - (alpha * l) ** n_inner)
@@ -56,7 +55,7 @@ def fitted_response(
     n_outer: int | None = None,
     n_inner: int | None = None,
 ) -> Response:
-    """Return h(l, m) for items that took part in the propagation."""
+    """Return h(l, m) for fitted items."""
 
     def response(l: Array, m: Array) -> Array:
         p = _smoothing(l, alpha[0], n_inner)
@@ -75,8 +74,8 @@ def fitted_response(
 def unseen_response(alpha: tuple[float, float], beta: float) -> Response:
     """Return the response for a new item of the first view.
 
-    A new item with normalised similarities s to the fitted items, which it does not
-    influence, scores ``s @ (response o Z)``.
+    A new item with normalised similarities s to the fitted items, which do not change,
+    has the scores ``s @ (response o Z)``.
     """
 
     def response(l: Array, m: Array) -> Array:
@@ -99,7 +98,7 @@ class SeparableFilter:
 
     @property
     def degrees(self) -> tuple[int, int]:
-        """Numbers of sparse products needed in each view."""
+        """Number of sparse products in each view."""
         return self.left.shape[1] - 1, self.right.shape[1] - 1
 
 
@@ -117,14 +116,14 @@ def separate(responses: tuple[Response, ...], *, tol: float) -> SeparableFilter:
             for table, scale in zip(tables, scales, strict=True)
         )
         error = _largest_error(left, right, cores, responses, scales)
-        # Rounding sets a floor under what a smaller threshold can reach.
+        # Rounding limits what smaller thresholds can reach.
         if error <= tol or threshold < NOISE:
             return SeparableFilter(left, right, cores, error)
         threshold /= 10
 
 
 def _scale(response: Response) -> float:
-    """Return the smallest value of a response, the unit in which errors count.
+    """Return the smallest value of a response, the unit of errors.
 
     Dividing by it turns an absolute error of the filter into a relative error of
     the result, because ``||h o Z|| >= min(h) ||Z||`` in Frobenius norm.
@@ -144,13 +143,13 @@ def _coefficients(
             _transform(response, degree) / scale
             for response, scale in zip(responses, scales, strict=True)
         ]
-        # A quarter of the degrees stays in reserve: what aliases is smaller still.
+        # The last quarter of the degrees must be negligible; aliasing is smaller still.
         floor = degree * NOISE * max(float(np.abs(table).max()) for table in tables)
         if max(_tail(table, 3 * degree // 4) for table in tables) <= max(tol, floor):
             return tables
         degree *= 2
     raise LinkspreadError(
-        f"`alpha` and `beta` must leave the propagation a degree of at most "
+        f"`alpha` and `beta` must allow the propagation a degree of at most "
         f"{MAX_DEGREE}, and these are too close to 1. Use smaller values or a larger "
         f"`tol` than {tol:g}."
     )
@@ -180,7 +179,7 @@ def _tail(table: Array, start: int) -> float:
 
 
 def _basis(table: Array, threshold: float) -> Array:
-    """Return orthonormal combinations of Chebyshev polynomials that matter."""
+    """Return an orthonormal basis of the Chebyshev polynomials needed."""
     tails = np.cumsum(_sizes(table).sum(axis=1)[::-1])[::-1]
     table = table[: max(1, int(np.sum(tails > threshold / 4)))]
     with small_algebra(table.size):
@@ -193,7 +192,7 @@ def _singular(table: Array) -> tuple[Array, Array]:
     """Return the left singular vectors of a table, and its singular values."""
     if len(table) <= SKETCH:
         return svd(table)[:2]
-    # The singular values fall so fast that a small sketch holds them all.
+    # The singular values decay so fast that a small sketch contains them.
     sketch = np.random.default_rng(0).standard_normal((table.shape[1], SKETCH))
     span = range_basis(lambda block: table @ block, sketch)
     functions, singular, _ = svd(span.T @ table)
@@ -207,7 +206,7 @@ def _largest_error(
     responses: tuple[Response, ...],
     scales: list[float],
 ) -> float:
-    """Compare the sums with the responses on a grid three times as fine."""
+    """Return the largest error on a grid three times as fine."""
     l = np.cos(np.linspace(0, np.pi, min(3 * left.shape[1] + 8, 1500)))
     m = np.cos(np.linspace(0, np.pi, min(3 * right.shape[1] + 8, 1500)))
     phi, psi = chebyshev.chebval(l, left.T), chebyshev.chebval(m, right.T)
@@ -221,23 +220,23 @@ def _largest_error(
 def share_filter(
     settings: tuple[Setting, ...], *, tol: float = 1e-6, unseen: bool = False
 ) -> SeparableFilter:
-    """Write the responses of many settings in functions that all of them share.
+    """Expand the responses of many settings in shared functions.
 
     As a function of one view's eigenvalue l, every response is a sum of a constant and
-    of terms ``1 / (1 - a l)``: only `a` changes, between alpha and the limit where
-    beta is 1. A short basis of that family serves all settings.
+    terms ``1 / (1 - a l)``, with `a` between alpha and the limit where beta is 1. A
+    short basis of that family suffices for all settings.
     """
     make = unseen_response if unseen else fitted_response
     responses = [make(pair, beta) for pair, beta in settings]
     betas = [beta for _, beta in settings]
-    # The error counts in units of the smallest value of a response, which is small.
+    # Errors are relative to the smallest value of a response, which is small.
     threshold = tol / 30
     while True:
         left = _pole_basis([pair[0] for pair, _ in settings], betas, threshold)
         right = _pole_basis([pair[1] for pair, _ in settings], betas, threshold)
         with small_algebra(left.size):
             separable = _fit_cores(left, right, responses)
-        # Rounding sets a floor under what more functions can reach.
+        # Rounding limits what more functions can reach.
         if separable.error <= tol or threshold < 1e-13:
             return separable
         threshold /= 10
@@ -246,8 +245,8 @@ def share_filter(
 def _pole_basis(alphas: list[float], betas: list[float], threshold: float) -> Array:
     """Return Chebyshev coefficients of functions that span 1 and ``1 / (1 - a l)``.
 
-    The latter are those of a geometric series in ``r = a / (1 + sqrt(1 - a^2))``.
-    They are scaled to the largest value 1, and end where all are small.
+    The latter are a geometric series in ``r = a / (1 + sqrt(1 - a^2))``, scaled to the
+    largest value 1 and truncated where all are small.
     """
     poles = [a / (1 - b**2 * (1 - a)) for a, b in zip(alphas, betas, strict=True)]
     a = 1 - np.geomspace(1 - max(poles), 1 - min(alphas), N_MEMBERS)
@@ -262,7 +261,7 @@ def _pole_basis(alphas: list[float], betas: list[float], threshold: float) -> Ar
 
 
 def _fit_cores(left: Array, right: Array, responses: list[Response]) -> SeparableFilter:
-    """Interpolate each response at as many points as functions, and measure it."""
+    """Interpolate each response at as many points as functions."""
     l, m = _interpolation_points(left), _interpolation_points(right)
     to_left = np.linalg.inv(chebyshev.chebval(l, left.T).T)
     to_right = np.linalg.inv(chebyshev.chebval(m, right.T).T)
@@ -279,13 +278,13 @@ def _fit_cores(left: Array, right: Array, responses: list[Response]) -> Separabl
 
 
 def _interpolation_points(functions: Array) -> Array:
-    """Choose points at which the functions differ most, by pivoting."""
+    """Choose interpolation points by pivoted QR."""
     candidates = _dense_ends(16 * len(functions))
     values = chebyshev.chebval(candidates, functions.T)
     return candidates[qr(values, mode="r", pivoting=True)[1][: len(functions)]]
 
 
 def _dense_ends(n_points: int) -> Array:
-    """Return points of [-1, 1] that lie closest near 1, where the poles are."""
+    """Return points of [-1, 1] that are densest near 1, where the poles are."""
     angles = np.linspace(0, 1, n_points)
     return np.unique(np.concatenate([1 - 2 * angles**4, np.cos(np.pi * angles)]))

@@ -1,9 +1,8 @@
-"""An order of the nodes in which neighbours are near in memory.
+"""An order of the items in which neighbours are near in memory.
 
-A product of a graph with a thin block reads a row of the block for every edge. Once
-the block outgrows the cache, and items stand in the order of their arrival, almost
-every such row comes from main memory. Numbered so that neighbours are near each other,
-most of them come from the cache.
+A product of a graph with a thin block reads a row of the block for every edge. If the
+block is larger than the cache and the items are in arbitrary order, almost every row
+comes from main memory; with neighbours numbered near each other, most come from cache.
 """
 
 import logging
@@ -19,42 +18,40 @@ Array = np.ndarray
 
 logger = logging.getLogger("linkspread")
 
-# A block below this size stays in the last cache whatever the order of its rows.
+# A block below this size stays in the last-level cache in any order.
 CACHE_BYTES = 8e6
-# Rows of a block within these distances of each other share the cache of one core,
-# and the cache of all cores.
+# Rows within these distances share the cache of one core, and of all cores.
 NEAR_BYTES = (2**18, 2**22)
-# An order costs about as much as two products, and halves the time of each where it
-# helps.
-LEAST_STEPS = 6
-# The share of edges between near nodes that has to be gained for that.
-LEAST_GAIN = 0.2
+# Finding an order costs about two products, and halves the time of each if it helps.
+MIN_STEPS = 6
+# Least gain in the share of edges between near items.
+MIN_GAIN = 0.2
 N_SAMPLED = 1000
-# Parameters of `grow_order`. A share of common neighbours distinguishes a neighbourhood
-# from single edges that lead far away. More than so many are not needed; with fewer, or
-# after fewer nodes, the walk scatters over clusters of many dimensions.
-NEEDED_SHARE, MOST_NEEDED, SPAN = 0.25, 5, 5000
+# Parameters of `grow_order`: the share of common neighbours, which distinguishes a
+# neighbourhood from single edges that lead far away; the most that are needed; and a
+# number of items. With less, the order scatters over high-dimensional clusters.
+NEEDED_SHARE, MAX_NEEDED, SPAN = 0.25, 5, 5000
 
 
 class Numbering(NamedTuple):
-    """A graph with the number that each of its nodes had before."""
+    """A renumbered graph, with the old number of each item."""
 
     S: sparse.csr_array
     order: Array | None
 
     @property
     def places(self) -> Array:
-        """Where each node of the old order stands in that of the graph."""
+        """New number of each old one."""
         return np.arange(self.S.shape[0]) if self.order is None else _places(self.order)
 
     def inwards(self, rows: Any) -> Any:
-        """Return rows that stand in the old order in that of the graph."""
+        """Return rows in the new order."""
         if self.order is None:
             return rows
         return (rows.tocsr() if sparse.issparse(rows) else rows)[self.order]
 
     def outwards(self, rows: Array) -> Array:
-        """Return rows that stand in the order of the graph in the old one."""
+        """Return rows in the old order."""
         if self.order is None:
             return rows
         restored = np.empty_like(rows)
@@ -63,12 +60,12 @@ class Numbering(NamedTuple):
 
 
 def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
-    """Renumber the nodes of a graph, where products with it gain by that."""
+    """Renumber the items of a graph if that makes products faster."""
     return reorder(S, find_order(S, width=width, n_steps=n_steps))
 
 
 def reorder(S: sparse.csr_array, order: Array | None) -> Numbering:
-    """Give the nodes of a graph the numbers of an order."""
+    """Renumber the items of a graph by an order."""
     if order is None:
         return Numbering(S, None)
     indptr = np.zeros_like(S.indptr)
@@ -81,44 +78,44 @@ def reorder(S: sparse.csr_array, order: Array | None) -> Numbering:
 
 
 def find_order(S: sparse.csr_array, *, width: int, n_steps: int) -> Array | None:
-    """Return an order of the nodes in which neighbours are near in memory.
+    """Return an order with neighbours near in memory, or None if not worth it.
 
-    Holds the interpreter for a moment only, so that two graphs can have two threads.
+    Releases the GIL, so that two graphs can use two threads.
     """
     row_bytes = max(width * S.dtype.itemsize, 1)
-    if S.shape[0] * row_bytes < CACHE_BYTES or n_steps < LEAST_STEPS:
+    if S.shape[0] * row_bytes < CACHE_BYTES or n_steps < MIN_STEPS:
         return None
     reaches = [max(n_bytes // row_bytes, 1) for n_bytes in NEAR_BYTES]
     order = np.arange(S.shape[0], dtype=S.indices.dtype)
     before = _near_share(S, order, reaches)
-    if before > 1 - LEAST_GAIN:
+    if before > 1 - MIN_GAIN:
         return None
     n_common = round(NEEDED_SHARE * S.nnz / S.shape[0])
-    needed = min(max(n_common, 2), MOST_NEEDED)
+    needed = min(max(n_common, 2), MAX_NEEDED)
     grow_order(S.indices, S.indptr, needed, SPAN, order)
     after = _near_share(S, _places(order), reaches)
     logger.debug(
-        "edges between nodes near in memory: %.0f %% as numbered, %.0f %% renumbered",
+        "edges between items near in memory: %.0f %% as numbered, %.0f %% renumbered",
         100 * before,
         100 * after,
     )
-    return order if after >= before + LEAST_GAIN else None
+    return order if after >= before + MIN_GAIN else None
 
 
 def _places(order: Array) -> Array:
-    """Return where each node stands in an order."""
+    """Return the inverse of an order."""
     places = np.empty_like(order)
     places[order] = np.arange(len(order), dtype=order.dtype)
     return places
 
 
 def _near_share(S: sparse.csr_array, places: Array, reaches: Sequence[int]) -> float:
-    """Return the share of edges within reach, in a sample of rows; the mean of all."""
+    """Return the mean share of edges within each reach, from a sample of rows."""
     step = max(S.shape[0] // N_SAMPLED, 1)
     rows = np.arange(0, S.shape[0], step)
     sample = S[rows]
     if not sample.nnz:
-        return 1.0  # nothing to bring nearer
+        return 1.0  # no edges
     ends = places[rows].astype(np.int64).repeat(np.diff(sample.indptr))
     distances = np.abs(ends - places[sample.indices])
     return float(np.mean([np.mean(distances <= reach) for reach in reaches]))

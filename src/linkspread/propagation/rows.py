@@ -1,13 +1,12 @@
-"""Scores of any links, exact to `tol`, computed for the rows that are asked for.
+"""Single rows of scores, exact to `tol`, for any links.
 
-Thousands of single pairs have no short exact vectors: their scores have as many
-directions as there are linked items, several times over. One row of scores still costs
-no more than two recurrences of single vectors, whatever the links are::
+The scores of thousands of judged pairs have no short exact vectors: their rank is
+several times the number of linked items. One row costs only two recurrences of single
+vectors, whatever the links are::
 
     F[i] = sum_s psi_s(S_y) Z' (sum_r c_rs phi_r(S_x) e_i)
 
-so nothing is computed, stored or truncated before a row is wanted, and links can change
-at no cost.
+so rows are computed on demand, without truncation, and links can change at no cost.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,7 +32,7 @@ from linkspread.propagation.spread import Spread
 
 Array = np.ndarray
 
-# Rows that are computed at a time, times the items of both views.
+# Rows computed at a time, times the items of both views.
 BLOCK_ENTRIES = 1 << 21
 # Responses of fitted items, of new rows and of new columns.
 FITTED, NEW_ROWS, NEW_COLUMNS = range(3)
@@ -42,7 +41,7 @@ FITTED, NEW_ROWS, NEW_COLUMNS = range(3)
 def has_short_vectors(
     Z: Any, *, alpha: tuple[float, float], beta: float, tol: float
 ) -> bool:
-    """Return whether vectors that are exact to `tol` are short enough to be kept."""
+    """Return whether vectors exact to `tol` are short enough to be stored."""
     separable = separate(spread_responses(alpha, beta), tol=tol / 2)
     return has_thin_factors(as_link_matrix(Z), separable, None)
 
@@ -57,7 +56,7 @@ def propagate_rows(
     beta: float = 0.95,
     tol: float = 1e-6,
 ) -> Array:
-    """Propagate links to single rows of F, without any truncation of rank.
+    """Propagate links to single rows of F, without truncation of rank.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def propagate_rows(
     alpha : float or tuple of two floats, default=0.1
     beta : float, default=0.95
     tol : float, default=1e-6
-        All others as in :func:`propagate`.
+        All as in :func:`propagate`.
 
     Returns
     -------
@@ -84,11 +83,11 @@ class _Blocks:
 
     @property
     def rows_at_a_time(self: Any) -> int:
-        """Rows whose computation takes a few megabytes."""
+        """Number of rows whose computation takes a few megabytes."""
         return max(1, BLOCK_ENTRIES // sum(self.shape))
 
     def block(self: Any, rows: Array, columns: Array) -> Array:
-        """Return the scores at some rows and columns, by whichever are fewer."""
+        """Return the scores at some rows and columns, row- or column-wise."""
         if len(columns) < len(rows):
             return self.T.block(columns, rows).T
         step = self.rows_at_a_time
@@ -110,12 +109,12 @@ class SpreadRows(_Blocks):
     beta: float
     tol: float
     turned: bool = False
-    # Operators and vectors, made when they are first needed; shared with `T`.
+    # Operators and vectors, created on demand; shared with `T`.
     _made: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, S_x: Any, Z: Any, S_y: Any, **settings: Any) -> "SpreadRows":
-        """Return the scores of graphs and links that are still to be checked."""
+        """Check graphs and links, and return their scores."""
         S_x, S_y = working_graphs(S_x, Z, S_y)
         return cls(S_x, as_link_matrix(Z), S_y, **settings)
 
@@ -158,7 +157,7 @@ class SpreadRows(_Blocks):
         return self._apply(FITTED, np.ascontiguousarray(weights.T, dtype=self.dtype))
 
     def vectors(self) -> Spread:
-        """Return vectors of all items, as exact as memory allows, made once."""
+        """Return vectors of all items, as exact as memory allows; computed once."""
         if "vectors" not in self._made:
             how: dict[str, Any] = {"alpha": self.alpha, "beta": self.beta}
             self._made["vectors"] = spread_links(
@@ -209,7 +208,7 @@ class ChainedRows(_Blocks):
 
     @property
     def error(self) -> float:
-        """Relative error, that of both together."""
+        """Sum of the relative errors of both."""
         return self.first.error + self.second.error
 
     def rows(self, positions: Any) -> Array:
@@ -229,5 +228,5 @@ class ChainedRows(_Blocks):
         return self.first.vectors().times(self.second.vectors())
 
 
-# What scores by rows are, whether two views are linked or joined by others between.
+# Scores by rows, of linked views or of views joined by others between.
 ScoreRows = SpreadRows | ChainedRows

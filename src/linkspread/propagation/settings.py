@@ -1,7 +1,7 @@
 """The scores of many settings of alpha and beta from one propagation.
 
-The functions of the graphs that a setting needs are shared by all settings (see
-`filter.share_filter`), so the links are spread once and a setting costs a small core.
+All settings share the functions of the graphs (see `filter.share_filter`), so links are
+propagated once and a setting adds only a small core.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from linkspread.propagation.filter import Setting, share_filter
 
 Array = np.ndarray
 
-# Functions that a grid needs, about: 19 for tol=1e-3 and 31 for tol=1e-8.
+# Typical number of functions: 19 for tol=1e-3 and 31 for tol=1e-8.
 N_FUNCTIONS = 26
-# Columns of single items that are filtered at a time, times the items of the view.
+# Unit vectors filtered at a time, times the items of the view.
 FILTERED_ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True)
 class SettingsSpread:
-    """Links spread with many settings at once."""
+    """Links propagated with many settings at once."""
 
     left: Array
     right: Array
     cores: tuple[Array, ...]  # of each setting
     classes: Array  # the core of the links
-    rows: Array | None = None  # whose vectors these are, None for all items
+    rows: Array | None = None  # items of the vectors, None for all
     cols: Array | None = None
 
     def left_of(self, positions: Array) -> Array:
@@ -44,7 +44,7 @@ class SettingsSpread:
         return self.right[_places(positions, self.cols)]
 
     def queries(self, vectors: Array, k: int) -> Array:
-        """Return the vectors with which items search under one setting."""
+        """Return the query vectors of items for setting k."""
         n_left, n_right = self.cores[k].shape
         linked = vectors.reshape(len(vectors), n_left, -1) @ self.classes
         mixed = np.matmul(self.cores[k].T, linked)
@@ -64,8 +64,8 @@ def spread_settings(
 ) -> list[SettingsSpread]:
     """Propagate sets of links over the same graphs with every setting of a grid.
 
-    All sets and settings take one recurrence per view; vectors are kept of some rows
-    and columns, None for all.
+    All take one recurrence per view. Vectors are kept for some rows and columns, None
+    for all.
     """
     S_x, S_y = working_graphs(S_x, links[0], S_y)
     separable = share_filter(tuple(settings), tol=check_tol(tol), unseen=unseen)
@@ -81,11 +81,11 @@ def spread_settings(
 def _filter_each(
     S: sparse.csr_array, blocks: Sequence[Any], functions: Array, rows: Array | None
 ) -> list[Array]:
-    """Filter blocks in one recurrence, which reads the graph once for all of them."""
+    """Filter several blocks in one recurrence."""
     joined = sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
     linked = np.flatnonzero(np.diff(joined.indptr))
     if len(linked) < joined.shape[1]:
-        # Few items take part in many blocks: those items are filtered in their place.
+        # With fewer linked items than columns, unit vectors of items are filtered.
         ones = np.ones(len(linked)), (linked, np.arange(len(linked)))
         alone = sparse.csr_array(ones, shape=(S.shape[0], len(linked)))
         step = max(16, FILTERED_ENTRIES // S.shape[0])
@@ -103,10 +103,10 @@ def _filter_each(
 
 
 def _places(positions: Array, known: Array | None) -> Array:
-    """Return where positions stand among the known ones."""
+    """Return the places of positions among the known ones."""
     return positions if known is None else np.searchsorted(known, positions)
 
 
 def settings_bytes(Z: Any, n_items: int) -> float:
-    """Estimate the memory of the vectors of `spread_settings`, of so many items."""
+    """Estimate the memory of the vectors of `spread_settings` for `n_items`."""
     return 8.0 * N_FUNCTIONS * as_link_matrix(Z).thin_width() * n_items

@@ -1,6 +1,6 @@
-"""Scores kept as thin factors: two sets of vectors and the matrices that join them.
+"""Scores as thin factors: two sets of vectors and cores between them.
 
-Wide factors are compressed by QR and a small SVD. Links that have none are sketched: F
+Wide factors are compressed by QR and a small SVD. Links without factors are sketched: F
 is approximated from its products with random blocks and never formed (Halko, Martinsson
 and Tropp 2011).
 """
@@ -23,19 +23,19 @@ Vectors = tuple[Array, Array, list[Array], float]
 
 # Rows of a tall matrix that are factorised at a time: few enough for a core's cache.
 QR_ROWS = 1 << 12
-# Rows that are multiplied and put in their places at a time.
+# Rows multiplied and reordered at a time.
 TURNED_ROWS = 1 << 14
-# Columns of the random blocks of a sketch, and how many more than its rank.
+# Columns of the random blocks of a sketch, and their number beyond the rank.
 BLOCK = 64
 OVERSAMPLING = 16
-# Bytes that the bases of both views may take together in a sketch without a rank. Time
-# grows with them too, to about a minute; a larger rank is there for who asks for it.
+# Bytes of the bases of both views in a sketch without a given rank, which takes up to a
+# minute. A larger rank must be given explicitly.
 BASIS_BYTES = 2.56e8
 
 
 @dataclass(frozen=True)
 class Factored:
-    """Keep ``F = left @ right.T`` without ever forming it.
+    """Scores ``F = left @ right.T`` as two thin factors.
 
     Parameters
     ----------
@@ -96,13 +96,13 @@ class Factored:
         return self.left[rows] @ self.right[columns].T
 
     def toarray(self) -> Array:
-        """Return F whole: only for sizes whose product fits in memory."""
+        """Return F as a dense array, which must fit in memory."""
         return self.left @ self.right.T
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Scores of two views, for fitted items and for items not seen in the fit.
+    """Scores of two views, for fitted and for new items.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Spread:
         )
 
     def times(self, other: "Spread") -> "Spread":
-        """Return the product of these scores with those of the second view's items.
+        """Return the product with the scores of the second view and a third.
 
         Parameters
         ----------
@@ -174,11 +174,11 @@ class Spread:
         return Factored(self.left @ self.core, self.right, self.error)
 
     def vectors(self) -> "Spread":
-        """Return itself, as there are vectors."""
+        """Return self; `SpreadRows` has the same method."""
         return self
 
     def queries(self, positions: Any) -> Array:
-        """Return what is multiplied with `right` to score fitted items, (q, s).
+        """Return the query vectors of fitted items, (q, s), for products with `right`.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class Spread:
         return self.left[positions] @ self.core
 
     def unseen_queries(self, similarities: Any) -> Array:
-        """Return what is multiplied with `right` to score new items, (q, s).
+        """Return the query vectors of new items, (q, s), for products with `right`.
 
         Parameters
         ----------
@@ -196,8 +196,8 @@ class Spread:
         """
         if self.unseen_left is None:
             raise LinkspreadError(
-                "new items must have a Spread made for them, got one of fitted items "
-                "only. Use `spread_links`."
+                "new items must have a Spread with factors for them, got one for "
+                "fitted items only. Use `spread_links`."
             )
         return (similarities @ self.left) @ self.unseen_left
 
@@ -249,13 +249,13 @@ def compress(
 
 
 def _turned(tall: Array, turn: Array, order: Array | None) -> Array:
-    """Return ``tall @ turn``, each row where it belongs, without a second copy."""
+    """Return ``tall @ turn`` with the order of the rows undone, without a copy."""
     if order is None:
         return tall @ turn
     places = np.empty_like(order)
     places[order] = np.arange(len(order), dtype=order.dtype)
     turned = np.empty((len(tall), turn.shape[1]), np.result_type(tall, turn))
-    # Rows are read from anywhere and written in a row, which is faster than otherwise.
+    # Random reads and sequential writes are faster than the reverse.
     for start in range(0, len(tall), TURNED_ROWS):
         own = slice(start, start + TURNED_ROWS)
         np.matmul(tall[places[own]], turn, out=turned[own])
@@ -270,7 +270,7 @@ def shorten(
     tol: float,
     rank: int | None = None,
 ) -> Vectors:
-    """Find what turns two tall matrices, known by their triangles, into short bases."""
+    """Return maps from two tall matrices, given as triangles, to short bases."""
     inner = [R_left @ core @ R_right.T for core in cores]
     sizes = [_size(product) for product in inner]
     scaled = [core / size for core, size in zip(cores, sizes, strict=True)]
@@ -286,9 +286,8 @@ def _directions(
 ) -> tuple[Array, Array]:
     """Return the leading left singular vectors of all products side by side.
 
-    The second result turns the tall matrix itself into the basis. It goes through
-    the right singular vectors, ``L (C R') v / s``, and so never inverts a triangular
-    factor that dependent columns make singular.
+    The second result maps the tall matrix to the basis. It uses the right singular
+    vectors, ``L (C R') v / s``, so a singular triangle is never inverted.
     """
     maps = np.hstack([core @ R_right.T for core in cores])
     products = R_left @ maps
@@ -298,7 +297,7 @@ def _directions(
     n_kept = int(np.sum(dropped > tol / 4))
     if rank is not None and n_kept > rank:
         if len(cores) > 1:
-            # Where not all fit, the fitted scores decide what is kept.
+            # If the rank is too small, only the fitted scores count.
             return _directions(R_left, cores[:1], R_right, tol, rank)
         n_kept = rank
     return U[:, :n_kept], maps @ Vt[:n_kept].T / singular[:n_kept]
@@ -316,14 +315,14 @@ def triangle(tall: Array) -> Array:
 
 
 def _small_triangle(block: Array) -> Array:
-    """Return R of a block that fits the cache, in the block's own precision."""
+    """Return R of a block that fits the cache, in the block's precision."""
     return qr(block, mode="r", check_finite=False)[0][: block.shape[1]]
 
 
 def sketch(operator: Any, *, tol: float, rank: int | None, seed: int = 0) -> Vectors:
     """Find bases of both views for all responses of an operator.
 
-    It has the members of `chebyshev.FilterOperator`: shape, dtype, T, and apply.
+    The operator has `shape`, `dtype`, `T` and `apply`, as `chebyshev.FilterOperator`.
     """
     n, m = operator.shape
     if n > m:
@@ -336,10 +335,10 @@ def sketch(operator: Any, *, tol: float, rank: int | None, seed: int = 0) -> Vec
         there, back = _first_response(operator), _first_response(operator.T)
         basis = range_basis(there, rng.standard_normal((m, width)), back=back)
     elif limit == n:
-        # All of a small view takes less time than to look for directions in it.
+        # For a small view the full basis is faster than a search for directions.
         basis = np.eye(n, dtype=operator.dtype)
     else:
-        # All responses must be reached, not only the first.
+        # The basis must contain the ranges of all responses.
         basis = _growing_range(operator, limit, tol, rng)
         rank = limit if basis.shape[1] == limit else None
     images = _apply_in_blocks(operator.T, basis)
@@ -348,7 +347,7 @@ def sketch(operator: Any, *, tol: float, rank: int | None, seed: int = 0) -> Vec
     left, right, cores, _ = compress(
         basis, np.hstack(images), selectors, tol=tol, rank=rank
     )
-    # The error is measured on random vectors that did not make the factors.
+    # The error is measured on independent random vectors.
     test = rng.standard_normal((m, OVERSAMPLING))
     exact = operator.apply(test, 1)[0]
     missed = exact - left @ (cores[0] @ (right.T @ test))
@@ -356,7 +355,7 @@ def sketch(operator: Any, *, tol: float, rank: int | None, seed: int = 0) -> Vec
 
 
 def widest_basis(shape: tuple[int, int], itemsize: int) -> int:
-    """Return how many directions are kept where no rank is given."""
+    """Return the number of directions kept without a given rank."""
     fitting = int(BASIS_BYTES / sum(shape) / itemsize)
     return min(*shape, max(BLOCK, fitting))
 
@@ -371,7 +370,7 @@ def _apply_in_blocks(operator: Any, basis: Array) -> list[Array]:
 def _growing_range(
     operator: Any, limit: int, tol: float, rng: np.random.Generator
 ) -> Array:
-    """Add random samples to an orthonormal basis until they bring nothing new."""
+    """Add random samples to an orthonormal basis until it contains new ones."""
     n, m = operator.shape
     basis = np.zeros((n, 0), dtype=operator.dtype)
     while basis.shape[1] < limit:
@@ -380,7 +379,7 @@ def _growing_range(
         # Gaussian samples measure the Frobenius norm of what the basis misses.
         if np.linalg.norm(rest) <= tol / 4:
             break
-        # Directions below the tolerance would only carry rounding into the basis.
+        # Directions below the tolerance are only rounding.
         with small_algebra(rest.size):
             U, singular, _ = svd(rest)
         fresh = U[:, singular > 0.01 * tol / np.sqrt(len(singular))]
@@ -388,19 +387,19 @@ def _growing_range(
         basis = np.hstack([basis, orthonormal(_remove(basis, fresh[:, :room]))])
     if basis.shape[1] < limit:
         return basis
-    # It misses something: a power step turns it towards what matters most.
+    # The basis is incomplete: a power iteration turns it to the leading directions.
     there, back = _first_response(operator), _first_response(operator.T)
     return range_basis(there, orthonormal(back(basis)))
 
 
 def _first_response(operator: Any) -> Callable[[Array], Array]:
-    """Return what applies the first response of an operator to a block."""
+    """Return a function that applies the first response to a block."""
     return lambda block: operator.apply(block, 1)[0]
 
 
 def _remove(basis: Array, block: Array) -> Array:
     """Return the part of a block that is orthogonal to the basis."""
-    # Twice is enough to make up for cancellation.
+    # Twice, against cancellation.
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
     return block

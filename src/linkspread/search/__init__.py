@@ -1,4 +1,4 @@
-"""Finding the items that belong to a query."""
+"""Search of the best-scoring items of a query."""
 
 from linkspread.search.index import ItemIndex
 from linkspread.search.rank import rank

@@ -1,18 +1,18 @@
 """The largest entries of each row of a block, without sorting the row.
 
 A row is cut into pieces. The k-th largest of their maxima is a lower bound of the k-th
-largest entry, so that only pieces that reach it need be looked into: one pass over the
-row for the maxima, at the speed of memory, and a look at k pieces or a few more.
+largest entry, so only pieces that reach it are searched: one pass over the row for the
+maxima, and then about k pieces.
 """
 
 import numpy as np
 
 Array = np.ndarray
 
-# Long enough for a maximum at full speed, short enough that k of them are few entries.
+# Long enough for fast maxima, short enough that k pieces have few entries.
 PIECE = 512
-# Fewer pieces than so many times k would nearly all be looked into.
-LEAST_PIECES = 4
+# With fewer pieces than this multiple of k, nearly all would be searched.
+MIN_PIECES = 4
 
 
 def best_entries(block: Array, n_results: int) -> tuple[Array, Array]:
@@ -23,7 +23,7 @@ def best_entries(block: Array, n_results: int) -> tuple[Array, Array]:
     if n_results == 0:
         return positions, values
     maxima = None
-    if n_columns >= LEAST_PIECES * n_results * PIECE:
+    if n_columns >= MIN_PIECES * n_results * PIECE:
         starts = np.arange(0, n_columns, PIECE)
         maxima = np.maximum.reduceat(block, starts, axis=1)
         bounds = np.partition(maxima, -n_results, axis=1)[:, -n_results]
@@ -50,7 +50,7 @@ def _best(row: Array, n_results: int) -> Array:
     """Return the positions of the largest entries, equal ones in order."""
     threshold = np.partition(row, len(row) - n_results)[len(row) - n_results]
     above = np.flatnonzero(row > threshold)
-    # Of what ties with the last place the first are taken: order decides, not luck.
+    # Ties with the last place are decided by position.
     equal = np.flatnonzero(row == threshold)[: n_results - len(above)]
     chosen = np.concatenate([above, equal])
     return chosen[np.argsort(-row[chosen], kind="stable")]

@@ -1,13 +1,13 @@
-"""Lower and upper bounds of the scores of one query, from tables kept in bytes.
+"""Lower and upper bounds of the scores of one query, from tables quantised to bytes.
 
-A query reads every column of every target, so that its search takes as long as reading
-them. In bytes they are a quarter: a block of a row is ``codes * step``, and at most
-`slack` steps from that. By Cauchy-Schwarz the product with coefficients a is off by
-``slack sum_b |a_b| step_b`` at most. Only targets whose upper bound reaches the n-th
-best score of any can be among the best n: scored as always, they rank as all would.
+A search takes as long as reading all columns of all targets; bytes take a quarter of
+that. A block of a row is ``codes * step``, up to an error of `slack` steps. By
+Cauchy-Schwarz the product with coefficients a has an error of at most
+``slack sum_b |a_b| step_b``. Only targets whose upper bound reaches the n-th best score
+can be among the best n; these are scored exactly.
 
-Blocks are rotated before: products stay, and a step is as small as the largest value of
-a block allows. Of features that few items have that is a quarter of the largest.
+Blocks are rotated before quantisation, which keeps products and makes the largest
+value of a block, and so the step, smaller: a quarter for sparse features.
 """
 
 import threading
@@ -25,26 +25,26 @@ from linkspread.compiled.threads import map_blocks
 from linkspread.ground.cores import count_threads
 
 Array = np.ndarray
-# Of queries: (space, scale of targets, coefficients, constant), as learning has them.
+# Of queries: (space, scale of targets, coefficients, constant), as in learning.
 Part = tuple[str, Array | None, Any, Array | None]
 
-# Products that one thread does in 4 to 7 ms. Of more each thread takes the next rows
-# until none are left: it waits for no other whose core is busy.
+# Multiplications up to which one thread is used (4 to 7 ms), and rows per task of
+# several threads.
 ALONE, TILE = 1 << 27, 1 << 15
 EPS = float(np.finfo(np.float32).eps)
-# Orthogonal: random signs, then sums and differences.
+# The rotation: random signs, then a Hadamard matrix.
 SIGNS = np.random.default_rng(0).choice([-1.0, 1.0], CODED) / CODED**0.5
 TURN = SIGNS[:, None] * hadamard(CODED)
 
-# Codes of tables, by address, for as long as the tables live. Maps and priors are
-# shared by pairs of views and by snapshots; they are replaced, never changed.
+# Codes of tables, by address, for the lifetime of the tables. Maps and priors are
+# shared by pairs of views and by snapshots, and are never changed in place.
 _CODED: "dict[int, tuple[weakref.ref[Array], CodedTable]]" = {}
 _CODING = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table in bytes, ``codes * steps`` in every block, and how far rows are off."""
+    """A table quantised to ``codes * steps`` in every block, with its error."""
 
     codes: Array
     steps: Array
@@ -59,8 +59,8 @@ class CodedTable:
         codes = np.empty((n_rows, CODED * n_blocks), dtype=np.int8)
         steps = np.empty((n_rows, n_blocks), dtype=np.float32)
         slack = np.empty(n_rows, dtype=np.float32)
-        # Half of it is the largest error of a sum of products, in any order, and of the
-        # turn before; what is compared with the bounds has one too.
+        # Twice the rounding of a sum of products, in any order, and of the rotation,
+        # because the scores that are compared with the bounds are rounded, too.
         rounding = np.float32((n_columns + 32) * EPS)
         encode_rows(table, SIGNS.astype(np.float32), rounding, codes, steps, slack)
         return cls(codes, steps, float(slack.max(initial=0)))
@@ -129,7 +129,7 @@ def bound_scores(
 
 
 def coded(table: Array) -> CodedTable:
-    """Return the codes of a table, made once."""
+    """Return the codes of a table; computed once."""
     with _CODING:
         kept = _CODED.get(id(table))
         if kept is None or kept[0]() is not table:
@@ -139,18 +139,18 @@ def coded(table: Array) -> CodedTable:
 
 
 def _forget(gone: "weakref.ref[Array]") -> None:
-    """Drop the codes of a table that is gone."""
+    """Remove the codes of a deleted table."""
     for key, (table, _) in list(_CODED.items()):
         if table is gone:
             _CODED.pop(key, None)
 
 
 def _rounding(X: Any) -> Any:
-    """Return what some operations in single precision may add to numbers, or take."""
+    """Return a bound of the rounding of a few operations in single precision."""
     return np.float32(32 * EPS) * np.abs(X)
 
 
 def _extent(norms: Array) -> tuple[int, int]:
-    """Return the first block with coefficients, and that after the last."""
+    """Return the range of blocks with coefficients."""
     places = np.flatnonzero(norms)
     return (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)

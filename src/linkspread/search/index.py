@@ -1,11 +1,10 @@
-"""Items of a view made ready to be searched: exactly, or in a few cells of faiss.
+"""An index of items for many searches: exact, or approximate with cells of faiss.
 
-A query looks into the cells of k-means whose centres have the largest inner products
-with it. How many are enough is tried out on a sample of queries. Vectors of links
-differ much in norm, and long ones are what is found. So the centres are learnt from
-items drawn by their squared norms: few cells then hold most of what is found. Graphs of
-neighbours (HNSW) take longer to build, and find less for queries that are distributed
-otherwise than the items.
+A query searches the k-means cells whose centres have the largest inner products with
+it; their number is tuned on a sample of queries. Vectors of scores differ much in norm,
+and mostly long ones are found, so the centres are trained on items drawn by squared
+norm: few cells then contain most results. Graphs of neighbours (HNSW) take longer to
+build, and have a lower recall for queries distributed differently from the items.
 """
 
 import logging
@@ -28,28 +27,28 @@ METHODS = ("exact", "approximate", "auto")
 
 logger = logging.getLogger("linkspread")
 
-# Numbers that an exact search reads for one query: more take about ten milliseconds.
+# Entries of items from which "auto" is approximate: about ten milliseconds per query.
 LARGE_ENTRIES = 1 << 25
-# Fewer items than this give cells with nothing in them.
-LEAST_ITEMS = 1000
-# A query that wants more than this share of the items looks through all of them.
+# With fewer items some cells would be empty.
+MIN_ITEMS = 1000
+# Searches for more than this share of the items are exact.
 LARGEST_SHARE = 0.01
 # One half of the sample chooses the number of cells, the other measures the recall.
 N_SAMPLED, N_RECALLED = 512, 10
 TARGET_RECALL, POOR_RECALL = 0.98, 0.9
 GROWTH = 1.5
-FEWEST_PROBED = 4
+MIN_PROBED = 4
 # Items per cell that k-means is trained on.
 N_TRAINED = 48
 BLOCK_ENTRIES = 1 << 22
 SEED = 0
-# Of the graph "hnsw". Vectors of different norms make it harder to search by inner
-# product than by distance, hence more than faiss's defaults.
+# Parameters of "hnsw", above the defaults of faiss, because inner products of vectors
+# of different norms are harder to search than distances.
 N_EDGES, BUILD_BREADTH, SEARCH_BREADTH = 32, 200, 128
 
 
 class ItemIndex:
-    """Find items by inner product, as often as wanted.
+    """Index of items for searches by inner product.
 
     Parameters
     ----------
@@ -59,8 +58,8 @@ class ItemIndex:
         "approximate" needs faiss; views of fewer than 1,000 items are searched
         exactly. "auto" is approximate for large views where faiss is installed.
     queries : ndarray of shape (n_queries, rank), default=None
-        Queries like those to come. The approximate search is tuned and measured on a
-        few hundred of them; None takes the items themselves.
+        Typical queries. The approximate search is tuned and measured on a
+        few hundred of them; None takes the items.
 
     Attributes
     ----------
@@ -115,7 +114,7 @@ class ItemIndex:
         Returns
         -------
         positions : ndarray of shape (n_queries, n_found)
-            As of `rank`, which says how long rows are.
+            As of `rank`.
         scores : ndarray of the same shape
             Always exact.
         """
@@ -136,7 +135,7 @@ class ItemIndex:
         return found, scores
 
     def _tune(self, queries: Array) -> None:
-        """Look into more cells until the best items are found; measure the recall."""
+        """Increase the number of cells until the recall suffices, and measure it."""
         rng = np.random.default_rng(SEED)
         n_sampled = min(N_SAMPLED, len(queries))
         sample = queries[rng.choice(len(queries), n_sampled, replace=False)]
@@ -146,7 +145,7 @@ class ItemIndex:
             if cells.n_probed == cells.n_cells:
                 break
             cells.n_probed = min(int(GROWTH * cells.n_probed), cells.n_cells)
-        # A sample of one query has nothing left to measure with.
+        # A sample of one query tunes and measures.
         rest = slice(1, None, 2) if len(sample) > 1 else slice(None)
         self.recall_ = self._recall(sample[rest], true[rest])
         logger.log(
@@ -159,18 +158,18 @@ class ItemIndex:
         )
 
     def _recall(self, vectors: Array, true: Array) -> float:
-        """Return the share of the best items that are found."""
+        """Return the share of the true best items that are found."""
         found = self._cells.search(vectors, true.shape[1])[1]
         return float(np.mean((found[:, :, None] == true[:, None, :]).any(axis=1)))
 
     def _looks_through_all(self, n_tried: int, only: Array | None) -> bool:
-        """Tell whether a search has to be exact, or costs no more if it is."""
+        """Return whether a search must be exact, or is as fast if exact."""
         if self.method_ == "exact" or n_tried > LARGEST_SHARE * len(self.items):
             return True
         return n_tried == 0 or (only is not None and 2 * len(only) <= len(self.items))
 
     def _order(self, vectors: Array, tried: Array, n_found: int) -> tuple[Array, Array]:
-        """Return the best of the items tried, by exact scores; -1 scores -inf."""
+        """Return the best candidates by exact scores; -1 scores -inf."""
         # In order, so that equal scores come in the order of the items.
         tried = np.sort(tried, axis=1)
         scores = np.empty(tried.shape, np.result_type(vectors, self.items))
@@ -185,26 +184,26 @@ class ItemIndex:
 
 
 class FaissItems:
-    """Items in an index of faiss, which compares by inner product in float32."""
+    """An index of faiss, by inner product in float32."""
 
     def __init__(self, index: Any) -> None:
         self.index, self._faiss = index, load_faiss()
         self.n_cells = getattr(index, "nlist", 0)
-        self.n_probed = min(FEWEST_PROBED, self.n_cells)
+        self.n_probed = min(MIN_PROBED, self.n_cells)
 
     @classmethod
     def build(cls, items: Array, kind: str) -> "FaissItems":
-        """Index items: "exact" compares all, "hnsw" walks a graph, "cells" skips."""
+        """Build an index: "exact", "hnsw" (a graph) or "cells" (k-means)."""
         rows = np.ascontiguousarray(items, dtype=np.float32)
         return cls(_BUILDERS[kind](load_faiss(), rows))
 
     @classmethod
     def read(cls, path: Path) -> "FaissItems":
-        """Read an index file, which must be one of ours: faiss trusts its sizes."""
+        """Read an index file, which must be trusted: faiss does not check sizes."""
         return cls(load_faiss().read_index(str(path)))
 
     def write(self, path: Path) -> None:
-        """Write an index file; what the disk refuses is an OSError."""
+        """Write an index file; failures are an OSError."""
         try:
             self._faiss.write_index(self.index, str(path))
         except RuntimeError as error:
@@ -213,7 +212,7 @@ class FaissItems:
     def search(
         self, vectors: Array, n_results: int, only: Array | None = None
     ) -> tuple[Array, Array]:
-        """Return scores and positions, -1 where cells hold too few items."""
+        """Return scores and positions, -1 if the cells have too few items."""
         rows = np.ascontiguousarray(vectors, dtype=np.float32)
         params: Any = None
         if n_results == 0 or len(rows) == 0:
@@ -225,14 +224,14 @@ class FaissItems:
             is_open = np.zeros(self.index.ntotal, dtype=bool)
             is_open[only] = True
             bits = np.packbits(is_open, bitorder="little")
-            # faiss keeps no reference to the selector, so this name does.
+            # The variable keeps the selector alive, because faiss does not.
             selector = self._faiss.IDSelectorBitmap(bits)
             params.sel = selector
         with limit_faiss(self._faiss, count_threads(None)):
             scores, found = self.index.search(rows, n_results, params=params)
             missed = (found < 0).any(axis=1)
             if missed.any() and not self.n_cells:
-                # What the graph does not reach is found by comparing all.
+                # Queries with unreachable items are searched exactly.
                 everyone = self.index.storage
                 scores[missed], found[missed] = everyone.search(rows[missed], n_results)
         return scores, found
@@ -279,7 +278,7 @@ def _draw_by_norm(items: Array, n_drawn: int) -> Array:
 
 
 def choose_method(method: str, items: Array) -> str:
-    """Return "exact" or "approximate", or say what the latter needs."""
+    """Return the method to use, "exact" or "approximate"."""
     check_name(method, METHODS, name="method")
     if method == "exact" or (method == "auto" and items.size < LARGE_ENTRIES):
         return "exact"
@@ -290,7 +289,7 @@ def choose_method(method: str, items: Array) -> str:
             raise
         logger.info("%s The search is exact.", error)
         return "exact"
-    return "approximate" if len(items) >= LEAST_ITEMS and items.size else "exact"
+    return "approximate" if len(items) >= MIN_ITEMS and items.size else "exact"
 
 
 def most_barred(barred: Any) -> int:

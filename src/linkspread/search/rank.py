@@ -1,4 +1,4 @@
-"""Best-matching items by inner product, exactly, a block of queries at a time."""
+"""Exact search by inner product, for blocks of queries."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,14 +13,14 @@ from linkspread.search.bounds import bound_scores
 
 Array = np.ndarray
 
-# Scores that a thread holds at a time.
+# Scores per thread at a time.
 BLOCK_ENTRIES = 1 << 22
-# Multiplications from which a GPU pays, the way of the items to it included.
-LEAST_PRODUCTS = 1e11
-# Where more than one in so many items may be among the best, all are scored: rows
-# picked from a table take several times as long as rows in their order.
-LEAST_SHARE = 10
-# Items that are scored first, for each that is wanted: the best by their lower bounds.
+# Multiplications from which a GPU is used, given the transfer of the items.
+MIN_PRODUCTS = 1e11
+# If more than one in this many items may be among the best, all are scored, because
+# scattered rows take several times as long as consecutive ones.
+MIN_SHARE = 10
+# Items scored first, per result: those with the best lower bounds.
 N_LIKELY = 4
 
 
@@ -46,12 +46,12 @@ def rank(
     barred : csr_array of shape (n_queries, n_items), default=None
         What a query may not find: its stored entries, whatever their values.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
-        "auto" takes a GPU for many queries of many items where there is one.
+        "auto" uses a GPU, if there is one, for many queries of many items.
 
     Returns
     -------
     positions : ndarray of shape (n_queries, n_found)
-        Best first; equal scores in the order of the items. All rows are as long as
+        Best first; ties in the order of the items. All rows are as long as
         that of the query with the fewest items left, `n_results` at most.
     scores : ndarray of the same shape
 
@@ -64,12 +64,12 @@ def rank(
     """
     asked: dict[str, Any] = {"n_results": n_results, "barred": barred}
     if only is not None and 2 * len(only) <= len(items):
-        # A few items are copied, so that no others are scored.
+        # Few items are copied, so that only they are scored.
         asked["barred"] = None if barred is None else barred[:, only]
         found, scores = rank(vectors, items[only], backend=backend, **asked)
         return only[found], scores
     work = float(len(vectors)) * items.size
-    device = choose_device(backend, work=work, least=LEAST_PRODUCTS)
+    device = choose_device(backend, work=work, min_work=MIN_PRODUCTS)
     if device is not None and n_results and len(vectors):
         from linkspread.compiled.gpu.search import best_items
 
@@ -99,8 +99,8 @@ def rank_rows(
 ) -> tuple[Array, Array]:
     """Return the items with the largest scores for each query.
 
-    `score` returns the rows of some queries; with a `step` it is called for so many at
-    a time, one after the other, without one in threads.
+    `score` returns the scores of some queries. With a `step` it is called for that many
+    at a time, one after the other; without, in threads.
     """
     n_queries, n_items = shape
     n_results = min(n_results, count_open(n_items, only, barred))
@@ -130,22 +130,21 @@ def rank_bounded(
 ) -> tuple[Array, Array]:
     """Return the items with the largest scores for each of a few queries.
 
-    `ask` returns one query, with `scores` of some items and `summands` of all. Scored
-    are the items whose upper bound reaches the n-th best score of a few, those with the
-    largest lower bounds.
+    `ask` returns one query, with `scores` of some items and `score_parts` of all. Only
+    items whose upper bound reaches the n-th best score of a few likely ones are scored.
     """
     n_queries, n_items = shape
     n_results = min(n_results, count_open(n_items, only, barred))
     positions = np.empty((n_queries, n_results), np.int64)
     values = np.empty((n_queries, n_results), dtype)
     closed = _closed(n_items, only)
-    # What is left to BLAS is short: threads would wait for each other longer.
+    # The remaining products are small, and faster in one thread.
     with hold_blas(1):
         for i in range(n_queries if n_results else 0):
             row = slice(i, i + 1)
             asked = ask(row)
             bars = None if barred is None else barred[row]
-            if only is not None and LEAST_SHARE * len(only) <= n_items:
+            if only is not None and MIN_SHARE * len(only) <= n_items:
                 some = only
                 if bars is not None:
                     some = np.setdiff1d(only, bars.indices, assume_unique=True)
@@ -162,9 +161,9 @@ def rank_bounded(
 def _rank_reaching(
     asked: Any, n_results: int, closed: Array | None, bars: Any
 ) -> tuple[Array, Array] | None:
-    """Return the best items of one query by bounds; None for too many to score."""
-    lower, upper = bound_scores(*asked.summands())
-    most = len(upper) // LEAST_SHARE
+    """Return the best items of one query by bounds, or None if too many remain."""
+    lower, upper = bound_scores(*asked.score_parts())
+    most = len(upper) // MIN_SHARE
     if n_results > most:
         return None
     n_likely = min(N_LIKELY * n_results, most)
@@ -177,17 +176,17 @@ def _rank_reaching(
     while score < reach:
         reach = score
         some = np.flatnonzero(~(upper < reach))
-        # Bounds may be infinite where scales are: they exclude nothing then.
+        # Infinite scales give infinite bounds, which exclude nothing.
         if len(some) > most or not np.isfinite(reach):
             return None
         best, values = best_entries(asked.scores(some), n_results)
-        # Less than before only if other products round otherwise: then look again.
+        # Smaller than before only by different rounding: then repeat.
         score = values[0, -1]
     return some[best], values[0]
 
 
 def count_open(n_items: int, only: Array | None, barred: Any) -> int:
-    """Return how many items are left to the query that has the fewest."""
+    """Return the smallest number of items that a query may find."""
     n_open = n_items if only is None else len(only)
     if barred is None or barred.nnz == 0:
         return n_open
@@ -200,7 +199,7 @@ def count_open(n_items: int, only: Array | None, barred: Any) -> int:
 
 
 def _closed(n_items: int, only: Array | None) -> Array | None:
-    """Return which items may not be found, None for none."""
+    """Return a mask of items that may not be found, None for none."""
     if only is None:
         return None
     closed = np.ones(n_items, dtype=bool)
@@ -209,7 +208,7 @@ def _closed(n_items: int, only: Array | None) -> Array | None:
 
 
 def _close(block: Array, closed: Array | None, bars: Any) -> Array:
-    """Return a block of scores, those of items that may not be found overwritten."""
+    """Set the scores of items that may not be found to -inf, in place."""
     if closed is not None:
         block[:, closed] = -np.inf
     if bars is not None:

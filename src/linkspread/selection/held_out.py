@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.graphs.memory import remember_tables
+from linkspread.graphs.memory import cache_tables
 from linkspread.ground.errors import FewLinksError, LinkError, LinkspreadError
 from linkspread.ground.progress import format_seconds, track
 from linkspread.links import Items, Links, as_link_matrix
@@ -221,7 +221,7 @@ def held_out_quality(
     >>> quality.kind, quality.auc > quality.baselines[0].auc
     ('labels', True)
     """
-    with warnings.catch_warnings(), remember_tables():
+    with warnings.catch_warnings(), cache_tables():
         # The fit itself has given its warnings.
         warnings.simplefilter("ignore", UserWarning)
         if links is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from linkspread.compiled.threads import count_rows, own_threads
-from linkspread.graphs.memory import remember_tables
+from linkspread.graphs.memory import cache_tables
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import ColumnWarning, LinkError, LinkspreadError, require
 from linkspread.ground.progress import track
@@ -268,7 +268,7 @@ def tune(
     tried: list[Parameters] = []
     scores, own_scores = np.zeros((0, len(trials))), np.zeros(0)
     threads = own_threads(getattr(model, "n_jobs", None), count_rows(views))
-    with threads, remember_tables(), warnings.catch_warnings():
+    with threads, cache_tables(), warnings.catch_warnings():
         # Columns of the whole views were warned of; each fold would warn again.
         warnings.simplefilter("ignore", ColumnWarning)
         for own in grids:

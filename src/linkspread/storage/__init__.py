@@ -1,12 +1,11 @@
 """Model folders and the link store.
 
-Model folders are named arrays, a JSON tree and columns of ids. Nothing here knows what
-a model is. It writes so that a save that is killed leaves the old folder whole, and
-reads as if the folder came from a stranger: nothing is executed, and nothing is used
-before it is checked.
+Model folders hold named arrays, a JSON tree and columns of ids; this room does not
+depend on the models. A save that is killed leaves the old folder intact. Folders are
+untrusted input: nothing is executed, and nothing is used before it is checked.
 
-The link store keeps judgements of people in SQLite or PostgreSQL, and the ledger tells
-what they say together.
+The link store keeps judgements in SQLite or PostgreSQL; the ledger combines those of
+several people.
 """
 
 from linkspread.storage.folder import Content, read_folder, write_folder

@@ -1,10 +1,10 @@
 """The database of a link store: a file of SQLite, or a PostgreSQL server.
 
-Opening it, transactions that are tried again where others write, and its tables. What
-fails is said in sentences of our own; a URL and its password are in none of them.
+Opens it, retries transactions while other processes write, and defines its tables.
+Error messages never contain the URL, which may hold a password.
 
-To change the tables, raise ``VERSION`` and add to ``MIGRATIONS`` what makes the new
-tables out of the old ones.
+To change the tables, raise ``VERSION`` and add a function to ``MIGRATIONS`` that
+converts the old tables.
 """
 
 import os
@@ -24,39 +24,39 @@ from linkspread.storage.files import brief
 
 T = TypeVar("T")
 
-# A letter alone before a colon is a drive.
+# A single letter before a colon is a Windows drive.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 POSTGRES = {"postgres", "postgresql", "postgresql+psycopg"}
-# Schemes that libpq itself does not know.
-SPELT = re.compile(r"^(postgres|postgresql\+psycopg):", flags=re.IGNORECASE)
-# Words of libpq's own form, which may hold a password and must not become a file name.
+# Schemes that libpq does not know.
+OTHER_SCHEMES = re.compile(r"^(postgres|postgresql\+psycopg):", flags=re.IGNORECASE)
+# Keywords of libpq's own format, which may hold a password: never a file name.
 KEYWORDS = re.compile(r"(^|\s)(host|hostaddr|dbname|user|password|service)\s*=")
-# Seconds that SQLite waits by itself, and a connection to PostgreSQL may take.
+# Seconds that SQLite waits for a lock, and that connecting to PostgreSQL may take.
 BUSY_TIMEOUT, CONNECT_TIMEOUT = 1.0, 10
-# Bytes of a log of SQLite that is worth folding into its file.
-LONG_LOG = 1 << 22
-# What drivers say, and what is said here. Their own words may quote the URL, and with
-# it a password, so they are never passed on.
+# Bytes of SQLite's log from which it is written back into its file.
+MAX_LOG_BYTES = 1 << 22
+# Words of the drivers' messages, and the messages of linkspread. The drivers' own may
+# quote the URL and its password, so they are never passed on.
 REASONS = {
-    "authentication failed": "the server refuses the user or the password",
+    "authentication failed": "the server rejects the user or the password",
     "no password supplied": "the server asks for a password",
     "does not exist": "the server has no such database or user",
     "refused": "no server answers there",
     "No such file": "no server answers there",
     "timeout": "the server does not answer in time",
-    "resolve": "the name of the host is not known",
-    "translate host": "the name of the host is not known",
+    "resolve": "the host name is unknown",
+    "translate host": "the host name is unknown",
 }
-# Seconds to wait before another attempt, drawn at random so that writers part.
+# Largest random pause, in seconds, before another attempt.
 PAUSE = 0.05
-# Words of a failure, what they mean, and the remedy.
+# Words of a failure, the reason, and the remedy.
 FAILURES = {
     "locked": (
-        "others kept it locked for the whole `timeout`",
+        "other processes kept it locked for the whole `timeout`",
         "Try again: adding the same id twice is safe",
     ),
     "not a database": (
-        "it is no SQLite file, or a damaged one",
+        "it is not an SQLite file, or it is damaged",
         "Choose another path, or restore a copy",
     ),
     "malformed": (
@@ -65,28 +65,28 @@ FAILURES = {
         ".recover`",
     ),
     "unable to open": (
-        "the file cannot be made or opened there",
+        "the file cannot be created or opened there",
         "Choose a path in a folder that you may write to",
     ),
     "readonly": (
-        "the file or its folder can only be read",
+        "the file or its folder is read-only",
         "Choose a path in a folder that you may write to",
     ),
     "is full": ("the disk is full", "Make room and try again"),
 }
 # PostgreSQL: lock_not_available, serialization_failure, deadlock_detected.
-PASSING_STATES = {"55P03", "40001", "40P01"}
-PASSING_WORDS = ("database is locked", "table is locked", "locking protocol")
+TRANSIENT_STATES = {"55P03", "40001", "40P01"}
+TRANSIENT_WORDS = ("database is locked", "table is locked", "locking protocol")
 VERSION = 1
-# From each version, what leads to the next one, given a connection.
+# For each version the function that converts the tables to the next one.
 MIGRATIONS: dict[int, Callable[[Any], None]] = {}
-# Any number, as long as all agree on it: who holds it prepares the tables.
+# Key of the PostgreSQL lock that is held while the tables are prepared.
 PREPARING = 0x6C696E6B
 STORE, JUDGEMENTS = "linkspread_link_store", "linkspread_judgements"
 
 
 def sqlalchemy() -> ModuleType:
-    """Return the package SQLAlchemy, or say how to install it."""
+    """Import SQLAlchemy."""
     return require("sqlalchemy", purpose="A link store")
 
 
@@ -101,26 +101,25 @@ class Database:
         self._open = True
 
     def read(self, work: Callable[..., T], **options: Any) -> T:
-        """Return ``work(connection, **options)``, done in a transaction."""
+        """Return ``work(connection, **options)``, run in a transaction."""
         return self._run(work, options, writing=False)
 
     def write(self, work: Callable[..., T], **options: Any) -> T:
-        """Do the same, and return only after it is committed.
+        """Do the same, and return after the commit.
 
-        What fails in passing is done again, so `work` must be such that doing it
-        twice is doing it once.
+        Transient failures are retried, so `work` must be idempotent.
         """
         return self._run(work, options, writing=True)
 
     def close(self) -> None:
         """Close all connections."""
-        # Those of another process are not ours to close.
+        # After a fork the connections belong to the parent process.
         if self._open and self._process == os.getpid():
             self._engine.dispose()
         self._open = False
 
     def _run(self, work: Callable[..., T], options: Any, *, writing: bool) -> T:
-        """Try a transaction until it ends, or for as long as allowed."""
+        """Run a transaction, and retry it until the timeout."""
         self._check_usable()
         deadline = time.monotonic() + self._timeout
         engine = self._engine.execution_options(linkspread_writing=writing)
@@ -129,17 +128,17 @@ class Database:
                 with engine.begin() as connection:
                     return work(connection, **options)
             except sqlalchemy().exc.SQLAlchemyError as error:
-                if time.monotonic() > deadline or not _is_passing(error):
+                if time.monotonic() > deadline or not _is_transient(error):
                     raise self._explain(error) from error
             except LinkspreadError:
                 raise
             except ValueError as error:
-                # A text in the place of a time or a number.
+                # A text where a time or a number should be.
                 raise self._fail(*FAILURES["malformed"]) from error
             time.sleep(random.uniform(0, PAUSE))
 
     def _check_usable(self) -> None:
-        """Refuse a store that was closed, or came here by a fork."""
+        """Refuse a store that was closed, or opened before a fork."""
         if not self._open:
             raise StoreError(
                 f"a link store must be open, and {self.name} was closed. Open it with "
@@ -153,58 +152,58 @@ class Database:
             )
 
     def _explain(self, error: Any) -> StoreError:
-        """Return a sentence of ours about a failure."""
+        """Return an error for a failure of the database."""
         original = getattr(error, "orig", None)
         said = getattr(getattr(original, "diag", None), "message_primary", None)
         text = f"{said or original or 'no connection is free'}"
         if getattr(original, "sqlstate", None) == "55P03":
             text = "locked"
         known = (FAILURES[words] for words in FAILURES if words in text)
-        return self._fail(*next(known, (text[:200], "Mend this and try again")))
+        return self._fail(*next(known, (text[:200], "Correct this and try again")))
 
     def _fail(self, reason: str, remedy: str) -> StoreError:
-        """Return an error in three parts."""
+        """Return the error with a reason and a remedy."""
         return StoreError(
-            f"a link store must be there to read and to write, and {self.name} is "
+            f"a link store must be readable and writable, and {self.name} is "
             f"not: {reason}. {remedy}."
         )
 
 
-def _is_passing(error: Any) -> bool:
-    """Tell failures that others cause, and lost connections, from lasting ones."""
+def _is_transient(error: Any) -> bool:
+    """Return whether a failure is a lock, a conflict or a lost connection."""
     original = getattr(error, "orig", None)
     if getattr(error, "connection_invalidated", False):
         return True
-    if getattr(original, "sqlstate", None) in PASSING_STATES:
+    if getattr(original, "sqlstate", None) in TRANSIENT_STATES:
         return True
-    return any(words in str(original) for words in PASSING_WORDS)
+    return any(words in str(original) for words in TRANSIENT_WORDS)
 
 
 def open_database(place: str | os.PathLike[str], *, timeout: float) -> Database:
-    """Return the database at a path or a URL; it need not have any tables yet."""
-    sqlalchemy()  # says now if it is missing
+    """Return the database at a path or a URL, which may have no tables yet."""
+    sqlalchemy()  # raises now if it is missing
     scheme = SCHEME.match(place) if isinstance(place, str) else None
     kind = scheme[1].lower() if scheme else "path"
     if kind in POSTGRES:
         return _open_postgres(str(place), timeout)
     if kind not in ("path", "sqlite"):
-        raise _wrong_place(f"a URL of {kind!r:.30}")
+        raise _place_error(f"a URL of {kind!r:.30}")
     return _open_sqlite(_path(place), timeout)
 
 
 def _path(place: Any) -> Path:
-    """Return the path of a file that will last."""
+    """Return the path of an SQLite file."""
     if not isinstance(place, str | os.PathLike):
-        raise _wrong_place(brief(place))
+        raise _place_error(brief(place))
     text = os.fspath(place)
     if isinstance(place, str) and KEYWORDS.search(place):
-        raise _wrong_place("words of a connection")
+        raise _place_error("keywords of a connection")
     if isinstance(place, str) and SCHEME.match(place):
         # Three slashes and a relative path, or four and an absolute one.
         scheme, _, text = place.partition(":///")
         text = text if scheme.lower() == "sqlite" else ""
     if text in ("", ":memory:") or "\0" in text:
-        raise _wrong_place("one without a file, which would keep nothing")
+        raise _place_error("one without a file, which would not be stored")
     path = Path(text)
     if not path.parent.is_dir():
         raise StoreError(
@@ -214,8 +213,8 @@ def _path(place: Any) -> Path:
     return path
 
 
-def _wrong_place(got: str) -> StoreError:
-    """Return the sentence about something that is no place for a store."""
+def _place_error(got: str) -> StoreError:
+    """Return the error about an invalid place."""
     return StoreError(
         "`place` must be the path of a file, 'sqlite:///PATH' or "
         f"'postgresql://user@host/database', got {got}. Choose one of these."
@@ -223,9 +222,9 @@ def _wrong_place(got: str) -> StoreError:
 
 
 def _open_sqlite(path: Path, timeout: float) -> Database:
-    """Return a database in a file, which is created if need be."""
+    """Return a database in a file, which is created if it is missing."""
     sql = sqlalchemy()
-    # A URL without the path: a path may have any letters.
+    # The URL is without the path, which may contain any character.
     engine = sql.create_engine(
         "sqlite://",
         creator=lambda: _connect_sqlite(path, min(timeout, BUSY_TIMEOUT)),
@@ -234,7 +233,9 @@ def _open_sqlite(path: Path, timeout: float) -> Database:
     )
     sql.event.listen(engine, "begin", _begin)
     log = Path(f"{os.path.realpath(path)}-wal")
-    sql.event.listen(engine, "checkin", lambda connection, _: _fold(connection, log))
+    sql.event.listen(
+        engine, "checkin", lambda connection, _: _checkpoint(connection, log)
+    )
     return Database(engine, name=str(path), timeout=timeout)
 
 
@@ -245,7 +246,7 @@ def _connect_sqlite(path: Path, busy_timeout: float) -> sqlite3.Connection:
     )
     try:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        # With NORMAL, usual for WAL, the last commits may go with the power.
+        # With NORMAL, usual for WAL, a power failure may lose the last commits.
         connection.execute("PRAGMA synchronous = FULL")
         # On macOS fsync alone does not reach the disk; elsewhere this does nothing.
         connection.execute("PRAGMA fullfsync = ON")
@@ -263,26 +264,26 @@ def _connect_sqlite(path: Path, busy_timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def _fold(connection: sqlite3.Connection | None, log: Path) -> None:
-    """Fold a long log into its file, after waiting for the lock of writers.
+def _checkpoint(connection: sqlite3.Connection | None, log: Path) -> None:
+    """Write a long log back into its file, after waiting for the write lock.
 
-    SQLite would do that by itself, but beside other writers; before its version 3.51.3
-    that may, very rarely, damage the file (https://sqlite.org/wal.html#walresetbug).
+    SQLite would do so by itself, but while others write; before version 3.51.3 that
+    may, very rarely, damage the file (https://sqlite.org/wal.html#walresetbug).
     """
-    # What fails here is done after another transaction; this one is committed.
+    # If it fails, a later transaction does it; this one is committed.
     with suppress(OSError, sqlite3.Error):
-        if connection is not None and log.stat().st_size >= LONG_LOG:
+        if connection is not None and log.stat().st_size >= MAX_LOG_BYTES:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def _begin(connection: Any) -> None:
-    """Begin a transaction; one that writes takes its lock now and not midway."""
+    """Begin a transaction; one that writes takes the lock at once."""
     writing = connection.get_execution_options().get("linkspread_writing")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
 def _open_postgres(url: str, timeout: float) -> Database:
-    """Return a database of a server."""
+    """Return a database on a PostgreSQL server."""
     require("psycopg", purpose="A link store in PostgreSQL")
     # libpq reads the URL, and SQLAlchemy never sees it.
     engine = sqlalchemy().create_engine(
@@ -304,20 +305,20 @@ def connect_postgres(
     error: type[LinkspreadError],
     set_up: Callable[[Any], None] = lambda connection: None,
 ) -> Any:
-    """Open a connection; a failure must not show anything of the URL."""
+    """Open a connection; errors never contain the URL."""
     psycopg = require("psycopg", purpose="A PostgreSQL database")
-    reason = "it is no URL of PostgreSQL"
+    reason = "it is not a PostgreSQL URL"
     try:
-        words = psycopg.conninfo.conninfo_to_dict(SPELT.sub("postgresql:", url))
+        words = psycopg.conninfo.conninfo_to_dict(OTHER_SCHEMES.sub("postgresql:", url))
         reason = "the connection failed"
         words = {"connect_timeout": CONNECT_TIMEOUT} | words
         connection = psycopg.connect(**words | {"client_encoding": "utf8"})
         set_up(connection)
         return connection
-    except Exception as failure:  # whatever it is, it may quote the URL
+    except Exception as failure:  # any error may quote the URL
         said = str(failure)
         reason = next((REASONS[words] for words in REASONS if words in said), reason)
-    # Outside of `except`: a traceback would show the driver's error as the cause.
+    # Outside `except`, so that the traceback does not show the driver's error.
     raise error(
         f"`{name}` must lead to a PostgreSQL server, such as "
         "'postgresql://user@host:5432/database', and the one given does not: "
@@ -326,7 +327,7 @@ def connect_postgres(
 
 
 def _set_up(connection: Any, timeout: float) -> None:
-    """Bound how long a lock is waited for, and let a commit wait for the disk."""
+    """Set the lock timeout, and make commits wait for the disk."""
     wait = f"{max(1, round(1000 * timeout))}ms"
     connection.execute("SELECT set_config('lock_timeout', %s, false)", [wait])
     connection.execute(
@@ -345,10 +346,10 @@ class Tables(NamedTuple):
 
 @cache
 def tables() -> Tables:
-    """Return the tables as this version knows them."""
+    """Return the tables of this version."""
     sql = sqlalchemy()
     metadata = sql.MetaData()
-    # Only "INTEGER PRIMARY KEY" is SQLite's own number of a row.
+    # Only "INTEGER PRIMARY KEY" is the rowid of SQLite.
     number = sql.BigInteger().with_variant(sql.Integer(), "sqlite")
     store = sql.Table(
         STORE,
@@ -385,8 +386,8 @@ def tables() -> Tables:
 
 
 def is_current(connection: Any) -> bool:
-    """Tell whether there are tables of this version."""
-    found = _found_version(connection)
+    """Return whether there are tables of this version."""
+    found = _stored_version(connection)
     return found is not None and found[0] == VERSION
 
 
@@ -395,43 +396,43 @@ def prepare_tables(connection: Any) -> None:
     if connection.dialect.name == "postgresql":
         lock = sqlalchemy().func.pg_advisory_xact_lock(PREPARING)
         connection.execute(sqlalchemy().select(lock))
-    found = _found_version(connection)
+    found = _stored_version(connection)
     if found is None:
         store = tables().store
         store.metadata.create_all(connection)
-        connection.execute(store.insert().values(one=1, **_written()))
+        connection.execute(store.insert().values(one=1, **_version_row()))
         return
     _check_version(*found)
     for version in range(found[0], VERSION):
         MIGRATIONS[version](connection)
     if found[0] < VERSION:
-        connection.execute(tables().store.update().values(**_written()))
+        connection.execute(tables().store.update().values(**_version_row()))
 
 
 def lock_store(connection: Any) -> None:
-    """Let other writers wait until this transaction ends.
+    """Make other writers wait until this transaction ends.
 
-    Numbers are given while the lock is held, and it is let go after the rows can be
-    seen. So whoever sees a number sees all smaller ones.
+    Numbers are assigned under the lock, which is released after the commit, so a reader
+    that sees a number sees all smaller ones.
     """
-    # SQLite has no such lock, but BEGIN IMMEDIATE did the same.
+    # SQLite has no such lock; BEGIN IMMEDIATE has done the same.
     store = tables().store
     statement = sqlalchemy().select(store.c.version, store.c.written_by)
     found = connection.execute(statement.with_for_update()).one()
-    # Another process may have brought it up to date since it was opened here.
+    # Another process may have upgraded the store since it was opened here.
     _check_version(*found)
 
 
-def _written() -> dict[str, Any]:
-    """Return what a store says of who wrote it."""
-    # The version stands at the top of the package, which imports this room.
+def _version_row() -> dict[str, Any]:
+    """Return the version columns of the store."""
+    # Imported here, because the package imports this room.
     from linkspread import __version__
 
     return {"version": VERSION, "written_by": __version__}
 
 
-def _found_version(connection: Any) -> tuple[int, str] | None:
-    """Return the version that is there and who wrote it, or None."""
+def _stored_version(connection: Any) -> tuple[int, str] | None:
+    """Return the version of the tables and of linkspread, or None."""
     if not sqlalchemy().inspect(connection).has_table(STORE):
         return None
     store = tables().store
@@ -441,7 +442,7 @@ def _found_version(connection: Any) -> tuple[int, str] | None:
 
 
 def _check_version(version: int, written_by: str) -> None:
-    """Refuse a store that this version does not understand."""
+    """Refuse a store of an unsupported version."""
     if version > VERSION:
         raise StoreError(
             f"a link store must be of version {VERSION} or older, got version "
@@ -450,6 +451,6 @@ def _check_version(version: int, written_by: str) -> None:
         )
     if set(range(version, VERSION)) - set(MIGRATIONS):
         raise StoreError(
-            f"a link store must be of a version known here, got version {version}, "
+            f"a link store must be of a supported version, got version {version}, "
             f"written by linkspread {written_by}. Open it with that version."
         )

@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, and opened with suspicion.
+"""Atomic writing of files, file locks, and safe opening.
 
-`write_file` and `new_file` are the atomic writers of the house: a temporary file beside
-the target, seen to the disk, and renamed. `locked` is its file lock.
+`write_file` and `new_file` write a temporary file beside the target, flush it to disk
+and rename it. `locked` is a file lock.
 """
 
 import errno
@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 
 from linkspread.ground.errors import LinkspreadError, ModelError
 
-# A data file is named after what it holds, and after the beginning of its checksum.
+# A data file is named after its contents and the beginning of its checksum.
 DATA_NAME = re.compile(r"(arrays|ids)-[0-9a-f]{32}\.(safetensors|parquet)")
-# A file that is being written, or was when its writer was killed.
+# A file that is being written, or that a killed process left.
 PARTIAL_NAME = re.compile(r"\.linkspread-[0-9a-f]{16}\.partial")
 CHUNK = 1 << 18
 
@@ -30,7 +30,7 @@ FilePath = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What a manifest says of a file."""
+    """The entry of a file in a manifest."""
 
     name: str
     n_bytes: int
@@ -38,7 +38,7 @@ class FileEntry:
 
 
 class HashingFile:
-    """Write to a file, and know its size and checksum in the end."""
+    """Write to a file, counting its bytes and computing its checksum."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -47,7 +47,7 @@ class HashingFile:
 
     def write(self, data: Any) -> None:
         """Write bytes, a piece at a time."""
-        # A piece is still in the cache when it is hashed.
+        # In pieces, so that each is still in the cache when it is hashed.
         for start in range(0, len(data), CHUNK):
             piece = data[start : start + CHUNK]
             self._file.write(piece)
@@ -56,18 +56,18 @@ class HashingFile:
 
     @property
     def sha256(self) -> str:
-        """Checksum of what was written so far."""
+        """Checksum of the bytes written so far."""
         return self._hash.hexdigest()
 
 
 def brief(value: Any) -> str:
-    """Return a value for a message, short however large it is."""
+    """Return a short representation of a value for a message."""
     return reprlib.repr(value)[:60]
 
 
 @contextmanager
 def naming_file(name: str) -> Iterator[None]:
-    """Begin the message of any error within with the name of a file."""
+    """Prefix the message of any error with the name of a file."""
     try:
         yield
     except ModelError as error:
@@ -76,13 +76,13 @@ def naming_file(name: str) -> Iterator[None]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn what the system refuses while a folder is written into a sentence."""
+    """Turn an OSError while a folder is written into a ModelError."""
     try:
         yield
     except OSError as error:
         raise ModelError(
-            f"a folder must take all that is written to it, and {str(folder)!r} did "
-            f"not: {error.strerror or error}. Free some space, or give another path."
+            f"a folder must be writable, and writing to {str(folder)!r} failed: "
+            f"{error.strerror or error}. Free some space, or give another path."
         ) from error
 
 
@@ -106,9 +106,9 @@ def write_file(
 
 @contextmanager
 def new_file(path: FilePath, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a temporary file to write, and move it to its place at the end.
+    """Yield a temporary file to write, and rename it to the target at the end.
 
-    Whatever goes wrong before that leaves the target as it was, and nothing else.
+    Any failure leaves the target as it was, and no other file.
     """
     path = Path(path)
     check_new(path, overwrite)
@@ -119,7 +119,7 @@ def new_file(path: FilePath, *, overwrite: bool) -> Iterator[Path]:
             yield temporary
             with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
-            # Again, because somebody may have written there in the meantime.
+            # Again, because another process may have written there meanwhile.
             check_new(path, overwrite)
             os.replace(temporary, path)
     except OSError as error:
@@ -130,7 +130,7 @@ def new_file(path: FilePath, *, overwrite: bool) -> Iterator[Path]:
 
 
 def check_new(path: Path, overwrite: bool) -> None:
-    """Refuse a folder, and a file that is there unless it may be replaced."""
+    """Refuse a folder, and an existing file unless `overwrite`."""
     if path.is_dir():
         raise LinkspreadError(
             f"`path` must be a file, got the folder {str(path)!r}. Add a file's name."
@@ -144,20 +144,20 @@ def check_new(path: Path, overwrite: bool) -> None:
 
 @contextmanager
 def _temporary(folder: Path) -> Iterator[Path]:
-    """Yield the path of a new file, which is removed unless it was renamed."""
+    """Yield the path of a new file; remove the file unless it was renamed."""
     path = folder / f".linkspread-{secrets.token_hex(8)}.partial"
     try:
         yield path
     finally:
-        with suppress(OSError):  # the folder may be none, or not be writable
+        with suppress(OSError):  # the folder may not exist, or not be writable
             path.unlink(missing_ok=True)
 
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Hold the lock of a folder, or of a file that is made, where systems have locks.
+    """Hold the lock of a folder or of a file, where the system has locks.
 
-    Who does not wait gets a ModelError while another process holds it.
+    The file is created if missing. Without `wait` a held lock is a ModelError.
     """
     try:
         import fcntl
@@ -171,19 +171,19 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError as error:
             raise ModelError(
-                f"a folder must be written to by one at a time, and another process "
+                f"a folder must be written by one process at a time, and another "
                 f"is saving to {str(path)!r}. Wait for it to end."
             ) from error
         except OSError:
-            pass  # Some network drives know no locks.
+            pass  # Some network drives have no locks.
         yield
     finally:
-        # A killed process gives its locks back, too.
+        # A killed process releases its locks, too.
         os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:
-    """See the names of a folder to the disk, where the system can do that."""
+    """Flush the names of a folder to disk, where the system can."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -194,9 +194,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_plain(folder: Path, name: str) -> BinaryIO:
-    """Open a file that lies in the folder itself, and is no link or device."""
+    """Open a regular file of the folder; refuse links and devices."""
     path = folder / name
-    # Not waiting: a pipe would never be written to.
+    # Non-blocking, because opening a pipe would wait for ever.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     if path.is_symlink():
@@ -214,15 +214,15 @@ def open_plain(folder: Path, name: str) -> BinaryIO:
 
 
 def _not_plain(what: str) -> ModelError:
-    """Return the error about something that only stands where a file should."""
+    """Return the error about something that is not a regular file."""
     return ModelError(
-        f"files of a model must be plain files within its folder, got {what}. "
+        f"files of a model must be regular files in its folder, got {what}. "
         "Copy the folder with the files themselves."
     )
 
 
 def hash_file(file: BinaryIO) -> str:
-    """Return the checksum of a file, from its beginning, a piece at a time."""
+    """Return the checksum of a whole file."""
     file.seek(0)
     found = hashlib.sha256()
     while chunk := file.read(CHUNK):

@@ -1,18 +1,18 @@
-"""A model folder: written so that it is always whole, read as if it were a stranger's.
+"""A model folder: written atomically, read as untrusted input.
 
 ::
 
     model/
-      manifest.json                 what is stored, by whom, and in which files
+      manifest.json                 contents, versions and files
       arrays-<checksum>.safetensors
-      ids-<checksum>.parquet        for each column of ids, if there is any
+      ids-<checksum>.parquet        one for each column of ids
 
-Files are added under names that no other content has. Replacing the manifest, one
-operation of the file system, is what makes them the model; older ones go afterwards.
+Data files are named by their checksum. Replacing the manifest, one operation of the
+file system, makes new files the model; old ones are removed afterwards.
 
-Ids are parquet, so that any tool can read which items a model has. A stranger's parquet
-can be small and unpack to anything: its pages must be plain, and the number of rows,
-the type and the sizes are checked before any of them is read.
+Ids are parquet, so that any tool can read them. A small malicious parquet file can
+unpack to any size: its pages must be plain, and the number of rows, the type and the
+sizes are checked before any page is read.
 """
 
 import os
@@ -56,17 +56,17 @@ from linkspread.storage.tensors import read_tensors, write_tensors
 Array = np.ndarray
 
 ID_COLUMN = "id"
-# Ids that are read together.
+# Ids read at a time.
 ID_BATCH = 1 << 12
-# NumPy gives every id of a column the width of the longest, at four bytes a letter.
+# NumPy pads every id to the longest, at four bytes a character.
 MAX_WIDENED, MAX_WIDENING = 1 << 28, 64
-# How often a reader starts again because a writer replaced the model meanwhile.
+# How often a reader starts again if a writer replaced the model meanwhile.
 N_TRIES = 5
 
 
 @dataclass
 class Content:
-    """What a folder holds."""
+    """The contents of a folder."""
 
     tree: dict[str, Any]
     arrays: dict[str, Array]
@@ -80,7 +80,7 @@ def write_folder(
 ) -> None:
     """Write a model folder, or replace the model in one."""
     folder = Path(path)
-    # Everything that can be refused is refused before anything is written.
+    # All checks come before anything is written.
     check_target(folder, kind=kind)
     for ids in content.ids.values():
         check_ids(ids)
@@ -89,7 +89,7 @@ def write_folder(
     document = make_manifest(content, nowhere, columns, kind=kind)
     check_depth(document)
     format_json(document, max_bytes=MAX_MANIFEST)
-    with writing(folder), _made(folder), locked(folder, wait=False):
+    with writing(folder), _created(folder), locked(folder, wait=False):
         _remove_files(folder, lambda name: bool(PARTIAL_NAME.fullmatch(name)))
         with _without_leftovers(folder):
             kept = _write_files(folder, content, kind)
@@ -97,22 +97,22 @@ def write_folder(
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder that is not there; what fails does not leave an empty one."""
+def _created(folder: Path) -> Iterator[None]:
+    """Create a folder if it is missing; remove it again on failure if empty."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
         if is_new:
-            with suppress(OSError):  # which it says of a folder that is not empty
+            with suppress(OSError):  # of a folder that is not empty
                 folder.rmdir()
         raise
 
 
 @contextmanager
 def _without_leftovers(folder: Path) -> Iterator[None]:
-    """Remove the data files that a save which fails has added."""
+    """Remove the data files that a failed save added."""
     before = set(os.listdir(folder))
     try:
         yield
@@ -129,7 +129,7 @@ def _without_leftovers(folder: Path) -> Iterator[None]:
 
 
 def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
-    """Write the data, then the manifest that names them; return their names."""
+    """Write the data files, then the manifest; return the names of the former."""
 
     def write_data(
         name: str, suffix: str, write: Callable[[HashingFile], None]
@@ -143,7 +143,7 @@ def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
     for name, ids in content.ids.items():
         entry = write_data("ids", ".parquet", partial(write_ids, ids=ids))
         columns[name] = entry, len(ids)
-    # The data must be on the disk before anything names them.
+    # The data must be on disk before the manifest names them.
     sync_folder(folder)
     document = make_manifest(content, arrays, columns, kind=kind)
     data = format_json(document, max_bytes=MAX_MANIFEST)
@@ -155,7 +155,7 @@ def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
 def read_folder(
     path: str | os.PathLike[str], *, kind: str = MODEL, verify: bool = True
 ) -> Content:
-    """Read a model folder, and refuse whatever is not as it was written."""
+    """Read a model folder, and refuse one that was changed or damaged."""
     folder = Path(path)
     if not folder.is_dir():
         raise ModelError(
@@ -167,7 +167,7 @@ def read_folder(
         try:
             return _read_files(folder, manifest, verify)
         except FileNotFoundError as error:
-            # Either a file was lost, or a newer model took this one's place.
+            # Either a file was lost, or the model was replaced.
             missing = Path(error.filename).name
             if read_manifest(folder, kind=kind) == manifest:
                 break
@@ -178,7 +178,7 @@ def read_folder(
 
 
 def _read_files(folder: Path, manifest: dict[str, Any], verify: bool) -> Content:
-    """Return what the files hold that a manifest names."""
+    """Return the contents of the files that a manifest names."""
     with naming_file(MANIFEST):
         stored = check_entry(manifest["arrays"], ".safetensors")
     with _opened(folder, stored, verify) as file:
@@ -193,11 +193,11 @@ def _read_files(folder: Path, manifest: dict[str, Any], verify: bool) -> Content
 
 
 def _check_column(entry: dict[str, Any]) -> tuple[FileEntry, int]:
-    """Return what a manifest says of a column of ids."""
+    """Return the checked manifest entry of a column of ids."""
     n_ids = entry.get("n_ids")
     rest = {key: own for key, own in entry.items() if key != "n_ids"}
     column = check_entry(rest, ".parquet")
-    # An id takes four bytes at least: no number can ask for more than is there.
+    # An id takes at least four bytes, which bounds their number.
     if type(n_ids) is not int or not 0 <= 4 * n_ids <= column.n_bytes:
         raise ModelError(
             f"{column.name} must have as many ids as it can hold, got "
@@ -208,7 +208,7 @@ def _check_column(entry: dict[str, Any]) -> tuple[FileEntry, int]:
 
 @contextmanager
 def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
-    """Open a file that is as large, and has the checksum, as it should."""
+    """Open a file after checking its size and checksum."""
     with naming_file(entry.name), open_plain(folder, entry.name) as file:
         n_bytes = os.fstat(file.fileno()).st_size
         if n_bytes != entry.n_bytes:
@@ -226,7 +226,7 @@ def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
 
 
 def check_target(folder: Path, *, kind: str = MODEL) -> None:
-    """Refuse to write where something else is."""
+    """Refuse a target that holds anything but a folder of this kind."""
     if folder.exists() and not folder.is_dir():
         raise ModelError(
             f"the target must be a folder, and {str(folder)!r} is a file. Give "
@@ -243,12 +243,12 @@ def check_target(folder: Path, *, kind: str = MODEL) -> None:
 
 
 def _is_data(name: str) -> bool:
-    """Tell whether a file has the name of a data file."""
+    """Return whether a file has the name of a data file."""
     return bool(DATA_NAME.fullmatch(name))
 
 
 def _remove_files(folder: Path, chosen: Callable[[str], bool]) -> None:
-    """Remove files that are no part of the model; those in use stay for next time."""
+    """Remove chosen files; those in use are left for the next save."""
     for entry in list(os.scandir(folder)):
         if chosen(entry.name):
             with suppress(OSError):
@@ -256,8 +256,8 @@ def _remove_files(folder: Path, chosen: Callable[[str], bool]) -> None:
 
 
 def check_ids(ids: Array) -> None:
-    """Refuse ids that a reader would refuse."""
-    _pyarrow()  # says now if it is missing
+    """Refuse ids that `read_ids` would refuse."""
+    _pyarrow()  # raises now if it is missing
     if ids.dtype.kind == "U" and ids.nbytes > MAX_WIDENED:
         _check_widening(len(ids), ids.itemsize // 4, int(np.char.str_len(ids).sum()))
 
@@ -282,8 +282,8 @@ def read_ids(file: BinaryIO, n_bytes: int, n_ids: int) -> Array:
     """Return the ids of a parquet file."""
     parquet = _pyarrow(".parquet")
     try:
-        # From memory, in this thread: a file that Arrow's own threads still read when
-        # an error has closed it would end the process.
+        # From memory, in this thread: Arrow's own threads reading a file that an error
+        # has closed would crash the process.
         opened = parquet.ParquetFile(
             _pyarrow().BufferReader(file.read()),
             pre_buffer=False,
@@ -295,21 +295,21 @@ def read_ids(file: BinaryIO, n_bytes: int, n_ids: int) -> Array:
         column = _read_pages(opened, n_bytes)
     except ModelError:
         raise
-    # Whatever a broken file makes of the reader.
+    # A broken file can raise anything in the reader.
     except Exception as error:
         raise ModelError(
             f"ids must be a parquet file, and it cannot be read ({error!s:.80}). "
             "Save the model again."
         ) from error
     if len(column) != n_ids or column.null_count:
-        raise ModelError(_wrong_number(n_ids, len(column) - column.null_count))
+        raise ModelError(_count_error(n_ids, len(column) - column.null_count))
     if str(column.type) == "int64":
         return column.to_numpy().astype(np.int64)
     return _as_strings(column)
 
 
 def _check_metadata(metadata: Any, schema: Any, n_bytes: int, n_ids: int) -> None:
-    """Refuse a file that would not read as ids, before any page is read."""
+    """Refuse a file that does not hold ids, before any page is read."""
     types = [str(field.type) for field in schema]
     if schema.names != [ID_COLUMN] or types[0] not in ("int64", "string"):
         raise ModelError(
@@ -318,7 +318,7 @@ def _check_metadata(metadata: Any, schema: Any, n_bytes: int, n_ids: int) -> Non
             "again."
         )
     if metadata.num_rows != n_ids:
-        raise ModelError(_wrong_number(n_ids, metadata.num_rows))
+        raise ModelError(_count_error(n_ids, metadata.num_rows))
     chunks = [metadata.row_group(i).column(0) for i in range(metadata.num_row_groups)]
     is_plain = all(
         chunk.compression == "UNCOMPRESSED" and set(chunk.encodings) <= {"PLAIN", "RLE"}
@@ -332,7 +332,7 @@ def _check_metadata(metadata: Any, schema: Any, n_bytes: int, n_ids: int) -> Non
 
 
 def _read_pages(opened: Any, n_bytes: int) -> Any:
-    """Return the column, read a few rows at a time until it grows beyond the file."""
+    """Return the column, read in batches; refuse one larger than its file."""
     parts, size = [], 0
     for batch in opened.iter_batches(batch_size=ID_BATCH, use_threads=False):
         parts.append(batch.column(0))
@@ -346,7 +346,7 @@ def _read_pages(opened: Any, n_bytes: int) -> Any:
 
 
 def _as_strings(column: Any) -> Array:
-    """Return a column of texts as an array, unless that would be far larger."""
+    """Return a column of texts as an array, unless padding makes it far larger."""
     compute = _pyarrow(".compute")
     lengths = compute.utf8_length(column)
     longest = compute.max(lengths).as_py() or 0
@@ -358,20 +358,20 @@ def _as_strings(column: Any) -> Array:
 
 
 def _check_widening(n_ids: int, longest: int, total: int) -> None:
-    """Refuse a few ids so long that all others would be padded to their width."""
+    """Refuse ids that padding to the longest would make far larger."""
     if n_ids * longest > MAX_WIDENING * max(total, 1):
         raise ModelError(
-            f"ids must be of similar length, got one of {longest:,} letters among "
+            f"ids must be of similar length, got one of {longest:,} characters among "
             f"{n_ids:,}, which together would take {format_bytes(4 * n_ids * longest)}."
             " Give shorter ids."
         )
 
 
-def _wrong_number(n_ids: int, got: int) -> str:
-    """Return the sentence about a wrong number of ids."""
+def _count_error(n_ids: int, got: int) -> str:
+    """Return the message about a wrong number of ids."""
     return f"there must be {n_ids:,} ids, got {got:,}. Save the model again."
 
 
 def _pyarrow(part: str = "") -> Any:
-    """Return pyarrow, or the sentence how to install it."""
+    """Import pyarrow or a part of it."""
     return require(f"pyarrow{part}", purpose="A model with ids")

@@ -1,4 +1,4 @@
-"""What a person says of a pair of items, and taking it back."""
+"""Judgements of pairs of items by people, and their undo."""
 
 import math
 import operator
@@ -11,13 +11,13 @@ from linkspread.ground.errors import LinkError
 from linkspread.storage.files import brief
 
 VERDICTS = ("must", "cannot", "unsure")
-# Most letters of a text, and largest size of an integer id in the databases.
+# Longest texts, and largest absolute value of an integer id.
 MAX_WHO, MAX_VIEW, MAX_ITEM, MAX_NOTE = 200, 200, 1_000, 10_000
 MAX_INTEGER = 2**63 - 1
 
 
 def new_id() -> str:
-    """Return an id that nobody else has, a random UUID."""
+    """Return a random UUID."""
     return str(uuid4())
 
 
@@ -28,10 +28,7 @@ def now() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """What a person says of a pair of items.
-
-    It is checked when it is added to a store.
-    """
+    """The verdict of a person on a pair of items, checked when added to a store."""
 
     who: str
     left_view: str
@@ -48,7 +45,7 @@ class Judgement:
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """A judgement is taken back."""
+    """The undo of a judgement."""
 
     who: str
     takes_back: str
@@ -59,10 +56,10 @@ class Undo:
 
 
 def check_judgement(given: Any) -> Judgement:
-    """Return a judgement as it can be stored, or say what is wrong with it."""
+    """Return a judgement in the form that is stored, or refuse it."""
     if not isinstance(given, Judgement):
         raise LinkError(
-            "a store must be given `Judgement` objects, got "
+            "judgements must be `Judgement` objects, got "
             f"{type(given).__name__}. Make them with `storage.Judgement(who=...)`."
         )
     if given.verdict not in VERDICTS:
@@ -88,7 +85,7 @@ def check_judgement(given: Any) -> Judgement:
 
 
 def check_undo(given: Undo) -> Undo:
-    """Return an undo as it can be stored, or say what is wrong with it."""
+    """Return an undo in the form that is stored, or refuse it."""
     return replace(
         given,
         who=_check_text(given.who, "who", MAX_WHO),
@@ -98,7 +95,7 @@ def check_undo(given: Undo) -> Undo:
 
 
 def same_content(first: Judgement, second: Judgement) -> bool:
-    """Tell whether two say the same; a request made again may bear another time."""
+    """Return whether two judgements are the same but for their time."""
     return replace(first, at=second.at, number=second.number) == second
 
 
@@ -118,18 +115,18 @@ def _check_text(given: Any, name: str, most: int, *, may_be_empty: bool = False)
     """Return a text that both databases can hold."""
     fewest = 0 if may_be_empty else 1
     if not isinstance(given, str) or not fewest <= len(given) <= most:
-        got = f"{len(given):,} letters" if isinstance(given, str) else brief(given)
+        got = f"{len(given):,} characters" if isinstance(given, str) else brief(given)
         raise LinkError(
-            f"`{name}` must be a text of {fewest} to {most:,} letters, got {got}. "
+            f"`{name}` must be a text of {fewest} to {most:,} characters, got {got}. "
             "Give such a text."
         )
-    # Half of a surrogate pair, as broken JSON can hold, is no UTF-8.
+    # Half of a surrogate pair, as in broken JSON, is not valid UTF-8.
     if "\0" in given or any("\ud800" <= letter <= "\udfff" for letter in given):
         raise LinkError(
             f"`{name}` must have no NUL and no lone surrogate, got {brief(given)}. "
-            "Remove that letter."
+            "Remove that character."
         )
-    # The databases know plain texts only, and not `numpy.str_`.
+    # The databases do not accept `numpy.str_`.
     return str(given)
 
 
@@ -150,15 +147,15 @@ def _check_item(given: Any, name: str) -> str | int:
 
 
 def _check_weight(given: Any) -> float:
-    """Return a weight, which tells how much and not which way."""
+    """Return a positive weight; its sign comes from the verdict."""
     try:
         weight = float(given)
     except (TypeError, ValueError):
         weight = math.nan
     if not 0 < weight < math.inf:
         raise LinkError(
-            f"`weight` must be positive and finite, got {brief(given)}. Say by "
-            "`verdict` which way it counts."
+            f"`weight` must be positive and finite, got {brief(given)}. Use "
+            "`verdict` for must or cannot."
         )
     return weight
 

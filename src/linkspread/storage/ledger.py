@@ -1,8 +1,8 @@
-"""What the judgements of several people say of pairs of items.
+"""The judgements of several people combined.
 
-Of each person the last word on a pair counts, unless it was taken back. The `Ledger`
-follows a store a row at a time, at a cost that does not grow with what was judged
-before, and tells what a model must add and remove.
+The latest judgement of each person on a pair counts, unless it was undone. The
+`Ledger` reads the rows of a store one by one, at a cost independent of the number of
+earlier rows, and returns the pairs that a model must add and remove.
 """
 
 from collections import Counter, defaultdict
@@ -40,7 +40,7 @@ class PairChanges(NamedTuple):
 
 @dataclass(frozen=True)
 class Disagreement:
-    """People who say different things of a pair."""
+    """A pair with must-links and cannot-links of different people."""
 
     between: ViewPair
     left: str | int
@@ -51,7 +51,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class JudgedPairs:
-    """What a store says of pairs, at one moment."""
+    """The judged pairs of a store up to a row number."""
 
     number: int
     columns: dict[ViewPair, PairColumns]
@@ -59,47 +59,47 @@ class JudgedPairs:
 
 
 class Ledger:
-    """The last words of all people, and which of them a model has applied."""
+    """The latest judgements of all people, and which of them a model has applied."""
 
     def __init__(self) -> None:
         self.verdicts: Counter[str] = Counter()
-        self._said: dict[PairKey, tuple[Judgement, ...]] = {}
-        # Of what was not taken back, in the order of the rows.
+        self._judgements: dict[PairKey, tuple[Judgement, ...]] = {}
+        # Of the judgements that were not undone, in the order of the rows.
         self._pair_of: dict[str, PairKey] = {}
         self._ids: dict[PairKey, Ids] = {}
         self._applied: dict[PairKey, tuple[float, ...]] = {}
         self._touched: set[PairKey] = set()
 
-    def take(self, rows: Iterable[Judgement | Undo]) -> None:
-        """Read further rows of a store, in their order."""
+    def read(self, rows: Iterable[Judgement | Undo]) -> None:
+        """Read more rows of a store, in their order."""
         for row in rows:
             if isinstance(row, Undo):
-                self._take_back(row)
+                self._undo(row)
             else:
                 pair = pair_of(row)
                 self._pair_of[row.id] = pair
                 self._ids.setdefault(pair, _ids_in_order(row))
-                self._replace(pair, (*self._said.get(pair, ()), row))
+                self._replace(pair, (*self._judgements.get(pair, ()), row))
 
-    def words(self, pair: PairKey) -> dict[str, Judgement]:
-        """Return the last word of each person on a pair, by name."""
-        return {own.who: own for own in self._said.get(pair, ())}
+    def latest(self, pair: PairKey) -> dict[str, Judgement]:
+        """Return the latest judgement of each person on a pair, by name."""
+        return {own.who: own for own in self._judgements.get(pair, ())}
 
     def is_active(self, id: str) -> bool:
-        """Tell whether a judgement is there and was not taken back."""
+        """Return whether a judgement exists and was not undone."""
         return id in self._pair_of
 
     def disagreements(self) -> Iterator[PairKey]:
-        """Yield the pairs of which some say must and others cannot."""
-        for pair in list(self._said):
-            if {own.verdict for own in self.words(pair).values()} >= SIGNS.keys():
+        """Yield the pairs judged must by some people and cannot by others."""
+        for pair in list(self._judgements):
+            if {own.verdict for own in self.latest(pair).values()} >= SIGNS.keys():
                 yield pair
 
     def pairs(self, number: int) -> JudgedPairs:
-        """Return all judged pairs, in the order of their last words."""
+        """Return all judged pairs, in the order of their latest judgements."""
         order = {id: place for place, id in enumerate(self._pair_of)}
         by_views: dict[ViewPair, list[Judgement]] = defaultdict(list)
-        words = [own for pair in self._said for own in self.words(pair).values()]
+        words = [own for pair in self._judgements for own in self.latest(pair).values()]
         for own in sorted(words, key=lambda own: order[own.id]):
             if own.verdict in SIGNS:
                 by_views[_views(pair_of(own))].append(own)
@@ -129,37 +129,37 @@ class Ledger:
             )
         )
 
-    def settle(self) -> None:
-        """Note that a model has applied all changes."""
+    def mark_applied(self) -> None:
+        """Mark all changes as applied."""
         for pair in self._touched:
             self._applied[pair] = self._weights(pair)
             if not self._applied[pair]:
                 del self._applied[pair]
         self._touched.clear()
 
-    def _take_back(self, row: Undo) -> None:
-        """Forget a judgement, so that what its maker said before counts again."""
+    def _undo(self, row: Undo) -> None:
+        """Remove a judgement, so that the person's previous one counts again."""
         pair = self._pair_of.pop(row.takes_back, None)
         if pair is not None:
-            said = self._said[pair]
+            said = self._judgements[pair]
             self._replace(pair, tuple(own for own in said if own.id != row.takes_back))
 
     def _replace(self, pair: PairKey, said: tuple[Judgement, ...]) -> None:
-        """Put other judgements in the place of those of a pair."""
-        self.verdicts.subtract(own.verdict for own in self.words(pair).values())
-        # One assignment, so that who reads meanwhile sees all or nothing of it.
-        self._said[pair] = said
-        self.verdicts.update(own.verdict for own in self.words(pair).values())
+        """Replace the judgements of a pair."""
+        self.verdicts.subtract(own.verdict for own in self.latest(pair).values())
+        # A single assignment, so that concurrent readers see all of it or nothing.
+        self._judgements[pair] = said
+        self.verdicts.update(own.verdict for own in self.latest(pair).values())
         self._touched.add(pair)
 
     def _weights(self, pair: PairKey) -> tuple[float, ...]:
-        """Return what each person's last word weighs."""
-        words = self.words(pair).values()
+        """Return the signed weights of the latest judgements of a pair."""
+        words = self.latest(pair).values()
         return tuple(sorted(_signed(own) for own in words if own.verdict in SIGNS))
 
     def _disagreement(self, pair: PairKey) -> Disagreement:
-        """Return who says what of a pair."""
-        words = self.words(pair)
+        """Return who judged a pair must, and who cannot."""
+        words = self.latest(pair)
         people = [
             tuple(sorted(who for who, own in words.items() if own.verdict == verdict))
             for verdict in SIGNS
@@ -168,22 +168,22 @@ class Ledger:
 
 
 def gather_pairs(judgements: Iterable[Judgement | Undo], number: int) -> JudgedPairs:
-    """Return what the rows of a store, in their order, say of pairs."""
+    """Return the judged pairs of the rows of a store, which are in order."""
     ledger = Ledger()
-    ledger.take(judgements)
+    ledger.read(judgements)
     return ledger.pairs(number)
 
 
-def not_said_before(
+def drop_repeated(
     judgements: Iterable[Judgement], known: Iterable[Judgement]
 ) -> list[Judgement]:
-    """Return the judgements that say something other than their people said last."""
-    said = {_key(judgement): _word(judgement) for judgement in known}
+    """Return the judgements that differ from the same person's previous one."""
+    said = {_key(judgement): _verdict_of(judgement) for judgement in known}
     new = []
     for judgement in judgements:
-        if said.get(_key(judgement)) != _word(judgement):
+        if said.get(_key(judgement)) != _verdict_of(judgement):
             new.append(judgement)
-            said[_key(judgement)] = _word(judgement)
+            said[_key(judgement)] = _verdict_of(judgement)
     return new
 
 
@@ -224,14 +224,14 @@ def _columns(views: ViewPair, rows: list[tuple[Ids, float]]) -> PairColumns:
     right = [ids[1] for ids, _ in rows]
     weight = np.array([weight for _, weight in rows])
     if views[0] == views[1]:
-        # Both are ids of one view, so one text makes all of them texts.
+        # Ids of one view have one type: if any is a text, all are.
         both = _as_column(left + right)
         return PairColumns(both[: len(left)], both[len(left) :], weight)
     return PairColumns(_as_column(left), _as_column(right), weight)
 
 
 def _as_column(ids: list[str | int]) -> Array:
-    """Return ids as integers where all are, or else as texts."""
+    """Return ids as integers if all are, else as texts."""
     if all(isinstance(item, int) for item in ids):
         return np.array(ids, dtype=np.int64)
     return np.array([str(item) for item in ids])
@@ -242,6 +242,6 @@ def _key(judgement: Judgement) -> tuple[str, PairKey]:
     return judgement.who, pair_of(judgement)
 
 
-def _word(judgement: Judgement) -> tuple[str, float]:
-    """Return what was said of a pair."""
+def _verdict_of(judgement: Judgement) -> tuple[str, float]:
+    """Return the verdict and the weight of a judgement."""
     return judgement.verdict, float(judgement.weight)

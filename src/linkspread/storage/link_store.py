@@ -1,9 +1,8 @@
 """A store of judgements: appended, never changed, never lost.
 
-A judgement is stored once it has an answer: `add` returns after the commit. Rows are
-numbered without gaps in the order of their commits. So the last number names a state of
-the store, and reading up to it gives that state however many pages it takes and
-whatever is written meanwhile.
+`add` returns after the commit. Rows are numbered without gaps in the order of their
+commits, so the last number identifies a state of the store: reading up to it gives that
+state, whatever is written meanwhile.
 """
 
 import os
@@ -32,7 +31,7 @@ from linkspread.storage.judgements import (
 )
 from linkspread.storage.ledger import JudgedPairs, gather_pairs
 
-# Rows that are read together.
+# Rows read at a time.
 PAGE = 1000
 # Values in one statement; the databases allow some ten thousand.
 CHUNK = 1000
@@ -72,9 +71,9 @@ class LinkStore:
         Parameters
         ----------
         place : str or Path
-            Path of a file, or "postgresql://user@host:5432/database". What such a URL
-            leaves out comes from the environment (PGPASSWORD) or ~/.pgpass. It is
-            never shown in a message.
+            Path of a file, or "postgresql://user@host:5432/database". What the URL
+            omits comes from the environment (PGPASSWORD) or ~/.pgpass. It is never
+            shown in a message.
         timeout : float, default=30.0
             Seconds to wait while other processes write.
 
@@ -123,23 +122,22 @@ class LinkStore:
         return [judgement.id for judgement in checked]
 
     def undo(self, id: str, *, who: str, note: str = "") -> str:
-        """Take a judgement back, which stays in the store but no longer counts.
+        """Undo a judgement, which stays in the store but no longer counts.
 
-        An undo cannot be taken back: judge the pair again.
+        An undo cannot be undone: judge the pair again.
 
         Parameters
         ----------
         id : str
             Id of the judgement.
         who : str
-            Who takes it back.
+            Name of the person.
         note : str, default=""
 
         Returns
         -------
         id : str
-            Id of the undo. What was taken back before is not taken back again, and
-            the first undo is returned.
+            Id of the undo; that of the first one if the judgement was undone before.
         """
         undo = check_undo(Undo(who=who, takes_back=id, note=note))
         return self._database.write(append_undo, undo=undo)
@@ -147,7 +145,7 @@ class LinkStore:
     def judgements(
         self, *, active_only: bool = True, after: int = 0, limit: int | None = None
     ) -> Iterator[Judgement]:
-        """Return the judgements that are there now, in their order.
+        """Return the judgements stored so far, in their order.
 
         Parameters
         ----------
@@ -169,11 +167,10 @@ class LinkStore:
     def changes(
         self, *, after: int = 0, limit: int | None = None
     ) -> Iterator[Judgement | Undo]:
-        """Return what is new after a number: judgements and undos in their order.
+        """Return judgements and undos after a number, in their order.
 
-        Numbers have no gaps and follow the order of the commits: whoever sees one has
-        seen, or can see, all smaller ones. The number of the last row that was seen
-        is where to ask again.
+        Numbers have no gaps and follow the order of the commits. Continue from the
+        number of the last row read.
 
         Parameters
         ----------
@@ -189,21 +186,20 @@ class LinkStore:
         return self._rows("changes", after=after, limit=limit, until=self.last_number())
 
     def pairs(self, *, until: int | None = None) -> JudgedPairs:
-        """Return what people say of pairs, as columns for each pair of views.
+        """Return the judged pairs, as columns for each pair of views.
 
-        Of each person the last word on a pair counts, unless it was taken back. Rows
-        of several people on one pair stand beside each other.
+        The latest judgement of each person on a pair counts, unless it was undone.
+        Several people's judgements of one pair are separate rows.
 
         Parameters
         ----------
         until : int, default=None
-            Number of the last row that counts, as the store was then; None takes all.
+            Number of the last row to read; None reads all.
 
         Returns
         -------
         pairs : JudgedPairs
-            With the number of the last row it knows of, and the pairs about which
-            people disagree.
+            With the number of the last row read, and the pairs people disagree on.
         """
         newest = self.last_number()
         if until is not None:
@@ -237,13 +233,13 @@ class LinkStore:
         return self._database.read(last_number)
 
     def close(self) -> None:
-        """Close the connections; closing twice is no mistake."""
+        """Close the connections; closing twice is allowed."""
         self._database.close()
 
     def _rows(
         self, kind: str, *, after: int, limit: int | None, until: int
     ) -> Iterator[Any]:
-        """Return rows a page at a time, so that no transaction lasts long."""
+        """Check the arguments and return rows, read in pages."""
         remedy = "Leave it out to get all."
         check_count(after, name="after", remedy=remedy, at_least=0)
         if limit is not None:
@@ -253,7 +249,7 @@ class LinkStore:
     def _pages(
         self, kind: str, after: int, limit: int | None, until: int
     ) -> Iterator[Any]:
-        """Yield the rows of one page after the other."""
+        """Yield rows page by page, so that no transaction lasts long."""
         left = until if limit is None else limit
         while left > 0:
             size = min(PAGE, left)
@@ -281,7 +277,7 @@ class LinkStore:
 
 
 def append_judgements(connection: Any, judgements: Sequence[Judgement]) -> None:
-    """Append the judgements that are not there yet."""
+    """Append the judgements that are not stored yet."""
     lock_store(connection)
     there = _find(connection, [judgement.id for judgement in judgements])
     new: dict[str, Judgement] = {}
@@ -289,14 +285,14 @@ def append_judgements(connection: Any, judgements: Sequence[Judgement]) -> None:
         known = there.get(judgement.id) or new.setdefault(judgement.id, judgement)
         if isinstance(known, Undo) or not same_content(known, judgement):
             raise LinkError(
-                "`id` must belong to one judgement, but another one has "
+                "`id` must be unique, but another judgement has "
                 f"{judgement.id}. Give it a new id."
             )
     _insert(connection, [_judgement_row(judgement) for judgement in new.values()])
 
 
 def append_undo(connection: Any, undo: Undo) -> str:
-    """Append an undo and return its id, or that of the one that is there."""
+    """Append an undo and return its id, or that of an earlier undo."""
     lock_store(connection)
     found = _find(connection, [undo.takes_back]).get(undo.takes_back)
     if found is None:
@@ -307,7 +303,7 @@ def append_undo(connection: Any, undo: Undo) -> str:
     if isinstance(found, Undo):
         raise LinkError(
             f"`id` must be of a judgement, and {undo.takes_back} is an undo, which "
-            "cannot be taken back. Judge the pair again."
+            "cannot be undone. Judge the pair again."
         )
     rows = tables().judgements
     earlier = sqlalchemy().select(rows.c.id).where(rows.c.takes_back == undo.takes_back)
@@ -319,7 +315,7 @@ def append_undo(connection: Any, undo: Undo) -> str:
 
 
 def last_number(connection: Any) -> int:
-    """Return the number of the last row, 0 where there is none."""
+    """Return the number of the last row, 0 if there is none."""
     newest = sqlalchemy().func.max(tables().judgements.c.number)
     return connection.execute(sqlalchemy().select(newest)).scalar() or 0
 
@@ -331,7 +327,7 @@ def count_judgements(connection: Any, *, active_only: bool) -> int:
     n_rows, n_undos = sqlalchemy().func.count(), sqlalchemy().func.sum(is_undo)
     statement = sqlalchemy().select(n_rows, n_undos).select_from(rows)
     total, undos = connection.execute(statement).one()
-    # Each undo is a row itself, and takes back one judgement.
+    # Each undo is a row, and removes one judgement.
     return total - (undos or 0) * (2 if active_only else 1)
 
 
@@ -346,7 +342,7 @@ def read_page(
     """Return the next rows after one number and up to another.
 
     `kind` is "changes" for all rows, "judgements" for those without undos, "active"
-    for those that were not taken back by the time of `until`.
+    for those not undone up to `until`.
     """
     rows = tables().judgements
     statement = sqlalchemy().select(rows)
@@ -366,7 +362,7 @@ def read_page(
 
 
 def _find(connection: Any, ids: list[str]) -> dict[str, Judgement | Undo]:
-    """Return what is there under these ids."""
+    """Return the rows with these ids."""
     rows = tables().judgements
     found: dict[str, Judgement | Undo] = {}
     for start in range(0, len(ids), CHUNK):
@@ -377,7 +373,7 @@ def _find(connection: Any, ids: list[str]) -> dict[str, Judgement | Undo]:
 
 
 def _insert(connection: Any, values: list[dict[str, Any]]) -> None:
-    """Insert rows with the next numbers; the lock is held."""
+    """Insert rows with the next numbers; the caller holds the lock."""
     if values:
         first = last_number(connection) + 1
         numbered = [row | {"number": first + i} for i, row in enumerate(values)]
@@ -401,8 +397,8 @@ def _undo_row(undo: Undo) -> dict[str, Any]:
 
 
 def _from_row(row: Any) -> Judgement | Undo:
-    """Return what a row holds."""
-    # SQLite has no time zones: what it holds was UTC when it was written.
+    """Return the judgement or undo of a row."""
+    # SQLite has no time zones; times are stored in UTC.
     at = row["at"]
     at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     common = {name: row[name] for name in ("number", "id", "who", "note")} | {"at": at}

@@ -1,7 +1,7 @@
-"""The manifest of a model folder: which files, written by whom, and what they mean.
+"""The manifest of a model folder: its files, versions and contents.
 
-It is JSON, and whatever comes from outside is bounded, finite, without repeated names,
-and has the checksum that it states.
+It is JSON. On reading, its size and depth are bounded, numbers must be finite, names
+unique, and the checksum correct.
 """
 
 import hashlib
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from linkspread.storage.folder import Content
 
 MANIFEST = "manifest.json"
-# Of JSON, which takes about ten times its size when it is read.
+# Bytes of JSON, which takes about ten times as much memory.
 MAX_MANIFEST = 1 << 22
-# What a folder may hold; they are stored alike, and never one over the other.
+# Kinds of folder; one is never overwritten by the other.
 MODEL, FEATURES = "linkspread model", "linkspread features"
 FORMAT_VERSION = 3
-# Whatever the rest is, so that any version can tell which one wrote a folder.
+# `format` and versions never change, so that any version can identify a folder.
 KEYS = {
     "format", "format_version", "library_version", "about", "arrays", "ids",
     "content", "sha256",
 }  # fmt: skip
-# Nested deeper than this nothing of ours is.
+# Deepest nesting of JSON.
 MAX_DEPTH = 24
-# Levels with a line for each entry; below that a line holds all.
+# Levels written with one entry per line.
 OPEN_LEVELS = 3
 
 
@@ -50,7 +50,7 @@ def make_manifest(
     kind: str = MODEL,
 ) -> dict[str, Any]:
     """Return the manifest of a folder."""
-    # Only here: the package itself imports this room.
+    # Imported here, because the package imports this room.
     from linkspread import __version__
 
     document = {
@@ -68,7 +68,7 @@ def make_manifest(
 def read_manifest(
     folder: Path, *, kind: str = MODEL, whole: bool = True
 ) -> dict[str, Any]:
-    """Return the manifest of a folder, or say why it is none."""
+    """Return the manifest of a folder, checked."""
     with naming_file(MANIFEST):
         document = parse_json(_read(folder))
         if document.get("format") != kind:
@@ -82,14 +82,14 @@ def read_manifest(
 
 
 def _read(folder: Path) -> bytes:
-    """Return the bytes of the manifest, of which there may not be too many."""
+    """Return the bytes of the manifest, limited in number."""
     try:
         with open_plain(folder, MANIFEST) as file:
             n_bytes = os.fstat(file.fileno()).st_size
             data = file.read(min(n_bytes, MAX_MANIFEST))
     except FileNotFoundError as error:
         raise ModelError(
-            f"a model must have a manifest, and {str(folder)!r} has none: it is no "
+            f"a model must have a manifest, and {str(folder)!r} has none: it is not a "
             "model, or its first save was cut short. Save the model again."
         ) from error
     if n_bytes > MAX_MANIFEST:
@@ -130,12 +130,12 @@ def _check(document: dict[str, Any]) -> None:
 
 
 def _entry(entry: FileEntry) -> dict[str, Any]:
-    """Return what a manifest says of a file."""
+    """Return the manifest entry of a file."""
     return {"name": entry.name, "bytes": entry.n_bytes, "sha256": entry.sha256}
 
 
 def check_entry(entry: Any, suffix: str) -> FileEntry:
-    """Return what a manifest says of a data file, if it can be said."""
+    """Return the checked manifest entry of a data file."""
     if not isinstance(entry, dict) or set(entry) != {"name", "bytes", "sha256"}:
         raise ModelError(
             f"a file must have `name`, `bytes` and `sha256`, got {brief(entry)}. "
@@ -144,7 +144,7 @@ def check_entry(entry: Any, suffix: str) -> FileEntry:
     name, n_bytes, sha256 = entry["name"], entry["bytes"], entry["sha256"]
     if not isinstance(name, str) or not DATA_NAME.fullmatch(name):
         raise ModelError(
-            f"a data file must have a name as linkspread gives it, got {brief(name)}. "
+            f"a data file must have a name of linkspread's form, got {brief(name)}. "
             "Save the model again."
         )
     is_size = type(n_bytes) is int and n_bytes >= 0
@@ -159,7 +159,7 @@ def check_entry(entry: Any, suffix: str) -> FileEntry:
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Return an object of JSON, or say what is wrong with it."""
+    """Return a JSON object, checked."""
     try:
         document = json.loads(
             data.decode("utf-8"),
@@ -171,13 +171,13 @@ def parse_json(data: bytes) -> dict[str, Any]:
         raise ModelError(_too_deep()) from error
     except ModelError:
         raise
-    except ValueError as error:  # also of text that is no UTF-8
+    except ValueError as error:  # also for invalid UTF-8
         raise ModelError(
             f"it must be JSON, and is not ({error!s:.80}). Save the model again."
         ) from error
     if not isinstance(document, dict):
         raise ModelError(
-            f"it must be an object of JSON, got a {type(document).__name__}. "
+            f"it must be a JSON object, got a {type(document).__name__}. "
             "Save the model again."
         )
     check_depth(document)
@@ -200,8 +200,8 @@ def check_depth(document: Any, max_depth: int = MAX_DEPTH) -> None:
 
 
 def format_json(document: dict[str, Any], *, max_bytes: int) -> bytes:
-    """Return a document as people can read it."""
-    data = _laid_out(document, OPEN_LEVELS).encode("utf-8")
+    """Return a document as readable JSON."""
+    data = _indented(document, OPEN_LEVELS).encode("utf-8")
     if len(data) > max_bytes:
         raise ModelError(
             f"names and parameters of a model must take at most "
@@ -212,13 +212,13 @@ def format_json(document: dict[str, Any], *, max_bytes: int) -> bytes:
 
 
 def checksum(document: dict[str, Any]) -> str:
-    """Return a checksum of what a document says, however it is written."""
+    """Return a checksum of a document, independent of its layout."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _laid_out(value: Any, n_levels: int, margin: str = "") -> str:
-    """Return JSON whose outer levels have an entry on each line."""
+def _indented(value: Any, n_levels: int, margin: str = "") -> str:
+    """Return JSON whose outer levels have one entry per line."""
     if n_levels == 0 or not isinstance(value, dict | list) or not value:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     inner = f"{margin} "
@@ -228,18 +228,18 @@ def _laid_out(value: Any, n_levels: int, margin: str = "") -> str:
     else:
         names, values, (opening, closing) = [""] * len(value), value, "[]"
     parts = [
-        f"{inner}{name}{_laid_out(own, n_levels - 1, inner)}"
+        f"{inner}{name}{_indented(own, n_levels - 1, inner)}"
         for name, own in zip(names, values, strict=True)
     ]
     return f"{opening}\n" + ",\n".join(parts) + f"\n{margin}{closing}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose names are all different."""
+    """Return an object; refuse repeated names."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ModelError(
-            "names within JSON must be different, and some are repeated. Save the "
+            "names in a JSON object must be unique, and some are repeated. Save the "
             "model again."
         )
     return found
@@ -251,7 +251,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """Return a number that did not overflow."""
+    """Return a number; refuse one that overflows."""
     value = float(text)
     if not math.isfinite(value):
         raise ModelError(
@@ -261,7 +261,7 @@ def _finite(text: str) -> float:
 
 
 def _too_deep() -> str:
-    """Return the sentence about JSON that is nested too deep."""
+    """Return the message about JSON that is nested too deep."""
     return (
         f"JSON must be nested at most {MAX_DEPTH} deep, and is deeper. Save the "
         "model again."

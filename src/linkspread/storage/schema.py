@@ -1,10 +1,9 @@
 """Objects of registered classes as a JSON tree and arrays, and back.
 
-A class is registered by name, and its fields and what they may hold are read from its
-annotations: those of a dataclass, or of the function that makes its objects. What is
-not registered is neither stored nor loaded, and nothing is executed. Each object is a
-node of a flat list and stands after all that it holds, so that reading needs no
-recursion into objects and can meet no circle.
+A class is registered by name; its fields and their types come from its annotations, or
+from those of the function that builds its objects. Other classes are neither stored
+nor loaded, and nothing is executed. Objects are a flat list in which each comes after
+those it contains, so reading needs no recursion and cycles are impossible.
 """
 
 import math
@@ -25,7 +24,7 @@ from linkspread.storage.tensors import are_finite, as_tensor
 
 Array = np.ndarray
 
-# More objects than any model has: each may take time and memory to be made.
+# Most objects of a file, because each takes time and memory to build.
 MAX_OBJECTS = 5000
 CSR_PARTS = ("data", "indices", "indptr")
 
@@ -56,14 +55,14 @@ def array_kind(*n_dimensions: int, dtypes: str = "f") -> Kind:
 
     def accepts(value: Any) -> bool:
         is_array = isinstance(value, np.ndarray) and value.ndim in n_dimensions
-        # Half precision and the like are for what users give, not for fits.
+        # Fitted arrays have at least single precision.
         return is_array and value.dtype.kind in dtypes and value.itemsize >= 4
 
     counts = " or ".join(map(str, n_dimensions))
     return Kind(f"an array of {counts} dimension(s)", accepts)
 
 
-# Numbers that are stored are sizes and counts, or finite.
+# Stored integers are sizes and counts.
 PLAIN = {
     Any: Kind("anything", lambda value: True),
     bool: Kind("true or false", lambda value: type(value) is bool),
@@ -80,8 +79,8 @@ PLAIN = {
         ),
     ),
 }
-# Names of arrays for annotations: of floats with one and with two dimensions, dense or
-# sparse ones, positions of items, ids, which are texts or integers, and any others.
+# Array types for annotations: floats of one and two dimensions, dense or sparse
+# matrices, positions of items, ids (texts or integers), and any array.
 Vector = Annotated[np.ndarray, array_kind(1)]
 Matrix = Annotated[np.ndarray, array_kind(2)]
 AnyMatrix = Annotated[Any, array_kind(2) | PLAIN[sparse.csr_array]]
@@ -120,7 +119,7 @@ def kind_of(annotation: Any) -> Kind:
         return Kind(
             f"a {annotation.__name__}", lambda value: isinstance(value, annotation)
         )
-    raise TypeError(f"{annotation} is no annotation of what can be stored")
+    raise TypeError(f"{annotation} is not an annotation of a storable type")
 
 
 def _tuple_kind(kinds: Sequence[Kind]) -> Kind:
@@ -164,14 +163,14 @@ class Stored:
     of : type
         A dataclass, unless `make` is given.
     take : callable, default=None
-        Returns those fields of an object by name that are not its attributes.
+        Returns by name the fields of an object that are not attributes.
     make : callable, default=None
-        Makes an object of fields; its annotations state the kinds. None calls `of`.
+        Builds an object from fields; its annotations state their types. None calls
+        `of`.
     state : type, default=None
-        A class whose annotations state the kinds instead, where `make` takes more
-        fields than it names.
+        A class whose annotations state the types instead, if `make` takes `**fields`.
     check : callable, default=None
-        Tells whether the parts of an object that was made fit each other.
+        Returns whether the parts of a built object fit each other.
     """
 
     of: type
@@ -187,7 +186,7 @@ class Stored:
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
-        """What each field may hold, as the annotations state it."""
+        """The rule of each field, from the annotations."""
         stated: Any = self.state or self.make
         if stated is None:
             is_plain = is_dataclass(self.of)
@@ -204,7 +203,7 @@ class Stored:
         }
 
     def build(self, fields: Mapping[str, Any]) -> Any:
-        """Return the object of these fields, if it can be one."""
+        """Build an object from fields, checked."""
         if set(fields) != set(self.kinds):
             raise ModelError(
                 f"a {self.name} must have {', '.join(self.kinds)}, got "
@@ -250,14 +249,14 @@ class Registry:
         self.by_name = {own.name: own for own in made}
 
     def encode(self, value: Any, *, about: dict[str, Any]) -> Content:
-        """Return a value as what a folder holds."""
+        """Return a value as the contents of a folder."""
         encoder = _Encoder(self)
         root = encoder.encode(value, "")
         tree = {"objects": encoder.nodes, "root": root}
         return Content(tree, encoder.arrays, encoder.ids, about)
 
     def decode(self, content: Content, *, of: Any = None) -> Any:
-        """Return what is made of a folder, each part checked before it is used."""
+        """Return the value of a folder, each part checked before it is used."""
         kind = kind_of(Any if of is None else of)
         try:
             value = _Decoder(self, content).decode_all()
@@ -265,14 +264,14 @@ class Registry:
             raise
         except LinkspreadError as error:
             raise ModelError(f"{error} (in a stored model)") from error
-        # What is stored may be of any form; whatever breaks on it, it is its fault.
+        # A malformed file can raise any of these.
         except (
             ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError,
             ValueError,
         ) as error:  # fmt: skip
             raise ModelError(
                 "objects of a model must be as they were saved, and these cannot be "
-                f"put together ({type(error).__name__}: {error!s:.80}). Save the model "
+                f"built ({type(error).__name__}: {error!s:.80}). Save the model "
                 "again."
             ) from error
         if not kind.accepts(value):
@@ -286,7 +285,7 @@ class Registry:
 class _Encoder:
     """Values to JSON: plain ones as they are, arrays and objects by reference.
 
-    What is met twice, be it an object or an array, is stored once.
+    An object or array that occurs twice is stored once.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -294,12 +293,12 @@ class _Encoder:
         self.nodes: list[dict[str, Any]] = []
         self.arrays: dict[str, Array] = {}
         self.ids: dict[str, Array] = {}
-        # With each known thing kept, so that no other can have its address.
+        # The values are kept alive, so that no other gets their address.
         self._objects: dict[int, tuple[Any, int]] = {}
         self._places: dict[Any, tuple[Any, str]] = {}
 
     def encode(self, value: Any, name: str) -> Any:
-        """Return a value as JSON; its name is for messages, and for its arrays."""
+        """Return a value as JSON; `name` is for messages and array names."""
         if isinstance(value, np.generic):
             value = value.item()
         if value is None or isinstance(value, bool | int | str):
@@ -309,7 +308,7 @@ class _Encoder:
                 return value
             raise ModelError(
                 f"numbers of a model must be finite to be saved, but `{name}` is "
-                f"{value}. Fit the model anew."
+                f"{value}. Fit the model again."
             )
         if isinstance(value, list | tuple):
             kind = "tuple" if isinstance(value, tuple) else "list"
@@ -345,7 +344,7 @@ class _Encoder:
         return [list(key) if is_pair else key, self.encode(value, _joined(name, label))]
 
     def _array(self, value: Array, name: str) -> str:
-        """Return the name of an array, gathered now if not before."""
+        """Return the name of an array, which is added once."""
         interface = value.__array_interface__
         place = (interface["data"][0], value.shape, value.strides, value.dtype.str)
         if value.size and place in self._places:
@@ -354,7 +353,7 @@ class _Encoder:
             stored = as_tensor(value)
             if value.dtype.kind == "f" and not are_finite(stored):
                 raise ModelError(
-                    "arrays of a model must be finite, and this one is not. Fit anew."
+                    "arrays of a model must be finite, and this one is not. Fit again."
                 )
         except ModelError as error:
             raise ModelError(f"`{name}` cannot be saved: {error}") from error
@@ -364,20 +363,20 @@ class _Encoder:
         return name
 
     def _object(self, value: Any, name: str) -> int:
-        """Return the number of an object, taken apart now if not before."""
+        """Return the number of an object, which is encoded once."""
         if id(value) in self._objects:
             return self._objects[id(value)][1]
         known = self._registry.by_name.get(type(value).__name__)
         if known is None or type(value) is not known.of:
             is_function = callable(value) and hasattr(value, "__name__")
             raise ModelError(
-                f"a model to be saved must hold what linkspread knows, and `{name}` is "
+                f"a model must consist of linkspread's classes, and `{name}` is "
                 + (
                     f"the function {value.__name__!r:.60}"
                     if is_function
                     else f"of class {type(value).__name__!r:.60}"
                 )
-                + ", which only this program has. Choose by name instead, or keep the "
+                + ", which cannot be stored. Choose by name instead, or keep the "
                 "program that fits the model."
             )
         encoded = {
@@ -391,13 +390,13 @@ class _Encoder:
 
 
 class _Decoder:
-    """JSON back to values, each checked before anything is made of it."""
+    """JSON back to values, each checked before it is used."""
 
     def __init__(self, registry: Registry, content: Content) -> None:
         self._registry = registry
         self._content = content
         self._made: list[Any] = []
-        # Arrays that two matrices share must be checked, but not twice.
+        # Matrices are checked once, even if several share their arrays.
         self._matrices: dict[tuple[Any, ...], sparse.csr_array] = {}
         self._readers: dict[str, Callable[[Any], Any]] = {
             "array": self._array,
@@ -413,7 +412,7 @@ class _Decoder:
         """Return the value of the tree."""
         tree = self._content.tree
         if set(tree) != {"objects", "root"} or not isinstance(tree["objects"], list):
-            raise _strange("`content`", tree)
+            raise _malformed("`content`", tree)
         if len(tree["objects"]) > MAX_OBJECTS:
             raise ModelError(
                 f"a model must have at most {MAX_OBJECTS:,} objects, got "
@@ -428,16 +427,16 @@ class _Decoder:
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if not isinstance(value, dict) or len(value) != 1:
-            raise _strange("a value", value)
+            raise _malformed("a value", value)
         ((kind, own),) = value.items()
         if kind not in self._readers:
-            raise _strange("a value", value)
+            raise _malformed("a value", value)
         return self._readers[kind](own)
 
     def _make(self, node: Any, number: int) -> Any:
         """Return one object."""
         if not isinstance(node, dict) or set(node) != {"class", "fields"}:
-            raise _strange(f"object {number}", node)
+            raise _malformed(f"object {number}", node)
         name, fields = node["class"], node["fields"]
         if not isinstance(name, str) or name not in self._registry.by_name:
             raise ModelError(
@@ -445,7 +444,7 @@ class _Decoder:
                 f"{brief(name)}. Install the version that saved the model."
             )
         if not isinstance(fields, dict):
-            raise _strange(f"object {number}", node)
+            raise _malformed(f"object {number}", node)
         decoded = {key: self._decode(value) for key, value in fields.items()}
         return self._registry.by_name[name].build(decoded)
 
@@ -453,7 +452,7 @@ class _Decoder:
         """Return an array by name."""
         if not isinstance(name, str) or name not in self._content.arrays:
             raise ModelError(
-                f"arrays must be those of the file, got {brief(name)}, which it lacks. "
+                f"arrays must be in the file, got {brief(name)}, which is missing. "
                 "Save the model again."
             )
         return self._content.arrays[name]
@@ -461,17 +460,17 @@ class _Decoder:
     def _ids(self, name: Any) -> Array:
         """Return a column of ids by name."""
         if not isinstance(name, str) or name not in self._content.ids:
-            raise _strange("a column of ids", name)
+            raise _malformed("a column of ids", name)
         return self._content.ids[name]
 
     def _csr(self, own: Any) -> sparse.csr_array:
-        """Return a sparse matrix whose indices all point into it."""
+        """Return a sparse matrix with checked indices."""
         if not isinstance(own, dict) or set(own) != {*CSR_PARTS, "shape"}:
-            raise _strange("a sparse matrix", own)
+            raise _malformed("a sparse matrix", own)
         shape = own["shape"]
         is_shape = isinstance(shape, list) and len(shape) == 2
         if not is_shape or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
-            raise _strange("a shape", shape)
+            raise _malformed("a shape", shape)
         key = (*(own[part] for part in CSR_PARTS), *shape)
         if key not in self._matrices:
             data, indices, indptr = (self._array(own[part]) for part in CSR_PARTS)
@@ -483,16 +482,16 @@ class _Decoder:
         return self._matrices[key]
 
     def _dict(self, entries: Any) -> dict[Any, Any]:
-        """Return a mapping, in the order in which it was."""
+        """Return a mapping in its original order."""
         found = {}
         for entry in _checked_list(entries):
             if not isinstance(entry, list) or len(entry) != 2:
-                raise _strange("an entry of a mapping", entry)
+                raise _malformed("an entry of a mapping", entry)
             key, value = entry
             if isinstance(key, list) and all(isinstance(own, str) for own in key):
                 key = tuple(key)
             if not isinstance(key, str | tuple) or key in found:
-                raise _strange("a key of a mapping", key)
+                raise _malformed("a key of a mapping", key)
             found[key] = self._decode(value)
         return found
 
@@ -501,16 +500,16 @@ class _Decoder:
         return [self._decode(value) for value in _checked_list(values)]
 
     def _object(self, number: Any) -> Any:
-        """Return an object that was made before."""
+        """Return an object built before."""
         if type(number) is not int or not 0 <= number < len(self._made):
-            raise _strange("the number of an earlier object", number)
+            raise _malformed("the number of an earlier object", number)
         return self._made[number]
 
 
 def check_csr(
     data: Array, indices: Array, indptr: Array, shape: tuple[int, int], *, name: str
 ) -> None:
-    """Refuse arrays that are no sparse matrix: compiled loops would trust them."""
+    """Refuse invalid CSR arrays, because compiled loops do not check them."""
     is_flat = data.ndim == indices.ndim == indptr.ndim == 1
     are_integers = indices.dtype.kind == indptr.dtype.kind == "i"
     if (
@@ -526,18 +525,18 @@ def check_csr(
         or indices.max(initial=-1) >= shape[1]
     ):
         raise ModelError(
-            f"a sparse matrix must have indices within its shape {shape}, and array "
-            f"{brief(name)} has not. Save the model again."
+            f"a sparse matrix must have indices within its shape {shape}, and those of "
+            f"array {brief(name)} are not. Save the model again."
         )
 
 
 def _joined(name: str, part: Any) -> str:
-    """Return the name of a part of something that has a name."""
+    """Return the name of a part, prefixed by that of the whole."""
     return f"{name}.{part}" if name else f"{part}"
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a name that nothing has: views may be called anything."""
+    """Return an unused name, as names of views may coincide."""
     number, found = 1, name
     while found in taken:
         number += 1
@@ -548,20 +547,20 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
 def _checked_list(values: Any) -> list[Any]:
     """Return a list, if it is one."""
     if not isinstance(values, list):
-        raise _strange("a list", values)
+        raise _malformed("a list", values)
     return values
 
 
 def _describe(value: Any) -> str:
-    """Return a value for a message, but never an array."""
+    """Return the type of a value for a message."""
     if isinstance(value, np.ndarray) or sparse.issparse(value):
         return f"{value.dtype} of shape {value.shape}"
     return f"{type(value).__name__}"
 
 
-def _strange(what: str, got: Any) -> ModelError:
-    """Return the sentence about JSON of another form than was written."""
+def _malformed(what: str, got: Any) -> ModelError:
+    """Return the error about malformed JSON."""
     return ModelError(
-        f"{what} must be as linkspread writes it, got {brief(got)}. Save the model "
+        f"{what} must be of linkspread's format, got {brief(got)}. Save the model "
         "again."
     )

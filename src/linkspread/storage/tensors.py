@@ -1,10 +1,9 @@
-"""Arrays in the safetensors format, mapped into memory where they lie.
+"""Arrays in the safetensors format, memory-mapped.
 
 The format is eight bytes with the length of a header, the header in JSON, and the
-arrays one after the other in C order. It is written and read here, and not by the
-package of that name: nothing else need be installed, the same arrays give the same
-bytes, a model is written without a second copy in memory and hashed on the way, and
-every word of a header is checked before it is believed.
+arrays one after the other in C order. It is written and read here, without the package
+of that name: no dependency, the same bytes for the same arrays, no second copy in
+memory, a checksum on the way, and a header that is checked completely.
 """
 
 import json
@@ -37,12 +36,12 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_HEADER = 1 << 22
 MAX_DIMENSIONS = 2
 LENGTH_BYTES = 8
-# Entries of an array that are looked at together.
+# Entries checked at a time.
 CHECKED_ENTRIES = 1 << 20
 
 
 def as_tensor(array: Array) -> Array:
-    """Return an array as it is stored, or say that it cannot be."""
+    """Return an array in the form that is stored, or refuse it."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in NAMES or array.ndim > MAX_DIMENSIONS:
         raise ModelError(
@@ -53,7 +52,7 @@ def as_tensor(array: Array) -> Array:
 
 
 def are_finite(array: Array) -> bool:
-    """Tell whether all numbers of a contiguous array are finite, a piece at a time."""
+    """Return whether all numbers of a contiguous array are finite."""
     flat = array.reshape(-1)
     starts = range(0, len(flat), CHECKED_ENTRIES)
     return all(np.isfinite(flat[i : i + CHECKED_ENTRIES]).all() for i in starts)
@@ -61,7 +60,7 @@ def are_finite(array: Array) -> bool:
 
 def write_tensors(file: HashingFile, arrays: Mapping[str, Array]) -> None:
     """Write arrays as one safetensors file."""
-    # Wide numbers first, so that all lie at multiples of their width.
+    # Wide types first, so that all are aligned.
     order = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     header, start = {}, 0
     for name in order:
@@ -80,21 +79,18 @@ def write_tensors(file: HashingFile, arrays: Mapping[str, Array]) -> None:
 
 
 def _header_text(header: dict[str, Any]) -> bytes:
-    """Return a header whose end lies at a multiple of eight bytes."""
+    """Return a header padded to a multiple of eight bytes."""
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     if len(text) > MAX_HEADER:
         raise ModelError(
-            f"a model must have arrays that a header of {MAX_HEADER:,} bytes can name, "
-            f"got {len(header):,} of them. Save fewer fits in one model."
+            f"a model must have a header of at most {MAX_HEADER:,} bytes, got "
+            f"{len(text):,} for {len(header):,} arrays. Save fewer fits in one model."
         )
     return text + b" " * (-len(text) % LENGTH_BYTES)
 
 
 def read_tensors(file: BinaryIO) -> dict[str, Array]:
-    """Return the arrays of a safetensors file, mapped into memory.
-
-    What is changed in them afterwards is changed in memory only.
-    """
+    """Return the arrays of a safetensors file, mapped into memory copy-on-write."""
     n_bytes = os.fstat(file.fileno()).st_size
     header, start = _read_header(file, n_bytes)
     places = _check_header(header, n_bytes - start)
@@ -135,7 +131,7 @@ Place = tuple[np.dtype[Any], tuple[int, ...], int]
 
 
 def _check_header(header: dict[str, Any], n_bytes: int) -> dict[str, Place]:
-    """Return dtype, shape and offset of each array, which must fill the file."""
+    """Return dtype, shape and offset of each array; together they fill the file."""
     places = {name: _check_array(name, entry) for name, entry in header.items()}
     end = 0
     for name, (dtype, shape, start) in sorted(places.items(), key=lambda p: p[1][2]):
@@ -186,14 +182,14 @@ def _check_array(name: str, entry: Any) -> Place:
 
 
 def _are_counts(values: Any) -> bool:
-    """Tell whether something is a list of integers from 0 that a size can be."""
+    """Return whether something is a list of sizes."""
     return isinstance(values, list) and all(
         type(value) is int and 0 <= value <= sys.maxsize for value in values
     )
 
 
 def _check_values(name: str, flat: Array) -> None:
-    """Refuse numbers that are not finite, and truth values that are neither."""
+    """Refuse numbers that are not finite, and booleans other than 0 and 1."""
     for start in range(0, len(flat), CHECKED_ENTRIES):
         part = flat[start : start + CHECKED_ENTRIES]
         if flat.dtype.kind == "f" and not np.isfinite(part).all():

@@ -19,7 +19,7 @@ from linkspread.datasets import (
     load_digits_views,
     load_fonts,
 )
-from linkspread.graphs.memory import remember_tables
+from linkspread.graphs.memory import cache_tables
 from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.ground.progress import announce
 from linkspread.links import Links
@@ -165,7 +165,7 @@ def _measure(
     Hubs are corrected with the parameters that were chosen without.
     """
     start = time.perf_counter()
-    with remember_tables():
+    with cache_tables():
         model, tuning = choose(
             task.method, collection.views, known.links, n_splits=n_splits
         )

@@ -1,4 +1,4 @@
-"""Tables of views: read from arrays, DataFrames and files, checked, and doubted."""
+"""Tables of views: reading, validation, and doubtful columns."""
 
 from linkspread.tables.doubts import describe_doubts, doubtful_columns
 from linkspread.tables.files import read_columns, read_table, read_texts

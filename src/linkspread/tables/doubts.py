@@ -1,7 +1,7 @@
-"""Columns that may be no features: indexes, ids, labels, dates, very large numbers.
+"""Columns that may not be features: indexes, ids, labels, dates, very large numbers.
 
-The columns with the largest numbers dominate all distances, and these are often no
-features at all. Nothing is decided here: the user is warned, and chooses.
+Columns with the largest numbers dominate all distances, and often are not features.
+The user is warned, and decides.
 
 >>> import numpy as np
 >>> from linkspread.tables import Table, doubtful_columns
@@ -22,17 +22,17 @@ from linkspread.tables.frames import N_SHOWN, Table
 
 Array = np.ndarray
 
-# Rows that are looked at, and those by which most columns are cleared at once.
+# Rows examined, and rows of the first, quick check of all columns.
 MAX_ROWS = 100_000
 N_HEAD = 200
-# What few values look like says nothing.
+# With fewer rows nothing is concluded from the values.
 MIN_ROWS = 10
 DOMINATING = 0.9
 MAX_CLASSES = 20
 
 INDEX_NAME = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__|")
 ID_NAME = re.compile(r"(?i:id|key|uuid|guid)")
-# Compound ones, which are no words of a vocabulary.
+# Compound names, which are not words of a vocabulary.
 SURE_ID_NAME = re.compile(
     r".+[_. -](?i:id|key|uuid|guid)|.*[a-z0-9](Id|ID|Key|Uuid|UUID)"
 )
@@ -44,13 +44,13 @@ UNITS = (1, 10**3, 10**6, 10**9)
 
 
 def doubtful_columns(table: Table) -> dict[str, str]:
-    """Return the features of a table that may be none, and why.
+    """Return the columns that may not be features, and why.
 
     Parameters
     ----------
     table : Table
-        Features that somebody named one by one are not doubted. Without names only
-        a column that dominates all distances is found.
+        Columns the user has named one by one are not doubted. Without names only a
+        column that dominates all distances is found.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def doubtful_columns(table: Table) -> dict[str, str]:
 def describe_doubts(
     table: Table, view: str, *, leave_out: Callable[[str, list[str]], str]
 ) -> str | None:
-    """Return a sentence about features that may be none, and how to leave them out.
+    """Return a warning about doubtful columns, with how to leave them out.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def describe_doubts(
     Returns
     -------
     sentence : str or None
-        None where nothing is doubtful.
+        None if no column is doubtful.
     """
     reasons = doubtful_columns(table)
     if not reasons:
@@ -118,7 +118,7 @@ def describe_doubts(
 def _variances(X: Any) -> Array:
     """Return the variance of each column, in one pass."""
     if sparse.issparse(X):
-        # The means of sparse columns are near 0, so that nothing cancels.
+        # The means of sparse columns are near 0, so there is no cancellation.
         means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         squares = np.asarray((X.multiply(X)).mean(axis=0, dtype=np.float64)).ravel()
         return np.maximum(squares - means**2, 0)
@@ -126,7 +126,7 @@ def _variances(X: Any) -> Array:
     step = max(1, (1 << 20) // X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(X), step):
-            # Moved by the first row, so that large numbers do not cancel.
+            # Shifted by the first row, against cancellation of large numbers.
             block = X[start : start + step].astype(np.float64) - X[0]
             sums += block.sum(axis=0), np.einsum("ij,ij->j", block, block)
         means, squares = sums / len(X)
@@ -134,7 +134,7 @@ def _variances(X: Any) -> Array:
 
 
 class _Columns:
-    """The columns of a dense table with names, and what they look like."""
+    """The named columns of a dense table, and the checks on them."""
 
     def __init__(
         self, X: Array, names: tuple[str, ...], rows: Array, varied: Array
@@ -143,15 +143,15 @@ class _Columns:
         self.varied = np.flatnonzero(varied).tolist()
         head = X[:N_HEAD]
         whole = np.all(head == np.rint(head), axis=0) & varied
-        # Columns of whole numbers, as far as one sees; each is looked at before use.
+        # Columns of whole numbers in the first rows; each is checked again before use.
         self.integers = np.flatnonzero(whole).tolist()
         self.few_integers = self._are_few(self.integers)
-        # Counts, TF-IDF and one-hot codes are mostly zeros, and no column of them is
-        # remarkable for its few values.
+        # Counts, TF-IDF and one-hot codes are mostly zeros; few distinct values are
+        # normal there.
         self.is_sparse = np.mean(head[:, varied] == 0) > 0.5
 
     def reasons(self) -> dict[int, list[str]]:
-        """Return why columns may be no features, the first reason for each."""
+        """Return the first reason why each doubtful column may not be a feature."""
         found: dict[int, list[str]] = {}
         for find, reason in (
             (self._indexes, "counts the rows"),
@@ -164,14 +164,14 @@ class _Columns:
         return found
 
     def _are_few(self, places: Any) -> bool:
-        """Tell whether columns are exceptions in their table, not its nature."""
+        """Return whether columns are exceptions in their table."""
         n_columns = len(self.varied)
         return (
             0 < len(places) <= max(2, n_columns // 10) and 2 * len(places) <= n_columns
         )
 
     def _is_whole(self, place: int) -> bool:
-        """Tell whether a column holds whole numbers only."""
+        """Return whether a column holds only whole numbers."""
         return bool(np.all(self.X[:, place] == np.rint(self.X[:, place])))
 
     def _indexes(self) -> list[int]:
@@ -217,16 +217,16 @@ class _Columns:
         return [*named, *(j for j in distinct if self._is_numbered(j))]
 
     def _has_many(self, place: int) -> bool:
-        """Tell whether a column has more values than one of small counts."""
+        """Return whether a column has too many values for small counts."""
         return len(np.unique(self.X[:N_HEAD, place])) > MAX_CLASSES
 
     def _is_numbered(self, place: int) -> bool:
-        """Tell whether whole numbers all differ, and that by intention."""
+        """Return whether whole numbers are all distinct, and not by chance."""
         values = np.unique(self.X[:, place])
         if len(values) < len(self.X) or not self._is_whole(place):
             return False
-        # Numbers drawn from so short a span would meet (birthdays); from a long one
-        # they need not, and then are remarkable among fractions only.
+        # Random numbers of such a short range would collide (birthday paradox). Those
+        # of a long range need not, and are only unusual among fractions.
         meets = values[-1] - values[0] < len(values) ** 2 / 6
         return bool(meets or self.few_integers)
 
@@ -243,7 +243,7 @@ class _Columns:
 
 
 def _is_date_name(name: str) -> bool:
-    """Tell names such as year, release_date, createdAt from others."""
+    """Return whether a name is like year, release_date or createdAt."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
     words = [word.lower() for word in words]
     return bool(DATE_WORDS & set(words)) or (len(words) > 1 and words[-1] == "at")

@@ -1,10 +1,9 @@
 """Files as tables: parquet, CSV, TSV, npy, npz and zarr, whole or in chunks.
 
-This is the one reader of such files, for Python, links, the command line, collections
-and the workers of a cluster:
+The only reader of such files in linkspread:
 
-- `read_table` returns features with ids and labels, as `fit` takes them;
-- `read_columns` returns columns as they stand in the file, those of CSV as typed;
+- `read_table` returns features with ids and labels, for `fit`;
+- `read_columns` returns columns as in the file, those of CSV as texts;
 - `read_texts` returns all columns as texts;
 - `find_chunks`, `read_chunk` and `read_id_column` read a file a few rows at a time.
 """
@@ -30,16 +29,16 @@ Array = np.ndarray
 Error = type[LinkspreadError]
 Rows = list[list[str]]
 
-# Columns of these files have names.
+# Files with named columns.
 WITH_COLUMNS = (".parquet", ".csv", ".tsv")
 SUFFIXES = (".npy", ".npz", ".zarr", *WITH_COLUMNS)
 # Files that can be read a chunk of rows at a time.
 CHUNKED = (".npy", ".parquet", ".zarr")
-# Characters between the columns of a text file; of equally many the first is taken.
+# Delimiters of text files; of equally frequent ones the first is taken.
 DELIMITERS = "\t;,"
-# Letters of a cell, which may be a long article; Python's own limit is 131,072.
+# Characters of a cell, which may be a long article; Python's limit is 131,072.
 MAX_CELL = 1 << 26
-# Of a chunk where the file itself has none: large enough to read at full speed.
+# Size of a chunk of files without chunks: large enough to read at full speed.
 CHUNK_BYTES = 1 << 26
 
 
@@ -51,22 +50,22 @@ def read_table(
     label_column: str | None = None,
     array: str | None = None,
 ) -> Table:
-    r"""Read features, and ids and labels where there are any, from a file.
+    r"""Read features, and ids and labels if there are any, from a file.
 
     Parameters
     ----------
     path : str or Path
-        Ends in .parquet, .csv, .tsv, .npy, .npz or .zarr. Files of npy are mapped
-        into memory, and changes of such an array stay in memory.
+        Ends in .parquet, .csv, .tsv, .npy, .npz or .zarr. npy files are memory-mapped,
+        copy-on-write.
     columns : sequence of str, default=()
         Features of parquet, CSV or TSV, as for `read_frame`.
     id_column : str, default=None
-        Column, or array of an npz archive, with the ids; None takes `id` where there
-        is one.
+        Column, or array of an npz archive, with the ids; None takes `id` if there is
+        one.
     label_column : str, default=None
-        Taken where the file has it.
+        Column of the labels; ignored if the file lacks it.
     array : str, default=None
-        The array of an npz archive; may be left out if there is one beside the ids.
+        Array of an npz archive; may be omitted if there is only one beside the ids.
 
     Returns
     -------
@@ -108,7 +107,7 @@ def read_table(
             )
         if columns:
             raise ViewError(
-                f"`columns` must be of a file with names of columns "
+                f"`columns` must be of a file with named columns "
                 f"({', '.join(WITH_COLUMNS)}), got {', '.join(columns)!r:.60}. Leave "
                 "them out."
             )
@@ -125,7 +124,7 @@ def read_columns(
 ) -> dict[str, Any]:
     """Return the columns of a parquet, CSV or TSV file by name.
 
-    Columns of parquet are arrays, those of CSV lists of texts as they were typed.
+    Columns of parquet are arrays, those of CSV lists of texts.
 
     Parameters
     ----------
@@ -133,13 +132,13 @@ def read_columns(
     error : class of LinkspreadError, default=ViewError
         Raised where the file cannot be read.
     is_data : callable, default=None
-        Tells from the lines of CSV whether the first one is no header, which is then
-        refused.
+        Returns whether the first of the rows of a CSV file is data; a file without
+        header is refused.
 
     Returns
     -------
     columns : dict from str to ndarray or list of str
-        A second column of one name gets its number behind it.
+        A repeated name gets the number of the column appended.
     """
     path = Path(path)
     _check_file(path, error)
@@ -160,13 +159,12 @@ def read_texts(path: str | Path, *, error: Error = ViewError) -> dict[str, list[
     ----------
     path : str or Path
     error : class of LinkspreadError, default=ViewError
-        Raised where the file cannot be read, or names of columns are repeated or
-        empty.
+        Raised if the file cannot be read, or names of columns are repeated or empty.
 
     Returns
     -------
     columns : dict from str to list of str
-        Empty texts where there is no value.
+        Empty texts for missing values.
     """
     path = Path(path)
     _check_file(path, error)
@@ -181,7 +179,7 @@ def read_texts(path: str | Path, *, error: Error = ViewError) -> dict[str, list[
     names = [str(name).strip() for name in names]
     if len(set(names)) < len(names) or not all(names):
         raise error(
-            f"columns of {path.name!r} must have names of their own, got "
+            f"columns of {path.name!r} must have unique names, got "
             f"{', '.join(map(repr, names))!s:.120}. Rename them."
         )
     return dict(zip(names, columns, strict=True))
@@ -189,7 +187,7 @@ def read_texts(path: str | Path, *, error: Error = ViewError) -> dict[str, list[
 
 @contextmanager
 def naming_path(path: Path) -> Iterator[None]:
-    """Begin the message of any error within with the path of a file."""
+    """Prefix the message of any error with the path of a file."""
     try:
         yield
     except LinkspreadError as error:
@@ -201,8 +199,8 @@ def find_chunks(
 ) -> tuple[list[tuple[int, int]], int, Any]:
     """Return origin and rows of the chunks of a file, its width and its precision.
 
-    A chunk begins at a row, or at a row group of parquet. What is wrong with the file
-    is a ValueError or an OSError.
+    The origin is a row, or the number of a row group of parquet. Invalid files raise
+    ValueError or OSError.
     """
     if path.suffix == ".parquet":
         opened = _open_parquet(path)
@@ -217,7 +215,7 @@ def find_chunks(
     n_rows, n_features = table.shape
     step = chunk_rows or max(CHUNK_BYTES // (n_features * table.dtype.itemsize), 1)
     if path.suffix == ".zarr" and chunk_rows is None:
-        # Part of a chunk takes as long to read as all of it.
+        # Reading part of a chunk takes as long as reading all of it.
         step = max(step // table.chunks[0], 1) * table.chunks[0]
     starts = range(0, n_rows, step)
     precision = np.float32 if table.dtype == np.float32 else np.float64
@@ -225,7 +223,7 @@ def find_chunks(
 
 
 def read_chunk(path: str, origin: int, n_rows: int, *, name: str) -> Any:
-    """Return one chunk of a file, as far as the file has so many rows."""
+    """Return one chunk of a file."""
     if path.endswith(".parquet"):
         return _features_of(_open_parquet(path).read_row_group(origin), name)
     if path.endswith(".zarr"):
@@ -234,7 +232,7 @@ def read_chunk(path: str, origin: int, n_rows: int, *, name: str) -> Any:
 
 
 def read_id_column(paths: Sequence[str]) -> Array | None:
-    """Return the column `id` of parquet files; None where one has none."""
+    """Return the column `id` of parquet files; None if a file has none."""
     if not all(path.endswith(".parquet") for path in paths):
         return None
     opened = [_open_parquet(path) for path in paths]
@@ -251,7 +249,7 @@ def _features_of(frame: Any, name: str) -> Array:
 
 
 def _check_file(path: Path, error: Error) -> None:
-    """Refuse a file that has no columns, or is not there."""
+    """Refuse a file of another type, or a missing one."""
     if path.suffix.lower() not in WITH_COLUMNS:
         raise error(
             f"a table of columns must end in .csv, .tsv, .parquet, got {path.name!r}. "
@@ -266,13 +264,13 @@ def _check_file(path: Path, error: Error) -> None:
 def _read_lines(
     path: Path, error: Error, is_data: Callable[[Rows], bool] | None = None
 ) -> Rows:
-    """Return the lines of a delimited file, of which the first names the columns."""
+    """Return the rows of a delimited file, the first with the column names."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
         raise error(
             f"a table of texts must be UTF-8, and {path.name!r} is not at byte "
-            f"{wrong.start}. Save it anew as UTF-8."
+            f"{wrong.start}. Save it as UTF-8."
         ) from wrong
     delimiter = find_delimiter(_first_line(text), path.suffix)
     # Not splitlines(): a quoted id may hold a line break.
@@ -284,9 +282,9 @@ def _read_lines(
             numbered = [(reader.line_num, row) for row in reader if row]
     except csv.Error as wrong:
         raise error(
-            f"{path.name!r} must be a text file of values that commas, semicolons or "
-            f"tabs part, and line {reader.line_num} cannot be read ({wrong}). Save it "
-            "anew."
+            f"{path.name!r} must be a text file with commas, semicolons or tabs as "
+            f"delimiters, and line {reader.line_num} cannot be read ({wrong}). Save it "
+            "again."
         ) from wrong
     rows = [row for _, row in numbered]
     if not rows or (is_data is not None and is_data(rows)):
@@ -321,7 +319,7 @@ def _first_line(text: str) -> str:
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
-    """Let a cell hold a long article; the limit belongs to the whole process."""
+    """Raise the limit of cells, which is a setting of the whole process."""
     before = csv.field_size_limit(MAX_CELL)
     try:
         yield
@@ -330,7 +328,7 @@ def _long_cells() -> Iterator[None]:
 
 
 def _by_name(names: Sequence[str], columns: Iterable[Any]) -> dict[str, Any]:
-    """Return columns by name; the header text,text names two columns of one view."""
+    """Return columns by name; repeated names get their number appended."""
     named: dict[str, Any] = {}
     for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
         named[f"{name} (column {number})" if name in named else name] = column
@@ -338,12 +336,12 @@ def _by_name(names: Sequence[str], columns: Iterable[Any]) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> str:
-    """Return a cell as CSV would have it; nothing is an empty text."""
+    """Return a cell as in CSV; a missing value is an empty text."""
     return "" if value is None or value != value else str(value)
 
 
 def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
-    """Return a pyarrow table of a delimited file, with some columns as typed."""
+    """Return a pyarrow table of a delimited file, with some columns as texts."""
     text = require("pyarrow.csv", purpose="Reading tables")
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         header, row = lines.readline(), lines.readline()
@@ -364,12 +362,12 @@ def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
     except (OSError, ValueError) as wrong:  # pyarrow's own errors derive from these
         raise ViewError(
             f"the file must be a table, and cannot be read as one ({_reason(wrong)}). "
-            "Correct that row, or write the file anew."
+            "Correct that row, or write the file again."
         ) from wrong
 
 
 def _arrow() -> Any:
-    """Return the package pyarrow, or say how to install it."""
+    """Import pyarrow."""
     return require("pyarrow", purpose="Reading tables")
 
 
@@ -381,23 +379,23 @@ def _read_parquet(path: Path, error: Error = ViewError) -> Any:
     except (OSError, ValueError) as wrong:  # pyarrow's own errors derive from these
         raise error(
             f"{path.name!r} must be a parquet file, and it cannot be read as one "
-            f"({_reason(wrong)}). Write it anew."
+            f"({_reason(wrong)}). Write it again."
         ) from wrong
 
 
 def _open_parquet(path: str | Path) -> Any:
-    """Open a parquet file, to read parts of it."""
+    """Open a parquet file for partial reading."""
     parquet = require("pyarrow.parquet", purpose="Reading parquet")
     return parquet.ParquetFile(path)
 
 
 def _open_zarr(path: str | Path) -> Any:
-    """Open an array of zarr, to read only."""
+    """Open a zarr array, read-only."""
     zarr = require("zarr", purpose="Reading zarr")
     try:
         return zarr.open_array(str(path), mode="r")
-    except Exception as error:  # of many kinds, by the version of zarr
-        raise ValueError(f"no array of zarr ({error})") from error
+    except Exception as error:  # of many types, by the version of zarr
+        raise ValueError(f"not a zarr array ({error})") from error
 
 
 def _open_array(path: Path) -> Any:
@@ -416,11 +414,11 @@ def _read_archive(path: Path, wanted: str | None, id_key: str) -> Table:
             return Table(sparse.csr_array(sparse.load_npz(path)))
         others = [wanted] if wanted else [key for key in keys if key != id_key]
         if len(others) != 1 or others[0] not in keys:
-            got = repr(wanted) if wanted else f"{len(others)} to choose from"
+            got = repr(wanted) if wanted else f"{len(others)} arrays"
             raise ViewError(
                 f"one array of the archive must be chosen, got {got}. It has "
-                f"{', '.join(map(repr, keys))}; name one of them (on the command line "
-                f"behind a colon, file.npz:{keys[0] if keys else 'vectors'})."
+                f"{', '.join(map(repr, keys))}; choose one (on the command line "
+                f"after a colon, file.npz:{keys[0] if keys else 'vectors'})."
             )
         ids = arrays[id_key] if id_key in keys else None
         return Table(arrays[others[0]], ids=ids)
@@ -428,10 +426,10 @@ def _read_archive(path: Path, wanted: str | None, id_key: str) -> Table:
 
 @contextmanager
 def _numpy_errors() -> Iterator[None]:
-    """Say in one sentence why a file of numpy or zarr cannot be read."""
+    """Turn errors of reading a file of numpy or zarr into a ViewError."""
     try:
         with warnings.catch_warnings():
-            # Old files of numpy make it warn of how they were written.
+            # numpy warns about old files.
             warnings.simplefilter("ignore")
             yield
     except LinkspreadError:
@@ -439,16 +437,16 @@ def _numpy_errors() -> Iterator[None]:
     except (ValueError, OSError, EOFError, BadZipFile) as error:
         pickled = re.search("pickle|object", str(error), flags=re.IGNORECASE)
         reason = (
-            "it holds Python objects (pickle), which could run a program"
+            "it holds Python objects (pickle), which could run code"
             if pickled
             else f"it cannot be read ({str(error)[:80]})"
         )
         raise ViewError(
             f"the file must hold numbers as numpy saves them, and {reason}. Save it "
-            "anew with np.save(path, array.astype('float32'))."
+            "again with np.save(path, array.astype('float32'))."
         ) from error
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of what a library says."""
+    """Return the first line of an error of a library."""
     return str(error).partition("\n")[0][:120]

@@ -20,9 +20,9 @@ import numpy as np
 from linkspread.ground.errors import ViewError
 
 Array = np.ndarray
-# Columns, or runs of them such as f0 to f31, that are named in a sentence.
+# Columns, or runs such as f0 to f31, that a message names.
 N_SHOWN = 6
-# Values of a text column that decide whether it should be numbers.
+# Values of a text column that are checked for being numbers.
 N_LOOKED_AT = 1000
 
 
@@ -34,18 +34,18 @@ class Table:
     ----------
     values : array-like, ndarray or csr_array of shape (n_items, n_features)
     columns : tuple of str, default=None
-        Columns that are features, in order, or the one column of lists; None where
+        Columns that are features, in order, or the one column of lists; None if
         columns have no names.
     ids : ndarray of shape (n_items,), default=None
-        None where items are known by their row.
+        None if items have only row numbers.
     labels : ndarray of str of shape (n_items,), default=None
         Empty where unknown.
     metric : str, default=None
-        The distance that suits the values, where that is known.
+        The distance that suits the values, if known.
     left_out : tuple of str, default=()
         Columns that are neither features nor ids nor labels.
     chosen : bool, default=False
-        Whether somebody named the features one by one.
+        Whether the user named the features one by one.
     """
 
     values: Any
@@ -68,7 +68,7 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """A name for each feature; None where there are none, or one for a list."""
+        """A name for each feature; None without names or for a column of lists."""
         n_features = self.shape[1]
         return self.columns if len(self.columns or ()) == n_features else None
 
@@ -83,7 +83,7 @@ class Table:
 
 
 def is_frame(table: Any) -> bool:
-    """Tell whether a table is a DataFrame of pandas, polars or pyarrow.
+    """Return whether a table is a DataFrame of pandas, polars or pyarrow.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def column_names(frame: Any) -> tuple[str, ...]:
     names : tuple of str
     """
     arrow = nw.dependencies.is_pyarrow_table(frame)
-    # pandas allows names that are no strings.
+    # pandas allows names that are not strings.
     return tuple(map(str, frame.column_names if arrow else frame.columns))
 
 
@@ -127,14 +127,14 @@ def read_frame(
     ----------
     frame : DataFrame
     columns : sequence of str, default=()
-        Features, or columns to leave out, each with a minus before its name; none
-        takes the only column of lists, or else all columns of numbers.
+        Features, or columns to leave out, each with a minus before its name; by
+        default the only column of lists, or else all columns of numbers.
     id_column : str, default=None
-        None takes `id` where there is one.
+        None takes `id` if there is one.
     label_column : str, default=None
-        Taken where the frame has it.
+        Ignored if the frame lacks it.
     read_ids : bool, default=True
-        Whether the ids are wanted; they are no features either way.
+        Whether to read the ids; they are not features in either case.
     first_row : int, default=0
         The number of the first row, for messages.
 
@@ -169,7 +169,7 @@ def read_frame(
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuse columns of the same name."""
+    """Refuse repeated names of columns."""
     if len(set(names)) < len(names):
         again = next(name for name in names if names.count(name) > 1)
         raise ViewError(
@@ -191,7 +191,7 @@ def _check_there(wanted: Sequence[str], names: Sequence[str], *, what: str) -> N
 def _parse_choice(
     columns: Sequence[str], names: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Return the columns to take, or those to leave out; whole names go first."""
+    """Return the columns to take, or those to leave out; exact names first."""
     known = set(names)
     dropped = [c[1:] for c in columns if c not in known and c.startswith("-")]
     taken = [c for c in columns if c in known or not c.startswith("-")]
@@ -209,7 +209,7 @@ def _parse_choice(
 def _usual_features(
     frame: nw.DataFrame[Any], kept: set[str | None], first_row: int
 ) -> list[str]:
-    """Return the columns that are features where nobody said which."""
+    """Return the default features."""
     others = [name for name in frame.columns if name not in kept]
     kinds = {name: _kind(frame[name]) for name in others}
     lists = [name for name in others if kinds[name] == "list"]
@@ -230,7 +230,7 @@ def _usual_features(
 
 
 def _kind(column: nw.Series[Any]) -> str:
-    """Return what a column holds: "number", "list" or "text", which is all else."""
+    """Return the type of a column: "number", "list", or "text" for all others."""
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return "number"
     if isinstance(column.dtype, nw.List | nw.Array):
@@ -244,7 +244,7 @@ def _kind(column: nw.Series[Any]) -> str:
 
 
 def _check_text(column: nw.Series[Any], first_row: int) -> None:
-    """Refuse a column of numbers that something else among them made a text."""
+    """Refuse a column of texts that mostly are numbers."""
     looked_at = [v for v in column.head(N_LOOKED_AT).to_list() if v is not None]
     n_numbers = sum(_is_number(value) for value in looked_at)
     if 2 * n_numbers >= len(looked_at) > 0:
@@ -252,7 +252,7 @@ def _check_text(column: nw.Series[Any], first_row: int) -> None:
 
 
 def _check_numbers(column: nw.Series[Any], first_row: int) -> None:
-    """Refuse a column with something that is no number, naming its row."""
+    """Refuse a column with a value that is not a number, naming its row."""
     for row, value in enumerate(column.to_list(), start=first_row):
         if value is not None and not _is_number(value):
             raise ViewError(
@@ -263,7 +263,7 @@ def _check_numbers(column: nw.Series[Any], first_row: int) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether a value is a number, or a text that says one."""
+    """Return whether a value is a number, or the text of one."""
     try:
         float(value)
     except (TypeError, ValueError):
@@ -304,7 +304,7 @@ def _read_values(
 def _refuse_infinite(
     frame: nw.DataFrame[Any], features: list[str], values: Array, first_row: int
 ) -> None:
-    """Name the first column that has something not finite, and its row."""
+    """Refuse values that are not finite, naming the first column and its row."""
     bad = ~np.isfinite(values)
     place = int(np.flatnonzero(bad.any(axis=0))[0])
     rows = np.flatnonzero(bad[:, place])
@@ -319,9 +319,9 @@ def _refuse_infinite(
 
 def _read_lists(column: nw.Series[Any], first_row: int) -> Array:
     """Return a column of lists of equal length as an array."""
-    rows = column.to_numpy()  # of two dimensions where polars knows the length
+    rows = column.to_numpy()  # two-dimensional if polars knows the length
     lengths = np.array([-1 if row is None else np.size(row) for row in rows])
-    # The length of most rows; a table without any row is refused later.
+    # The most frequent length; a table without rows is refused later.
     width = int(np.bincount(np.maximum(lengths, 0)).argmax()) if len(lengths) else 0
     wrong = np.flatnonzero((lengths != width) | (lengths <= 0))
     if len(wrong):
@@ -342,7 +342,7 @@ def _read_lists(column: nw.Series[Any], first_row: int) -> Array:
 
 
 def _read_ids(column: nw.Series[Any], first_row: int) -> Array:
-    """Return the ids, one for each row, of which none occurs twice."""
+    """Return the ids, one for each row and all distinct."""
     values = column.to_list()
     for row, value in enumerate(values, start=first_row):
         if value is None or value == "" or value != value:
@@ -352,7 +352,7 @@ def _read_ids(column: nw.Series[Any], first_row: int) -> Array:
             )
         if not isinstance(value, int | str):
             raise ViewError(
-                f"ids in column {column.name!r} must be texts or whole numbers, got "
+                f"ids in column {column.name!r} must be texts or integers, got "
                 f"{value!r:.60} in row {row:,}. Convert them, or take other ids."
             )
     ids = np.array(values)
@@ -362,7 +362,7 @@ def _read_ids(column: nw.Series[Any], first_row: int) -> Array:
         rows = np.flatnonzero(ids == again) + first_row
         raise ViewError(
             f"ids must be distinct, but {again.item()!r} in column {column.name!r} "
-            f"stands in rows {rows[0]:,} and {rows[1]:,}, and "
+            f"is in rows {rows[0]:,} and {rows[1]:,}, and "
             f"{int(np.sum(n_times > 1)):,} ids occur more than once. Drop the repeated "
             "rows, or take other ids."
         )
@@ -370,13 +370,13 @@ def _read_ids(column: nw.Series[Any], first_row: int) -> Array:
 
 
 def _read_texts(column: nw.Series[Any]) -> Array:
-    """Return a column as texts, empty where there is no value."""
+    """Return a column as texts, empty for missing values."""
     values = column.to_list()
     return np.array(["" if v is None or v != v else str(v) for v in values])
 
 
 def _shown(names: Sequence[str]) -> str:
-    """Return names of columns for a sentence, runs such as f0 to f31 as one."""
+    """Return names of columns for a message, runs such as f0 to f31 as one."""
     runs = [list(run) for _, run in groupby(enumerate(names), key=_run_of)]
     shown = []
     for run in runs[:N_SHOWN]:
@@ -389,7 +389,7 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def _run_of(numbered: tuple[int, str]) -> Any:
-    """Return what neighbours with the same prefix and rising numbers share."""
+    """Return a key that columns such as f0, f1, f2 share."""
     place, name = numbered
     match = re.fullmatch(r"(.*?)(\d{1,9})", name)
     return (match[1], int(match[2]) - place) if match else (name, None)

@@ -1,4 +1,4 @@
-"""Views as people bring them, checked: one sentence for each mistake.
+"""Validation of views.
 
 A table is anything with rows of numbers: an array, a sparse matrix, a DataFrame of
 pandas, polars or pyarrow, or the path of a file.
@@ -45,7 +45,7 @@ class Views:
 
     @property
     def ids(self) -> dict[str, Any]:
-        """The ids of each view's items, or their number."""
+        """The ids of each view's items, or the number of items."""
         return {
             view: own.shape[0] if own.ids is None else own.ids
             for view, own in self.read.items()
@@ -53,11 +53,11 @@ class Views:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...] | None]:
-        """The names of the columns that are used; None where they have none."""
+        """The names of the columns that are used; None without names."""
         return {view: own.columns for view, own in self.read.items()}
 
     def report_columns(self, *, verbose: bool = False) -> dict[str, str]:
-        """Log which columns are used, and warn of those that may be no features.
+        """Log which columns are used, and warn of doubtful ones.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Views:
         Returns
         -------
         used : dict from str to str
-            A phrase about the columns of each view.
+            A description of the columns of each view.
         """
         for view, own in self.read.items():
             announce(f"{view}: {own}", verbose=verbose)
@@ -78,7 +78,7 @@ class Views:
 
 
 def _leave_out(view: str, names: list[str]) -> str:
-    """Return what leaves columns out of a fit."""
+    """Return the argument of `fit` that leaves columns out."""
     return f"columns={{{view!r}: {names}}}"
 
 
@@ -109,7 +109,7 @@ def as_mapping(views: Any) -> Mapping[str, Any]:
 
 
 def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> Any:
-    """Return the columns of a DataFrame that a fit used; other tables as they are."""
+    """Return the fitted columns of a DataFrame; other tables unchanged."""
     if not is_frame(table):
         return table
     got = column_names(table)
@@ -117,7 +117,7 @@ def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> An
     if missing:
         more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
         raise ViewError(
-            f"view {view!r} must have the columns of the fit, and lacks "
+            f"view {view!r} must have the columns of the fit, but lacks "
             f"{', '.join(map(repr, missing[:3]))}{more}, got "
             f"{', '.join(map(repr, got[:3]))}{', ...' if len(got) > 3 else ''}. Rename "
             "the columns, or compute the same features."
@@ -150,7 +150,7 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
             f"{X.shape[1]}. Compute the same features for new items."
         )
     values = X.data if sparse.issparse(X) else X
-    # A sum needs no memory; one that overflows is looked at again, entry by entry.
+    # A sum needs no memory; if it overflows, every entry is checked.
     with np.errstate(over="ignore", invalid="ignore"):
         total = values.sum()
     if not np.isfinite(total) and not np.isfinite(values).all():
@@ -159,7 +159,7 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
 
 
 def check_varied(X: Any, *, view: str) -> None:
-    """Refuse a table whose rows are all alike: nothing can be learnt from it."""
+    """Refuse a table whose rows are all equal."""
     n_rows = X.shape[0]
     if n_rows < 2 or _differ(X[[0]], X[[1]]) or _differ(X[[0]], X[[n_rows - 1]]):
         return
@@ -169,7 +169,7 @@ def check_varied(X: Any, *, view: str) -> None:
     if np.array_equal(low, high):
         raise ViewError(
             f"view {view!r} must have rows that differ, got {n_rows:,} rows that are "
-            "all alike. Check how its features were computed, or leave the view out."
+            "all equal. Check how its features were computed, or leave the view out."
         )
 
 
@@ -186,13 +186,13 @@ def per_view(value: Any, views: Mapping[str, Any], *, name: str) -> dict[str, An
 
 
 def _is_by_view(value: Any) -> bool:
-    """Tell whether something is given view by view."""
-    # A sparse matrix in DOK format is a dict too, but not by view.
+    """Return whether a value is a mapping by view."""
+    # A sparse DOK matrix is a dict, too.
     return isinstance(value, Mapping) and not sparse.issparse(value)
 
 
 def _to_numbers(table: Any, view: str) -> Any:
-    """Return any kind of table as numbers, float32 or float64."""
+    """Return any table as float32 or float64."""
     if sparse.issparse(table):
         X = sparse.csr_array(table)
     else:
@@ -214,7 +214,7 @@ def _to_numbers(table: Any, view: str) -> Any:
 
 
 def _parse_numbers(X: Any, view: str) -> Array:
-    """Return an array of objects as float64, if they are numbers."""
+    """Return an array of objects as float64."""
     try:
         if X.dtype.kind in "mM":
             raise TypeError("dates and durations have no common unit")
@@ -229,7 +229,7 @@ def _parse_numbers(X: Any, view: str) -> Array:
 def given_by_view(
     given: Mapping[str, Any] | None, views: Mapping[str, Any], *, name: str
 ) -> dict[str, Any]:
-    """Return what is given for some of the views, and for no others."""
+    """Return a mapping by view; refuse unknown views."""
     if given is not None and not isinstance(given, Mapping):
         raise ViewError(
             f"`{name}` must map names of views to {name}, got {type(given).__name__}. "
@@ -238,7 +238,7 @@ def given_by_view(
     unknown = [view for view in given or {} if view not in views]
     if unknown:
         raise ViewError(
-            f"`{name}` must be for views at hand, {list(views)}, got {unknown}. "
+            f"`{name}` must be for the given views, {list(views)}, got {unknown}. "
             "Correct the names."
         )
     return dict(given or {})
@@ -264,14 +264,14 @@ def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
 
 
 def _check_choice(table: Any, columns: Any, view: str) -> None:
-    """Refuse a choice of columns that is no list, or of a table without names."""
+    """Refuse `columns` that are not a list, or are of a table without names."""
     is_file = isinstance(table, str | os.PathLike)
     if not is_frame(table) and not (
         is_file and os.fspath(table).lower().endswith(WITH_COLUMNS)
     ):
         raise ViewError(
-            f"`columns` must be of a DataFrame or a file whose columns have names, got "
-            f"{type(table).__name__} for view {view!r}. Take the columns of the array "
+            f"`columns` must be of a DataFrame or a file with named columns, got "
+            f"{type(table).__name__} for view {view!r}. Index the columns of the array "
             "itself."
         )
     is_list = isinstance(columns, list | tuple)
@@ -297,7 +297,7 @@ def check_ids(ids: Any, n_items: int, *, view: str) -> Any:
 
 
 def _has_own_index(table: Any) -> bool:
-    """Tell whether a table is a pandas DataFrame with an index that was set."""
+    """Return whether a table is a pandas DataFrame with an index of its own."""
     if not nw.dependencies.is_pandas_dataframe(table):
         return False
     index = np.asarray(table.index)
@@ -307,13 +307,13 @@ def _has_own_index(table: Any) -> bool:
 
 
 def _differ(rows: Any, others: Any) -> bool:
-    """Tell whether two tables of one shape differ anywhere."""
+    """Return whether two tables of one shape differ."""
     different = rows != others
     return bool(different.nnz if sparse.issparse(different) else np.any(different))
 
 
 def _not_finite(X: Any, view: str) -> str:
-    """Return the sentence about entries that are not finite, naming a row."""
+    """Return the message about entries that are not finite."""
     X = X.tocoo() if sparse.issparse(X) else X
     if sparse.issparse(X):
         row = int(X.row[~np.isfinite(X.data)][0])

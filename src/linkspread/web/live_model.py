@@ -46,8 +46,8 @@ class LiveModel:
         self.is_warm = threading.Event()
         self._thread: threading.Thread | None = None
         if absorbed:
-            self.ledger.take(store.changes(limit=absorbed))
-            self.ledger.settle()
+            self.ledger.read(store.changes(limit=absorbed))
+            self.ledger.mark_applied()
         self.shown = Shown(absorbed, model.snapshot())
         self.follow()
 
@@ -68,7 +68,7 @@ class LiveModel:
         with self._writing:
             rows = list(self.store.changes(after=self.shown.number))
             if rows:
-                self.ledger.take(rows)
+                self.ledger.read(rows)
                 self._apply()
                 self._show(rows[-1].number or self.shown.number)
 
@@ -152,7 +152,7 @@ class LiveModel:
             return
         self.refusal = ""
         self.n_unknown += added.n_unknown - removed.n_unknown
-        self.ledger.settle()
+        self.ledger.mark_applied()
         self.seconds = time.perf_counter() - start
 
     def _show(self, number: int) -> None:

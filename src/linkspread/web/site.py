@@ -268,7 +268,7 @@ class Site:
             words: dict[str, Judgement] = {}
             if asked.position is not None:
                 key = pair_key((source, asked.queries), (target, id))
-                words = self.live.ledger.words(key)
+                words = self.live.ledger.latest(key)
             mine = words.pop(who, None)
             hit = Hit(
                 id=id,
@@ -344,7 +344,7 @@ class Site:
 
         def open_to(own: Question) -> bool:
             key = pair_key((source, own.left), (target, own.right))
-            words = self.live.ledger.words(key)
+            words = self.live.ledger.latest(key)
             return who not in words and all(
                 word.verdict == "unsure" for word in words.values()
             )

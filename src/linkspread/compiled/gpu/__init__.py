@@ -1,4 +1,4 @@
-"""The kernels on a GPU, through torch; this file alone loads without it."""
+"""Kernels on a GPU, through torch; only this file can be imported without it."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,26 +15,25 @@ from linkspread.ground.progress import format_bytes
 
 __all__ = ["Device", "has_cuda", "load_torch", "open_device"]
 
-# Share of the free memory that is planned with; the rest is for what torch itself and
-# the libraries below it take.
+# Share of the free memory to use; the rest is for torch and the libraries below it.
 USED_SHARE = 0.7
-# What torch on the processor may take: there it is for tests.
+# Memory of the torch backend on the CPU, which is for tests.
 PROCESSOR_BYTES = 2e9
 
 
 def load_torch() -> ModuleType:
-    """Return torch, or say how to install it."""
+    """Import torch."""
     return require("torch", purpose="A GPU backend")
 
 
 def has_cuda() -> bool:
-    """Tell whether torch sees a GPU."""
+    """Return whether torch sees a GPU."""
     return bool(load_torch().cuda.is_available())
 
 
 @cache
 def open_device(backend: str) -> "Device":
-    """Return the device of a backend, or say what is missing."""
+    """Return the device of a backend; raise if it is missing."""
     if backend == "cuda" and not has_cuda():
         raise LinkspreadError(
             "`backend` must be one that this machine has, got 'cuda', and torch "
@@ -45,7 +44,7 @@ def open_device(backend: str) -> "Device":
 
 
 class Device:
-    """A GPU, or the processor in its place: its memory, arrays, work in blocks."""
+    """A GPU, or the CPU in its place: its memory, arrays, work in blocks."""
 
     def __init__(self, name: str, *, budget: float | None = None) -> None:
         self.torch = load_torch()
@@ -55,7 +54,7 @@ class Device:
 
     @property
     def kernels(self) -> ModuleType:
-        """The kernels in Triton, or their twins in operations of torch."""
+        """The kernels in Triton, or the same in torch operations."""
         name = "fused" if self.is_fused else "plain"
         return import_module(f"linkspread.compiled.gpu.{name}")
 
@@ -63,19 +62,19 @@ class Device:
         """Return an array as a tensor on the device."""
         if not isinstance(array, self.torch.Tensor):
             with warnings.catch_warnings():
-                # Nothing here writes into what it was given.
+                # No kernel writes into its input.
                 warnings.filterwarnings("ignore", message=".*not writable.*")
                 array = self.torch.from_numpy(np.ascontiguousarray(array))
         return array.to(self.place, dtype)
 
     def free_bytes(self) -> float:
-        """Return how many bytes may be planned with now."""
+        """Return how many bytes may be allocated now."""
         if self.budget is not None:
             return self.budget
         if self.name != "cuda":
             return PROCESSOR_BYTES
         cuda = self.torch.cuda
-        # What torch keeps for itself without using it is free for us.
+        # Memory that torch has reserved but does not use is free.
         kept = cuda.memory_reserved() - cuda.memory_allocated()
         return USED_SHARE * (cuda.mem_get_info()[0] + kept)
 
@@ -99,7 +98,7 @@ class Device:
                 yield rows, result
                 start = rows.stop
                 continue
-            # Out of the handler, whose traceback would keep the tensors alive.
+            # Outside the handler: its traceback would keep the tensors alive.
             if n_block == 1:
                 raise LinkspreadError(
                     "The device must have room for one row at a time, got "

@@ -3,8 +3,8 @@
 ``min_w |w|_1 + |b - A w|_1`` is a regression on the rows of ``D = [I; A]`` with the
 targets ``t = [0; b]``. With positive and negative parts ``u - v = t - D w`` and duals d
 in [-1, 1], ``D'd = 0``, each Newton step of Frisch and Mehrotra needs one k x k
-Cholesky factorisation per problem. The last point is moved to the nearest vertex, whose
-zeros are exact, where that is no worse.
+Cholesky factorisation per problem. The last point is moved to the nearest vertex, which
+has exact zeros, unless that is worse.
 """
 
 import torch
@@ -14,12 +14,12 @@ MAX_STEPS = 40
 STEP_SHARE = 0.9995
 # Share of the largest coefficient below which others count as 0.
 VANISHING = 1e-7
-# A batch is packed anew when so few of its problems are left.
+# A batch is packed again when this share of its problems is left.
 LEFT_SHARE = 0.6
-# Share of the squared lengths below which a difference of them has lost digits.
+# Share of the squared norms below which their difference has lost digits.
 CANCELLED = 1e-5
 PAIRS_AT_A_TIME = 1 << 20
-# Of the metrics by name, as `linkspread.graphs.distances` defines them.
+# The similarities of the metrics, as in `linkspread.graphs.distances`.
 SIMILARITIES = {
     "chi2": lambda d: (1 - d.square()).clamp(min=0),
     "cosine": lambda d: (1 - d.square() / 2).clamp(min=0),
@@ -46,8 +46,8 @@ def distances_within(queries, items, relative):
 
 
 def _squares_within(queries, items):
-    """Return squared distances by products, by differences where these would cancel."""
-    # Seen from one of them, neighbours are about as long as they are apart.
+    """Return squared distances by products, or by differences where those cancel."""
+    # Relative to one of them, neighbours have norms similar to their distances.
     q, x = queries - items[:, :1], items - items[:, :1]
     sizes = q.square().sum(2)[:, :, None] + x.square().sum(2)[:, None, :]
     squares = torch.baddbmm(sizes, q, x.mT, alpha=-2)
@@ -77,7 +77,7 @@ def solve_codes(A, targets, tol):
     pending = torch.nonzero(gaps > 0).flatten()
     if not len(pending):
         return coefficients, gaps, 0
-    # Answers grow with their targets, so these are brought near 1 by powers of two.
+    # Codes scale with their targets, so targets are scaled to about 1 by powers of two.
     sizes = torch.exp2(torch.ceil(torch.log2(targets[pending].abs().amax(1))))[:, None]
     points = _Points(_take(A, pending), targets[pending] / sizes)
     n_steps = 0
@@ -85,7 +85,7 @@ def solve_codes(A, targets, tol):
         points.step()
         n_steps += 1
         left = points.gaps() > tol
-        # Reading one number waits for the device; a few steps are taken blindly.
+        # Reading a number waits for the device, so the first steps are not checked.
         if n_steps < 8 or float(left.double().mean()) > LEFT_SHARE:
             continue
         done = ~left
@@ -107,7 +107,7 @@ class _Points:
         self.A, self.targets = A, targets
         n, _, k = A.shape
         self.t = torch.cat([targets.new_zeros((n, k)), targets], dim=1)
-        # Least squares is near enough to start, and d = 0 satisfies D'd = 0.
+        # Least squares is a good enough start, and d = 0 satisfies D'd = 0.
         gram = torch.baddbmm(_eyes(A), A.mT, A)
         self.w = _solved(gram, self._back(self.t))
         residual = self.t - self._rows(self.w)
@@ -157,7 +157,7 @@ class _Points:
         self.d = self.d + dual * d
 
     def gaps(self, w=None):
-        """Return the relative duality gaps, infinite where a point is lost."""
+        """Return the relative duality gaps, infinite where a point is NaN."""
         values = objectives(self.A, self.targets, self.w if w is None else w)
         y = self.d[:, self.w.shape[1] :]
         products = torch.bmm(y[:, None, :], self.A)[:, 0].abs()
@@ -169,7 +169,7 @@ class _Points:
         """Return the codes of some problems and their gaps."""
         some = self if bool(chosen.all()) else self.part(chosen)
         w, gaps = some.w, some.gaps()
-        # Where no vertex is found, what all but vanishes is at least made to.
+        # Where no vertex is found, tiny coefficients are at least set to 0.
         largest = w.abs().amax(dim=1, keepdim=True)
         sparse = torch.where(w.abs() < VANISHING * largest, 0.0, w)
         for better in (sparse, some.vertex()):
@@ -181,7 +181,7 @@ class _Points:
         return w * sizes[chosen], gaps
 
     def vertex(self):
-        """Return the nearest vertices: where the k freest duals have residual 0."""
+        """Return the nearest vertices, where the k freest duals have residual 0."""
         k = self.w.shape[1]
         # Free: away from both ends, and with small parts of the residual.
         room = (1 - self.d.abs()) / (self.u + self.v)
@@ -213,7 +213,7 @@ def objectives(A, targets, w):
 
 
 def _length(points, moves):
-    """Return how far all of a row's points can move and stay positive."""
+    """Return the largest step with which all points of a row stay positive."""
     least = points[0].new_full((len(points[0]), 1), 1e10)
     for point, move in zip(points, moves, strict=True):
         steps = torch.where(move < 0, -point / move, torch.inf)

@@ -1,10 +1,10 @@
-"""Features of many rows on a device: what `linkspread.learning` makes of a view."""
+"""The features of `linkspread.learning`, of many rows on a device."""
 
 import torch
 
 from linkspread.compiled.gpu.graphs import Graph, filtered_sums
 
-# Rows that are worked on at a time, and columns that heat flows from at once.
+# Rows per tile, and landmarks whose heat is computed at once.
 TILE, WIDTH = 1 << 17, 64
 
 
@@ -20,7 +20,7 @@ def prepare(rows, metric):
 
 
 def unit_rows(rows):
-    """Return rows scaled to length 1; rows of zeros stay."""
+    """Return rows with unit norm; rows of zeros stay."""
     lengths = rows.norm(dim=1, keepdim=True)
     return rows / torch.where(lengths > 0, lengths, 1)
 
@@ -69,7 +69,7 @@ def heat_kernel(device, W, landmarks, coefficients):
 
 
 def _normalize(graph):
-    """Divide edges by the roots of the degrees of both ends, in place."""
+    """Normalise the edges symmetrically, in place."""
     indptr = graph.indptr.long()
     degrees = torch.segment_reduce(graph.data.double(), "sum", offsets=indptr)
     roots = torch.where(degrees > 0, degrees.rsqrt(), 0)
@@ -79,7 +79,7 @@ def _normalize(graph):
 
 
 def whiten(K, factor):
-    """Write ``K L'^-1`` over K: its inner products are the kernel by its landmarks."""
+    """Write ``K L'^-1`` over K, whose inner products approximate the kernel."""
     turned = factor.to(K.dtype).T
     for some in K.split(TILE):
         some.copy_(torch.linalg.solve_triangular(turned, some, upper=True, left=False))
@@ -87,7 +87,7 @@ def whiten(K, factor):
 
 
 def standardize(values):
-    """Centre columns and scale to mean squared length 1, in place."""
+    """Centre columns and scale to mean squared norm 1, in place."""
     mean = sum(some.sum(dim=0, dtype=torch.float64) for some in values.split(TILE))
     mean = (mean / len(values)).float()
     values -= mean
@@ -100,7 +100,7 @@ def standardize(values):
 def to_host(parts, values):
     """Write blocks of columns, side by side, into an array of the host."""
     host = torch.from_numpy(values)
-    # From pinned memory all cores copy, and first touch what they write to.
+    # Copies from pinned memory use all cores.
     shape = min(TILE, len(values)), values.shape[1]
     pinned = torch.empty(shape, dtype=host.dtype, pin_memory=parts[0].is_cuda)
     for rows in host.split(TILE):

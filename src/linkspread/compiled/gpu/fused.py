@@ -1,18 +1,18 @@
 """Kernels that torch has no operation for, written in Triton.
 
-Each has a twin of the same name in `plain`, which any device can run.
+`plain` has the same functions in torch operations, for any device.
 """
 
 import torch
 import triton
 import triton.language as tl
 
-# Queries and items of a tile, and tiles that one program walks over.
+# Queries and items per tile, and tiles per program.
 QUERY_TILE, ITEM_TILE, WALK = 256, 128, 32
-# Features that are multiplied at once, of rows that fit the cache and of wider ones.
+# Features multiplied at once, for rows that fit the cache and for wider ones.
 NARROW, WIDE_TILE = 128, 64
 N_WARPS, N_STAGES = 8, 3
-# Edges that a step loads at once, and columns that a program keeps.
+# Edges loaded per step, and columns per program.
 EDGES, COLUMNS = 8, 128
 
 
@@ -125,7 +125,7 @@ def _candidate_sums(
 
 
 def candidate_sums(queries, items, groups, group, relative):
-    """Return ``sum_f (q - x)^2`` of queries and all items of the groups they kept.
+    """Return ``sum_f (q - x)^2`` of queries and all items of their kept groups.
 
     With ``relative`` each term is divided by q + x. In float64; infinity beyond the
     last item. The result has shape (n_queries, n_kept * group).

@@ -1,4 +1,4 @@
-"""Graphs on a device: their edges, polynomials of them, and what these come to."""
+"""Graphs on a device: edges, polynomials, and the triangles of tall matrices."""
 
 import warnings
 
@@ -17,7 +17,7 @@ def symmetric_edges(ids, weights):
     rows = torch.arange(n_items, device=ids.device)[:, None].expand_as(ids)
     is_edge = weights > 0
     i, j, values = rows[is_edge], ids[is_edge], weights[is_edge]
-    # Every edge in both directions; one that both of its ends name is there twice.
+    # Every edge in both directions; mutual neighbours give the same edge twice.
     places, order = torch.cat([i * n_items + j, j * n_items + i]).sort()
     values = values.repeat(2)[order]
     if len(places) > 1:
@@ -42,7 +42,7 @@ class Graph:
             else (S.data, S.indices, S.indptr)
         )
         self.data = device.put(arrays[0], dtype)
-        # Half the traffic for column numbers, where they fit 32 bits.
+        # Column numbers of 32 bits take half the bandwidth.
         small = max(self.data.shape[0], S.shape[0]) < 2**31
         integers = torch.int32 if small else torch.int64
         self.indices, self.indptr = (device.put(a, integers) for a in arrays[1:])
@@ -51,10 +51,10 @@ class Graph:
         self._matrix = None
 
     def matrix(self):
-        """Return the graph as a matrix of torch."""
+        """Return the graph as a torch matrix."""
         if self._matrix is None:
             with warnings.catch_warnings():
-                # Torch calls its own CSR matrices a beta version, and unchecked.
+                # Torch warns that its CSR matrices are in beta, and unchecked.
                 warnings.simplefilter("ignore", UserWarning)
                 self._matrix = torch.sparse_csr_tensor(
                     self.indptr,
@@ -71,7 +71,7 @@ class Graph:
 
 
 def dense_block(device, block, dtype):
-    """Return a thin block on the device; a sparse one travels as its entries."""
+    """Return a thin block as a dense tensor on the device."""
     if not hasattr(block, "tocoo"):
         return device.put(block, dtype)
     entries = block.tocoo()
@@ -94,7 +94,7 @@ def filtered_sums(graph, block, coefficients):
 
 
 def largest_stretch(graph, n_steps):
-    """Return a lower bound of the largest eigenvalue, by so many products."""
+    """Return a lower bound of the largest eigenvalue, by power iteration."""
     vector = graph.data.new_ones((graph.shape[0], 1))
     largest = 0.0
     for _ in range(n_steps):
@@ -110,8 +110,8 @@ def largest_stretch(graph, n_steps):
 
 def triangle(tall):
     """Return R with ``R'R = A'A`` for a tall matrix A, as an array in float64."""
-    # Products in float64 resolve what float32 entries can tell; those of float64
-    # entries would lose half of their digits.
+    # The Gram matrix in float64 keeps all digits of float32 entries; of float64
+    # entries it would lose half.
     root = _gram_root if tall.dtype == torch.float32 else _block_triangle
     return root(tall).cpu().numpy()
 

@@ -29,7 +29,7 @@ def relative_minima(queries, items, offsets, group):
 
 
 def candidate_sums(queries, items, groups, group, relative):
-    """Return ``sum_f (q - x)^2`` of queries and all items of the groups they kept.
+    """Return ``sum_f (q - x)^2`` of queries and all items of their kept groups.
 
     With ``relative`` each term is divided by q + x. In float64; infinity beyond the
     last item. The result has shape (n_queries, n_kept * group).

@@ -2,14 +2,13 @@
 
 For every query the groups of items with the smallest keys are kept, a few more than
 there are neighbours to find: the k smallest keys lie in the k groups with the smallest
-minima. The items of these groups are then measured exactly, in float64, and a query is
-*proven* when no item of another group can be nearer than its last neighbour. What is
-not proven is searched again in double precision.
+minima. Exact distances to the items of these groups are computed in float64. A query
+is *proven* when no item of another group can be nearer than its last neighbour; the
+others are searched again in double precision.
 
-Keys come from a half-precision product; its rounding, and what converting the rows
-lost, bound how near an item may be that was dropped: the same reasoning as in
-`linkspread.graphs.neighbors`, for groups of items instead of single ones, because only
-the smallest key of each group is ever written to memory.
+Keys are half-precision products. Their rounding and conversion errors bound the
+distance of the items that were dropped, as in `linkspread.graphs.neighbors`, but for
+groups of items: only the smallest key of each group is written to memory.
 """
 
 import math
@@ -23,15 +22,15 @@ from linkspread.compiled.gpu import plain
 PADDING = 11
 # Items per group: the fewer, the more minima; the more, the more exact distances.
 LARGEST_GROUP = 32
-# Fewer groups than so many times those kept would nearly all be kept.
-LEAST_GROUPS = 4
+# With fewer groups than this multiple of those kept, nearly all would be kept.
+MIN_GROUPS = 4
 LARGEST_BLOCK = 1 << 14
-# The smallest of many entries are selected in two rounds, the first over the minima of
-# so many, where there are several times as many of these pieces as are kept.
-PIECE, SCORE_PIECE, LEAST_PIECES = 16, 512, 4
+# Of many entries the smallest are selected in two rounds, the first over the minima of
+# pieces of this size, if there are several times as many pieces as are kept.
+PIECE, SCORE_PIECE, MIN_PIECES = 16, 512, 4
 # Shares of the free memory for the items and for a block of queries.
 ITEM_SHARE, QUERY_SHARE = 0.4, 0.4
-# Blocks of scores in memory at a time: the product and what selecting takes.
+# Blocks of scores in memory at a time: the product, and two for the selection.
 N_BLOCKS = 3
 # Rows converted at a time; bounds the float64 scratch of a large table.
 CONVERSION_BLOCK = 1 << 18
@@ -55,7 +54,7 @@ def nearest_items(device, items, queries, excluded, n_neighbors, *, relative=Fal
 
 
 class _Search:
-    """One way through all items for some of the queries."""
+    """A search of all items for some of the queries."""
 
     def __init__(self, device, items, queries, excluded, relative):
         self.device, self.relative = device, relative
@@ -93,8 +92,8 @@ class _Search:
             yield first, min(first + step, n_items)
 
     def _table(self, first, stop, n_neighbors, dtype):
-        """Return a chunk of items on the device, ready to be compared."""
-        group, n_groups = LARGEST_GROUP, LEAST_GROUPS * (n_neighbors + PADDING)
+        """Return a chunk of items on the device."""
+        group, n_groups = LARGEST_GROUP, MIN_GROUPS * (n_neighbors + PADDING)
         while group > 1 and stop - first < group * n_groups:
             group //= 2
         rows = self.device.put(self.items[first:stop])
@@ -106,14 +105,14 @@ class _Search:
         n_groups = len(table.items) // table.group
         n_near = (n_neighbors + PADDING) * table.group
         n_keys = n_groups if table.is_fused else len(table.items) * 2 + n_groups
-        # Keys, what selecting them takes, and the candidates with their ids.
+        # Keys, their selection, and the candidates with their ids.
         n_bytes = (n_keys + 2 * n_groups) * table.offsets.itemsize + 48 * n_near
         n_bytes += 32 * table.rows.shape[1]
         n_rows = min(n_pending, LARGEST_BLOCK)
         return self.device.block_rows(n_bytes, n_rows, share=QUERY_SHARE)
 
     def _search_block(self, table, first, rows, n_neighbors):
-        """Return ids, squared distances and bounds of what was dropped."""
+        """Return ids, squared distances, and bounds of the dropped items."""
         own = self.device.put(self.excluded[rows]) - first
         queries = self._queries(table, rows)
         converted, norms, errors = table.convert(queries)
@@ -158,8 +157,8 @@ class ProductTable:
         self.rows, self.group, self.dtype = rows, group, dtype
         self.is_fused = device.is_fused and dtype == torch.float16
         self.kernels = device.kernels if self.is_fused else plain
-        # Rounding grows with the norms, so the centre and the scale come off first. A
-        # power of two is divided by exactly, and keeps float16 from overflowing.
+        # Rounding grows with the norms, so rows are centred and scaled first. Dividing
+        # by a power of two is exact, and keeps float16 from overflowing.
         self.centre = rows.mean(dim=0, dtype=torch.float64)
         above, below = rows.amax(0) - self.centre, self.centre - rows.amin(0)
         reach = float(torch.maximum(above, below).max())
@@ -186,7 +185,7 @@ class ProductTable:
             self.error = max(self.error, float(errors.max()))
 
     def convert(self, rows):
-        """Return converted rows, their norms, and what the conversion lost."""
+        """Return converted rows, their norms, and the conversion errors."""
         centred = (rows.double() - self.centre) / self.scale
         converted = centred.to(self.dtype)
         norms = converted.double().norm(dim=1)
@@ -215,8 +214,7 @@ class ProductTable:
     def _rounding(self, norms):
         """Return a bound of the rounding errors of keys.
 
-        As on the processor, twice over: matrix units cut sums off where a processor
-        would round them.
+        Twice the bound of the CPU, because matrix units truncate instead of rounding.
         """
         info = torch.finfo(self.offsets.dtype)
         share = 2 * (self.rows.shape[1] + 4) * info.eps
@@ -260,7 +258,7 @@ def _padded_width(n_columns):
 
 
 def best_items(device, vectors, items, n_results, *, closed=None, barred=None):
-    """Yield the positions and scores of the best items of some queries after others."""
+    """Yield the positions and scores of the best items for blocks of queries."""
     dtype = torch.promote_types(
         *(torch.from_numpy(a[:1]).dtype for a in (vectors, items))
     )
@@ -286,7 +284,7 @@ def best_items(device, vectors, items, n_results, *, closed=None, barred=None):
 def _smallest_in_pieces(keys, n_kept):
     """Return places and values of the smallest entries of each row, ties by place."""
     places = torch.arange(keys.shape[1], device=keys.device).expand_as(keys)
-    if keys.shape[1] < LEAST_PIECES * n_kept * SCORE_PIECE:
+    if keys.shape[1] < MIN_PIECES * n_kept * SCORE_PIECE:
         return _smallest(keys, places, n_kept)
     # One piece more than results, to see whether its minimum ties with the last.
     own = _in_best_pieces(keys, n_kept + 1, SCORE_PIECE)
@@ -295,7 +293,7 @@ def _smallest_in_pieces(keys, n_kept):
 
 def _least(minima, n_kept):
     """Return the smallest entries of each row in order, and their places."""
-    if minima.shape[1] < LEAST_PIECES * n_kept * PIECE:
+    if minima.shape[1] < MIN_PIECES * n_kept * PIECE:
         return minima.topk(n_kept, dim=1, largest=False)
     places = _in_best_pieces(minima, n_kept, PIECE)
     least, order = minima.gather(1, places).topk(n_kept, dim=1, largest=False)
@@ -320,7 +318,7 @@ def _in_best_pieces(values, n_pieces, size):
 def _smallest(values, ids, n_kept, whole=None):
     """Return the ids and values of the smallest entries in order, ties by id.
 
-    Where the last one ties with one that is left out, `whole` rows decide.
+    Where the last one ties with an entry that is not kept, the `whole` rows decide.
     """
     n_taken = min(n_kept + 1, values.shape[1])
     least, places = values.topk(n_taken, dim=1, largest=False)
@@ -329,7 +327,7 @@ def _smallest(values, ids, n_kept, whole=None):
         tied = torch.nonzero(least[:, -1] == least[:, -2]).flatten()
         least, chosen = least[:, :-1], chosen[:, :-1]
         if len(tied):
-            # Which of equal ones `topk` takes is luck, so all are sorted.
+            # Which of equal entries `topk` takes is arbitrary, so all are sorted.
             rows = (part[tied] for part in whole or (values, ids))
             least[tied], chosen[tied] = (own[:, :n_kept] for own in _sorted(*rows))
     least, chosen = _sorted(least, chosen)

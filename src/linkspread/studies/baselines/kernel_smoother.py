@@ -10,7 +10,7 @@ from scipy import sparse
 
 from linkspread.graphs import mean_distance
 from linkspread.graphs.distances import Pairwise, ProductDistances
-from linkspread.graphs.memory import known
+from linkspread.graphs.memory import cached
 from linkspread.graphs.weights import exponents, lift_exponents
 from linkspread.ground.checks import check_name, check_positive, naming
 from linkspread.links import LinkMatrix, Links
@@ -46,7 +46,7 @@ class GaussianKernel:
         self.metric = metric
         unit = 1.0
         if X.shape[0] > 1:
-            unit = known(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
+            unit = cached(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
         # Where all items are alike any width will do.
         self.width = width * (unit or 1.0)
         self._measure: ProductDistances | None = None

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from linkspread.graphs.memory import known
+from linkspread.graphs.memory import cached
 from linkspread.ground.checks import check_count, check_name, naming
 from linkspread.ground.errors import ViewError
 
@@ -72,12 +72,12 @@ def prepare(
         steps.append(("shorten", _shortening(X, n_components, random_state)))
         steps.append(("fill", FunctionTransformer(as_dense_rows, accept_sparse=True)))
     key = "prepared", scaling, n_components, random_state
-    return known(X, key, lambda: Pipeline(steps).fit(X))
+    return cached(X, key, lambda: Pipeline(steps).fit(X))
 
 
 def prepared_rows(X: Any, prepared: Pipeline) -> Array:
     """Return all rows of a view made ready, where dense; not to be written to."""
-    return known(X, ("rows", prepared), lambda: prepared.transform(X))
+    return cached(X, ("rows", prepared), lambda: prepared.transform(X))
 
 
 def prepare_dense(

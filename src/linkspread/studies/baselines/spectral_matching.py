@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from linkspread.graphs import NeighborGraph, normalize
-from linkspread.graphs.memory import known
+from linkspread.graphs.memory import cached
 from linkspread.graphs.normalize import row_sums
 from linkspread.ground.checks import check_count, check_positive, naming
 from linkspread.links import Links
@@ -102,7 +102,7 @@ class SpectralEmbedding:
 def _embed_once(X: Any, view: str, own: dict[str, Any]) -> SpectralEmbedding:
     """Return the embedding of a view, which depends on no links."""
     with naming(view):
-        return known(X, ("spectral", repr(own)), lambda: SpectralEmbedding(X, **own))
+        return cached(X, ("spectral", repr(own)), lambda: SpectralEmbedding(X, **own))
 
 
 def _leading(
