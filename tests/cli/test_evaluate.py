@@ -146,7 +146,7 @@ def test_ratings_and_unknown_items_are_measured_when_told_how(run, folder, capsy
     assert run(f"evaluate model {labels}") == 2
     assert "--skip-unknown" in capsys.readouterr().err
     assert run(f"evaluate model {labels} --skip-unknown") == 0
-    assert "1 of 61 labels are of items that view 'text' has not" in (
+    assert "1 of 61 labels are of items that view 'text' does not have" in (
         capsys.readouterr().err
     )
 

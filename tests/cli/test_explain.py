@@ -91,7 +91,7 @@ def test_the_picture_is_that_of_the_report(path, tmp_path, capsys, monkeypatch):
     ("options", "words"),
     [
         (["--id", "t7", "--with", "i333"], "`--with` must be an item of view 'image'"),
-        (["--id", "t777", "--with", "i3"], "none called 't777'. Near it are 't7"),
+        (["--id", "t777", "--with", "i3"], "none called 't777'. Similar: 't7"),
         (["--id", "t7", "--with", "i3", "--output", "a.png"], "must end in .svg, got"),
         (["--id", "t7"], "--with"),
     ],

@@ -96,10 +96,10 @@ def test_a_database_that_is_away_shows_no_password(path, monkeypatch, capsys):
         (["--postgres", "a"], "neither LINKSPREAD_POSTGRES nor DATABASE_URL is set"),
         (
             ["--output", "a.npz", "--index", "hnsw"],
-            "`--index` must be left out for .npz",
+            "`--index` is no option of .npz",
         ),
-        (["--output", "a.npz", "-n", "3"], "`--n-results` must be left out for .npz"),
-        (["--output", "a.npz"], "`--source` must be given where the items"),
+        (["--output", "a.npz", "-n", "3"], "`--n-results` is no option of .npz"),
+        (["--output", "a.npz"], "`--source` must be given"),
         (["--output", "a.npz", "--source", "text", "--role", "x"], "`role` must be"),
     ],
 )

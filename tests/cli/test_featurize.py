@@ -100,7 +100,7 @@ def test_nothing_usable_is_status_1(run, tmp_path):
     (tmp_path / "items" / "a.jpg").write_bytes(b"no picture")
     status, out, err = run("items", "--output", "features")
     assert status == 1
-    assert "not a picture: files 1" in out and "nothing could be used" in err
+    assert "not a picture: files 1" in out and "nothing was written" in err
     assert not (tmp_path / "features").exists()
 
 

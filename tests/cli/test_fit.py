@@ -445,7 +445,7 @@ def test_views_with_one_space_are_fitted_without_a_judgement(run, folder, capsys
     assert run(some) == 2
     assert "links must join two views that share no space" in capsys.readouterr().err
     assert run(f"{some} --model spreading") == 2
-    assert "there must be something to learn from" in capsys.readouterr().err
+    assert "links, labels or matched items" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_a_search_will_take(run, folder, capsys):

@@ -142,12 +142,12 @@ def write_table(folder, text):
          "String such as 'b'"),
         ("id,x,y\na,1,2\n", {"columns": ["v=x,-y"]}, "all to take or all to leave out, "
          "got 'x' and '-y'"),
-        ("id,x\na,1\n", {"columns": ["w=x"]}, "`--columns` must be of a view at hand, "
+        ("id,x\na,1\n", {"columns": ["w=x"]}, "`--columns` must name one of the views "
          "'v', got 'w'"),
         ("id,x\na,1\n", {"columns": ["x"]}, "`--columns` must be a view and its columns"
          ", got 'x'. Write"),
-        ("id,x\na,1\n", {"view": ["v=t.csv:x"]}, "a colon must stand before the array "
-         "of an .npz file.*got 'x'.*Choose columns with --columns v=x"),
+        ("id,x\na,1\n", {"view": ["v=t.csv:x"]}, "a colon must separate an .npz file "
+         "from its array.*got 'x'.*Choose columns with --columns v=x"),
         ("id,x\na,1\n", {"label_column": "kind"}, "`--label-column` must be a column "
          "of a view's table, and none of 'v' has 'kind'"),
         ("id,x\na,1\n", {"view": ["v=t.csv", "v=t.csv"]}, "each view must be given "
@@ -192,7 +192,7 @@ def test_an_archive_must_tell_which_array_is_meant(folder):
         read(view=["X=m.npz"], links=[])
     with pytest.raises(LinkspreadError, match="must be chosen, got 'c'"):
         read(view=["X=m.npz:c"], links=[])
-    with pytest.raises(LinkspreadError, match="'a' after that of 'image.npy'. Leave"):
+    with pytest.raises(LinkspreadError, match="'a' after 'image.npy'. Leave"):
         read(view=["X=image.npy:a"], links=[])
     for name in ("image.npy", "m.npz"):
         with pytest.raises(LinkspreadError, match="`columns` must be of a file with"):
@@ -255,7 +255,7 @@ def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):
          "optionally one of verdicts and one of weights, got 'text'"),
         ("pic,text\ni1,t0\n", {}, "must have a column named 'text' and one named "
          "'image', or these ids"),
-        ("a,b\nt0,i1\n", {"views": ("text", "sound")}, "must be about views at hand, "
+        ("a,b\nt0,i1\n", {"views": ("text", "sound")}, "must name two of the views "
          "'text', 'image', got 'sound'"),
     ],
 )  # fmt: skip
@@ -268,7 +268,7 @@ def test_of_three_views_the_pairs_must_say_which_they_join(folder):
     views = ["text=text.parquet", "image=image.parquet", "other=image.npy"]
     assert read(view=views).judged[0].between == ("text", "image")
     (folder / "q.csv").write_text("a,b\nt0,i1\n")
-    with pytest.raises(LinkspreadError, match="must say which two of the views 'text'"):
+    with pytest.raises(LinkspreadError, match="must name two of the views 'text'"):
         read(view=views, links=["q.csv"])
     assert read(view=views, links=["text,image=q.csv"]).judged[0].n_unsure == 0
 
@@ -279,7 +279,7 @@ def test_contradictions_and_unsure_rows_become_notes(folder):
     )
     notes = read(links=["q.csv"]).notes
     assert "1 row is unsure and not counted." in notes
-    assert any("1 pair is both must- and cannot-link, such as" in n for n in notes)
+    assert any("1 pair is both must-link and cannot-link, such as" in n for n in notes)
 
 
 def test_labels_come_from_tables_and_from_columns(folder):
@@ -334,8 +334,8 @@ def test_pairs_and_labels_of_unknown_items_are_skipped_if_asked(folder):
         "text 't99', image 'x'." in inputs.notes
     )
     assert (
-        "l.csv: 2 of 3 labels are of items that view 'text' has not and were skipped: "
-        "'t98', 't99'." in inputs.notes
+        "l.csv: 2 of 3 labels are of items that view 'text' does not have and were "
+        "skipped: 't98', 't99'." in inputs.notes
     )
     assert inputs.known[0].memberships("text").sum() == 1
     (folder / "q.csv").write_text("text,image\nt98,i1\nt99,i1\n")
@@ -367,7 +367,7 @@ def test_labels_of_tables_are_unknown_as_in_python(folder):
         ("id,label\nt0,a\n", "text=l.csv:id,kind", "must have the column 'kind' for "
          "the labels, and has 'id', 'label'"),
         ("id\nt0\n", "text=l.csv", "must have a column of ids and one of labels"),
-        ("id,label\nt0,a\n", "sound=l.csv", "must be of views at hand"),
+        ("id,label\nt0,a\n", "sound=l.csv", "`--labels` must name one"),
         ("id,label\nt0,a\n", "text=l.csv:id", "must be one of ids and one of labels"),
     ],
 )  # fmt: skip
@@ -394,8 +394,8 @@ def test_matched_items_have_the_same_id_or_row(folder):
     ("views", "message"),
     [
         (["a=a.npy", "c=c.csv"], "all with ids or all without, got ids for 'c' of"),
-        (["a=a.npy", "b=b.npy"], "as many rows in each view .* got a 4, b 3"),
-        (["c=c.csv", "text=text.parquet"], "must have ids that two views share"),
+        (["a=a.npy", "b=b.npy"], "same number of rows in each view, got a 4, b 3"),
+        (["c=c.csv", "text=text.parquet"], "needs ids that two views share"),
     ],
 )
 def test_what_cannot_be_matched(folder, views, message):
@@ -407,6 +407,6 @@ def test_what_cannot_be_matched(folder, views, message):
 
 
 def test_something_must_be_known(folder):
-    with pytest.raises(LinkspreadError, match="there must be something to learn from"):
+    with pytest.raises(LinkspreadError, match="links, labels or matched"):
         _ = read(links=[]).some_links
     assert read(links=[]).links.views == ()

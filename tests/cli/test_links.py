@@ -75,7 +75,7 @@ def test_judged_items_that_the_model_lacks_are_told(path, capsys):
     folder.judge_pairs([("t99", "i4", 1.0)], between=BETWEEN, who="bob")
     assert run("links", "apply", path) == 0
     told = capsys.readouterr().err
-    assert "1 judged pairs name items that the model does not have" in told
+    assert "1 judged pairs have unknown items" in told
 
 
 def test_the_list_has_all_that_counts(path, capsys):
@@ -183,7 +183,7 @@ def test_what_is_exported_is_what_counts(path, tmp_path, capsys, form):
 def test_the_views_of_an_export_must_be_told_where_there_are_several(path, capsys):
     run("links", "add", path, "t1", "t2", "--must", "--target", "text")
     assert run("links", "export", path, path.parent / "a.csv") == 2
-    assert "has those of image and text; text and text" in capsys.readouterr().err
+    assert "has pairs of image and text; text and text" in capsys.readouterr().err
     views = ["--source", "text", "--target", "text"]
     assert run("links", "export", path, path.parent / "a.csv", *views) == 0
     assert (path.parent / "a.csv").read_text() == (

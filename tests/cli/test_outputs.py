@@ -93,7 +93,7 @@ def test_a_folder_that_takes_nothing_is_said_before_anything_is_computed(
     line = COMMANDS[name].replace("pairs.csv/", "")
     assert run(line.replace("--output model", "--output new")) == 2
     err = one_sentence(capsys)
-    assert f"`--output` must be where files can be written, and {str(folder)!r}" in err
+    assert f"`--output` must be in a writable folder, and {str(folder)!r}" in err
     assert "Permission denied. Give another path." in err
 
 
@@ -193,7 +193,9 @@ def test_whatever_the_system_refuses_is_a_sentence(run, capsys, monkeypatch):
     monkeypatch.setattr("linkspread.cli.inputs.read_inputs", raiser(refused))
     assert run(f"{FIT} --output model") == 2
     err = one_sentence(capsys)
-    assert "a file 'judgements.db' must be one" in err and "Permission denied" in err
+    assert (
+        "a file 'judgements.db' must be readable" in err and "Permission denied" in err
+    )
     monkeypatch.setattr(
         "linkspread.cli.inputs.read_inputs", raiser(OSError("odd\nthing"))
     )

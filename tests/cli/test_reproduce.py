@@ -172,7 +172,7 @@ def write_before(path, kind):
     if kind == "cut short":
         path.write_bytes(path.read_bytes()[:-40])
     return {
-        "a table": "`--resume` must be given the folder of a budget study, got a table "
+        "a table": "`--resume` needs the folder of a budget study, got a table "
         f"in {path}. Use another folder.",
         "cut short": f"A study must be a JSON file, got {str(path)!r}: ",
         "another collection": "a study must be continued on its own collection, "
@@ -210,11 +210,11 @@ BEGUN = "linkspread reproduce wikipedia --protocol inductive --quick --resplits 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("budgets", "`--resume` must be given the folder of a table, got a budget "),
+        ("budgets", "`--resume` needs the folder of a table, got a budget "),
         ("collection", "a study must be continued on its own collection, 'glyphs', "),
-        ("--quick", "`--resume` must have the options that the study was begun with, "
+        ("--quick", "`--resume` must have the options of the study, "
          f"{BEGUN!r}, got 'linkspread reproduce wikipedia --quick'. "),
-        ("--protocol inductive", "`--resume` must have the options that the study "),
+        ("--protocol inductive", "`--resume` must have the options of the study, "),
         ("--quick --protocol=inductive --resplits 3", "a table must be continued as "
          "it was begun, 'Image to text', got 'The labels of 110 items are known; "),
     ],

@@ -152,16 +152,16 @@ def test_a_threshold_leaves_out_and_nothing_found_is_status_1(path, capsys):
 
 
 MISTAKES = {
-    "near": (["--id", "t77"], "none called 't77'. Near it are 't7'"),
-    "in the view": (["--id", "t400", "--source", "text"], "Near it are 't4"),
+    "near": (["--id", "t77"], "none called 't77'. Similar: 't7'"),
+    "in the view": (["--id", "t400", "--source", "text"], "Similar: 't4"),
     "far": (["--id", "%&/(", "--source", "text"], "Its ids are like 't0', 't1', 't2'"),
-    "nowhere": (["--id", "%&/("], "None is spelt like it; correct the id"),
+    "nowhere": (["--id", "%&/("], "No id is similar; correct the id"),
     "no view": (["--id", "t7", "--target", "sound"], "`--target` must be a view"),
     "two ways": (["--id", "t7", "--text", "a"], "got --id and --text"),
     "no way": ([], "must have one of --id, --query-file, --text, --picture, got none"),
     "row alone": (["--id", "t7", "--row", "1"], "`--row` must be a row of a"),
-    "no features": (["--text", "a", "--source", "text"], "`--text` must be for a view"),
-    "no source": (["--query-file", "a.npy"], "`--source` must be given where"),
+    "no features": (["--text", "a", "--source", "text"], "`--text` needs a view"),
+    "no source": (["--query-file", "a.npy"], "`--source` must be given"),
     "method": (["--id", "t7", "--method", "magic"], "`method` must be one of"),
     "only": (["--id", "t7", "--only", "i99"], "`--only` must be an item of view"),
     "only file": (["--id", "t7", "--only", "@none"], "'none' cannot be read"),

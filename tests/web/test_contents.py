@@ -97,7 +97,7 @@ def test_items_of_which_nothing_is_known():
     assert contents.title("text", 2) == "2"
     with pytest.raises(LinkspreadError, match="must have pictures"):
         contents.picture("text", 0, 10)
-    with pytest.raises(LinkspreadError, match="must know how its features were made"):
+    with pytest.raises(LinkspreadError, match="need a features folder"):
         contents.rows("text", "words")
 
 

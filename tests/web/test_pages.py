@@ -71,7 +71,7 @@ def search(browser, **more):
 def test_the_first_page_offers_items_to_begin_with(browser):
     page = browser.get("/")
     assert page.status_code == 200
-    assert "Begin with one of these" in page.text
+    assert "<h2>Examples</h2>" in page.text
     assert "item=t0" in page.text
     assert "<script>" not in page.text
     assert "style=" not in page.text
@@ -133,7 +133,7 @@ def test_items_without_contents_show_their_ids(bare, fitted):
     assert f'<span class="text">{ids[0]}</span>' in page
     assert "<img" not in page
     assert "t17" in bare.get("/", params={"q": "t17"}).text
-    assert "No item of text is called so" in bare.get("/", params={"q": "zzz"}).text
+    assert "No item of text has this name" in bare.get("/", params={"q": "zzz"}).text
 
 
 def test_a_judgement_is_kept_before_the_answer_and_reranks(browser, fitted):
@@ -259,8 +259,8 @@ def test_the_curve_grows_where_labels_exist(browser, bare):
     site.curve.measure()
     assert site.curve.points[-1].n_judgements == 1
     assert 0 < site.curve.points[-1].score <= 1
-    assert "How the search has moved" in browser.get("/ask").text
-    assert "How the search has moved" not in bare.get("/ask").text
+    assert "Quality of the search" in browser.get("/ask").text
+    assert "Quality of the search" not in bare.get("/ask").text
 
 
 def test_why_names_links_and_adds_up(browser, fitted):
@@ -331,7 +331,7 @@ def test_a_model_that_takes_no_links_says_so(browser):
     site.live._model.add_links = refuse
     page = search(browser)
     answer = post(browser, f"/?{urlencode(ASK)}", page, must="i3").text
-    assert "Judgements are kept" in answer
+    assert "Judgements are stored" in answer
     assert "it counts at the next fit" in answer
     assert site.live.store.count() == 1
 

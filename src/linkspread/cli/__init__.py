@@ -1,8 +1,8 @@
 """The command line: ``linkspread COMMAND``.
 
-Commands parse their arguments, call the library and print what it returns; what they
-need is imported when they run, so that help comes at once. Errors of the input and what
-the system refuses become one line on standard error, exit status 2.
+Commands parse their arguments, call the library and print its results. They import what
+they need when they run, so that help is fast. Errors of the input and of the system
+become one line on standard error, with exit status 2.
 """
 
 import sys
@@ -31,7 +31,7 @@ LABELS = "--labels text=text-labels.csv --labels image=image-labels.csv"
 app = typer.Typer(
     help="Search between views of a collection, learnt from a few links.",
     no_args_is_help=True,
-    # A traceback means a fault of the program; plain ones can be pasted whole.
+    # A traceback means a bug; a plain one can be pasted into a report.
     pretty_exceptions_enable=False,
 )
 for run, example in (
@@ -54,7 +54,7 @@ app.add_typer(reproduce_app, name="reproduce")
 
 
 def main() -> None:
-    """Run the command line and turn errors of the input into one line."""
+    """Run the command line; print errors of the input as one line."""
     try:
         app(prog_name="linkspread")
     except LinkspreadError as error:
@@ -63,9 +63,8 @@ def main() -> None:
         place = "" if error.filename is None else f" {str(error.filename)!r}"
         reason = error.strerror or " ".join(str(error).split())
         sentence = (
-            f"a file{place} must be one that the system lets be read or written, and "
-            f"it says: {reason}. Free some space, or correct the path or its "
-            "permissions."
+            f"a file{place} must be readable and writable, and the system reports: "
+            f"{reason}. Free some space, or correct the path or its permissions."
         )
     print(f"linkspread: {sentence}", file=sys.stderr)
     raise SystemExit(2)
@@ -90,4 +89,4 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options before a command."""

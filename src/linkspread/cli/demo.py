@@ -1,4 +1,4 @@
-"""``linkspread demo``: learn to search glyphs by name and by picture."""
+"""``linkspread demo``: search glyphs by name and by picture."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from linkspread.studies.report import Card, ComparisonRow, Search
 
 N_NEIGHBORS = 30
-# Hidden glyphs that are searched with each other to measure a method.
+# Hidden glyphs that are queries and results when a method is measured.
 N_MEASURED = 2000
 N_RESULTS = 10
-# Sides of the pictures that are compared, and of those that are shown.
+# Side of pictures in pixels, to compare and to show.
 DRAWN_SIZE, PICTURE_SIZE = 20, 96
 DIRECTIONS = {"name to image": ("name", "image"), "image to name": ("image", "name")}
 
@@ -32,7 +32,7 @@ def run_demo(
         Path, typer.Option(help="Folder for the page with pictures.")
     ] = Path("linkspread-demo"),
     labels_per_class: Annotated[
-        int, typer.Option(help="Labels that are known in each family of glyphs.")
+        int, typer.Option(help="Known labels of each family of glyphs.")
     ] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the choice of labels.")] = 0,
 ) -> None:
@@ -82,7 +82,7 @@ def print_comparison(rows: Sequence[ComparisonRow], directions: Sequence[str]) -
 
 
 def print_searches(searches: Sequence[Search]) -> None:
-    """Print the query of each search, and with + and - which results are right."""
+    """Print each query, with + for a right result and - for a wrong one."""
     rows = [
         (
             search.source,
@@ -97,7 +97,7 @@ def print_searches(searches: Sequence[Search]) -> None:
 
 
 def _introduction(glyphs: Collection, labeled: np.ndarray) -> str:
-    """Say what is searched, what is known and what counts."""
+    """Return sentences on the glyphs, the known labels and the measure."""
     n_items, n_labeled = len(glyphs.labels), labeled.sum()
     return (
         f"{n_items:,} glyphs of {len(glyphs.label_names)} families, each with a name "
@@ -146,7 +146,7 @@ def _search_both_ways(
     from linkspread.studies.report import Hit, Search, choose_queries, keep_hidden
 
     hidden = np.flatnonzero(~labeled)
-    # Even if every labelled glyph is found, enough hidden ones are.
+    # Enough for N_RESULTS hidden glyphs, even if all labelled ones are found.
     n_results = N_RESULTS + int(labeled.sum())
     searches = []
     for i, (source, target) in enumerate(DIRECTIONS.values()):

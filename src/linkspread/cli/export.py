@@ -13,9 +13,9 @@ from linkspread.cli.opening import choose_views, open_model
 from linkspread.cli.output import check_writable, notice
 from linkspread.ground.errors import LinkspreadError
 
-# Read here and not by typer, so that no help text can show what they hold.
+# Read here and not by typer, so that no help text shows their values.
 URLS = ("LINKSPREAD_POSTGRES", "DATABASE_URL")
-# The function of `exchange` that writes each form, and the options that it has.
+# The function of `exchange` that writes each format, and its options.
 WRITERS = {
     ".parquet": ("write_parquet", {"role", "dtype"}),
     ".npz": ("write_numpy", {"role", "dtype"}),
@@ -37,29 +37,32 @@ def run_export(
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Table, in the database of LINKSPREAD_POSTGRES or DATABASE_URL.",
+            help="Table in the database of LINKSPREAD_POSTGRES or DATABASE_URL.",
         ),
     ] = None,
     role: Annotated[
-        str | None, typer.Option(help="found (the default), or searching: the queries.")
+        str | None,
+        typer.Option(help="found (the default), or searching for vectors of queries."),
     ] = None,
     index: Annotated[
-        str | None, typer.Option(help="Of faiss and PostgreSQL: exact or hnsw.")
+        str | None, typer.Option(help="For faiss and PostgreSQL: exact or hnsw.")
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="Of files: float32 or float64.")
+        str | None, typer.Option(help="For .parquet and .npz: float32 or float64.")
     ] = None,
     n_results: Annotated[
         int | None,
-        typer.Option("--n-results", "-n", min=1, help="Of .run: items for each query."),
+        typer.Option(
+            "--n-results", "-n", min=1, help="For .run: items for each query."
+        ),
     ] = None,
     overwrite: options.Overwrite = False,
     store: options.Store = None,
 ) -> None:
-    """Write vectors, whose inner products are scores, or rankings.
+    """Write vectors whose inner products are scores, or rankings.
 
-    The URL of a database is read from the environment and never shown. Files are
-    written beside their place and then moved there.
+    The URL of a database is read from the environment and never shown. A file is
+    complete or not written at all.
     """
     from linkspread import exchange
     from linkspread.storage.files import check_new
@@ -71,8 +74,8 @@ def run_export(
     for name in given.keys() - known:
         others = ", ".join(options.option_of(own) for own in sorted(known))
         raise LinkspreadError(
-            f"`{options.option_of(name)}` must be left out for {form}, which has "
-            f"{others}, got {given[name]!r}. Leave it out."
+            f"`{options.option_of(name)}` is no option of {form}, which has {others}, "
+            f"got {given[name]!r}. Leave it out."
         )
     place: tuple[Any, ...] = (output,)
     if output is None:
@@ -88,7 +91,7 @@ def run_export(
 
 
 def _choose_form(output: Path | None, postgres: str | None) -> str:
-    """Return the form that is asked for."""
+    """Return the format of the export."""
     if (output is None) == (postgres is None):
         raise LinkspreadError(
             "an export must go to one of `--output` and `--postgres`, got "
@@ -109,6 +112,6 @@ def _database_url() -> str:
         if os.environ.get(name):
             return os.environ[name]
     raise LinkspreadError(
-        f"`--postgres` must have a database to go to, and neither {' nor '.join(URLS)} "
-        "is set. Set one to a URL such as postgresql://user@host:5432/database."
+        f"`--postgres` needs a database, and neither {' nor '.join(URLS)} is set. "
+        "Set one to a URL such as postgresql://user@host:5432/database."
     )

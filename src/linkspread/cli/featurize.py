@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linkspread.manifests import FeatureSet, ItemCollection
     from linkspread.manifests.featurizing import ViewEstimate
 
-# Problems that are written out; the folder has all of them.
+# Problems that are printed; the folder has all of them.
 N_LISTED = 20
 
 
@@ -49,11 +49,9 @@ def run_featurize(
     ] = None,
     cache: Annotated[
         Path | None,
-        typer.Option(help="File of rows made before; otherwise in your cache folder."),
+        typer.Option(help="File of cached rows; by default in your cache folder."),
     ] = None,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Neither use nor keep rows.")
-    ] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Use no cache.")] = False,
     refresh: Annotated[
         bool, typer.Option(help="Learn again what an earlier run learnt.")
     ] = False,
@@ -63,15 +61,15 @@ def run_featurize(
     ] = False,
     seed: options.Seed = 0,
     jobs: Annotated[
-        int | None, typer.Option(help="Threads; otherwise one for each core.")
+        int | None, typer.Option(help="Threads; by default one for each core.")
     ] = None,
     dry_run: options.DryRun = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Turn pictures and texts into features, ready for `linkspread fit`.
 
-    How the folder is laid out is recognised by looking. Files that cannot be read are
-    left out and listed. Exit status 1 means that nothing could be used.
+    The layout of the folder is recognised. Files that cannot be read are left out and
+    listed. Exit status 1 means that no file could be used.
     """
     from linkspread import manifests
     from linkspread.manifests.feature_set import check_features_target, take_learnt
@@ -98,7 +96,7 @@ def run_featurize(
         _print_plan(collection, estimate_views(collection, chosen), as_json)
         return
     start = time.perf_counter()
-    # Rows are kept on the disk that the features will be on.
+    # Rows are written to the disk of the output.
     scratch = output.absolute().parent
     scratch.mkdir(parents=True, exist_ok=True)
     with _plain_warnings(), _stoppable(no_cache):
@@ -124,7 +122,7 @@ def run_featurize(
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Print what the library warns of as sentences."""
+    """Print warnings of the library as sentences."""
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -137,7 +135,7 @@ def _plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def _stoppable(no_cache: bool) -> Iterator[None]:
-    """Turn an interrupt into a sentence."""
+    """Print a sentence for Ctrl-C, and stop."""
     try:
         yield
     except KeyboardInterrupt:
@@ -180,7 +178,7 @@ def _print_features(
     seconds: float,
     learnt: list[str],
 ) -> None:
-    """Print what was done, and what was left out."""
+    """Print a summary, and what was left out."""
     from linkspread.ground.progress import format_seconds
 
     for skipped in collection.skipped:
@@ -208,7 +206,7 @@ def _print_features(
     if features.views:
         notice(f"Written: {output}, in {format_seconds(seconds)}.")
     else:
-        notice("linkspread: nothing could be used, and nothing was written.")
+        notice("linkspread: no file could be used, and nothing was written.")
 
 
 def _document(

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from linkspread.selection import Quality
     from linkspread.storage import LinkStore
 
-# Options of this one call, which are no part of how the model was made.
-OF_THE_CALL = (
+# Options that do not change the model and are not stored in run.toml.
+CALL_OPTIONS = (
     "overwrite",
     "dry_run",
     "quality",
@@ -39,8 +39,8 @@ SEARCH, SPREADING = MODELS = ("search", "spreading")
 BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
 ONE = ("beta", "balance", "rank", "tol", "n_jobs")
 PARAMETERS = (*BY_VIEW, *ONE)
-# What only LinkSpreading has, and what only it is fitted or measured by.
-OF_SPREADING = (
+# Options of `--model spreading` only.
+SPREADING_OPTIONS = (
     "graph",
     "n_neighbors",
     "alpha",
@@ -52,7 +52,7 @@ OF_SPREADING = (
     "quality",
     "no_quality",
 )
-# Time that fits with held-out items may take, where each is as long as the fit.
+# Most seconds for held-out fits, each of which takes as long as the fit.
 MAX_SECONDS = 30.0
 
 
@@ -75,8 +75,8 @@ def run_fit(
         typer.Option(
             "--model",
             metavar="NAME",
-            help="search, or spreading: the graph propagation of a paper, which the "
-            "options of graphs and links belong to.",
+            help="search, or spreading: the graph propagation of a paper, with options "
+            "for graphs and links.",
         ),
     ] = None,
     metric: option.Metric = None,
@@ -84,14 +84,14 @@ def run_fit(
     n_neighbors: option.Neighbors = None,
     alpha: option.Alpha = None,
     beta: Annotated[
-        float | None, typer.Option(help="How much the views' answers must agree.")
+        float | None, typer.Option(help="How strongly the views' results must agree.")
     ] = None,
     balance: Annotated[
         str | None,
-        typer.Option(help="Weight of cannot-links: auto, literal, a number."),
+        typer.Option(help="Weight of cannot-links: auto, literal or a number."),
     ] = None,
     rank: Annotated[
-        int | None, typer.Option(help="Largest length of the vectors.")
+        int | None, typer.Option(help="Most dimensions of the vectors.")
     ] = None,
     tol: Annotated[
         float | None, typer.Option(help="Relative error of the scores.")
@@ -101,12 +101,12 @@ def run_fit(
     store: option.Store = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Address of a Dask scheduler whose workers fit."),
+        typer.Option(help="Address of a Dask scheduler; its workers fit."),
     ] = None,
     shards: Annotated[
         bool,
         typer.Option(
-            "--shards", help="Workers write the model in shards, for `search` alone."
+            "--shards", help="Workers write the model in shards, only for `search`."
         ),
     ] = False,
     overwrite: option.Overwrite = False,
@@ -115,18 +115,20 @@ def run_fit(
         bool | None,
         typer.Option(
             "--quality/--no-quality",
-            help="Measure the fit of spreading by items held out of it.",
+            help="Measure the model spreading on held-out items.",
         ),
     ] = None,
     quiet: option.Quiet = False,
 ) -> None:
     """Fit a model to tables, and to judged pairs, labels or matched items.
 
-    The folder gets the model, run.toml to run it again, and a store with the pairs.
-    At the end it says what was known, what counted, and how well held-out items are
-    found.
+    The folder holds the model, run.toml to run the fit again, and a store with the
+    pairs. The last lines state what was known, what was chosen, and how well held-out
+    items are found.
     """
-    typed = {name: value for name, value in locals().items() if name not in OF_THE_CALL}
+    typed = {
+        name: value for name, value in locals().items() if name not in CALL_OPTIONS
+    }
     options = option.gather_options(typed, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
     measured = "no_quality" if quality is False else "quality"
@@ -168,7 +170,7 @@ def run_fit(
 
 
 def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
-    """Return the model of these options, not fitted."""
+    """Return the model that the options describe, not fitted."""
     from linkspread.models import CrossViewSearch, LinkSpreading
     from linkspread.models.view_graphs import fitting_neighbors
 
@@ -180,7 +182,7 @@ def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
     make = LinkSpreading if is_spreading else CrossViewSearch
     usual: dict[str, Any] = {}
     if is_spreading:
-        # A view may have fewer items than a graph has neighbours by default.
+        # A view may have fewer items than the default number of neighbours.
         usual["n_neighbors"] = fitting_neighbors(inputs.views)
     defaults = make().get_params(deep=False)
     if inputs.metrics:
@@ -199,14 +201,14 @@ def print_columns(inputs: Inputs) -> None:
 
 
 def _check_model(options: Mapping[str, Any]) -> None:
-    """Refuse a model that there is not, and options that are none of it."""
+    """Refuse an unknown model, and options of the other model."""
     model = options.get("model", SEARCH)
     if model not in MODELS:
         raise LinkspreadError(
             f"`--model` must be {' or '.join(MODELS)}, got {model!r}. Leave it out for "
             "search."
         )
-    for name in OF_SPREADING if model == SEARCH else ():
+    for name in SPREADING_OPTIONS if model == SEARCH else ():
         if name in options:
             own = option.option_of(name)
             raise LinkspreadError(
@@ -223,11 +225,11 @@ def _by_view(typed: Any, views: list[str], name: str, default: Any) -> Any:
     unknown = [view for view in own if view not in views]
     if unknown or len(for_all) > 1:
         got = repr(unknown[0]) if unknown else f"{len(for_all)} values for all"
-        typed_as = option.option_of(name)
+        flag = option.option_of(name)
         raise LinkspreadError(
-            f"`{typed_as}` must be one value, or a value for each of the views "
-            f"{', '.join(map(repr, views))}, got {got}. Write {typed_as} VALUE or "
-            f"{typed_as} {views[0]}=VALUE."
+            f"`{flag}` must be one value, or a value for each of the views "
+            f"{', '.join(map(repr, views))}, got {got}. Write {flag} VALUE or "
+            f"{flag} {views[0]}=VALUE."
         )
     if not own:
         return for_all[0]
@@ -237,7 +239,7 @@ def _by_view(typed: Any, views: list[str], name: str, default: Any) -> Any:
 
 
 def _check_output(path: str | None, shards: bool, *, overwrite: bool) -> Path:
-    """Return where a model may be written, before anything is computed."""
+    """Return the output folder, after checking it before anything is computed."""
     from linkspread import cluster
 
     kind = "shards" if shards else "model"
@@ -262,23 +264,23 @@ def _check_output(path: str | None, shards: bool, *, overwrite: bool) -> Path:
         what = kind if shards else "a model"
         raise LinkspreadError(
             f"`--output` must be a new folder, and {str(folder)!r} holds {what}. Add "
-            "--overwrite to replace what is there, or give another."
+            "--overwrite to replace it, or give another."
         )
     check_writable(folder)
     return folder
 
 
 def _fit_shards(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> str:
-    """Fit by the workers of a cluster, which write the model; say what they wrote."""
+    """Fit by the workers of a cluster, which write the shards; return a note."""
     from linkspread import cluster
 
     if scheduler is None:
         raise LinkspreadError(
-            "`--shards` must be written by the workers of a cluster, and no "
+            "`--shards` needs the workers of a cluster to write them, and no "
             "`--scheduler` was given. Add its address, or leave --shards out."
         )
     with cluster.connect(scheduler) as client, warnings.catch_warnings():
-        # The notes have these already, with the option to type.
+        # The notes already contain these warnings, with the option to add.
         warnings.simplefilter("ignore", ColumnWarning)
         given = model, inputs.tables, inputs.some_links
         shared = _shared_folder(folder)
@@ -291,7 +293,7 @@ def _fit_shards(model: Any, inputs: Inputs, scheduler: str | None, folder: Path)
 
 
 def _shared_folder(folder: Path) -> Path | None:
-    """Return a folder on the disk of the model, which workers most likely see."""
+    """Return the parent of the model folder, which workers can probably read."""
     return folder.parent if folder.parent.is_dir() else None
 
 
@@ -306,7 +308,7 @@ def _fit_and_write(
     measures: bool,
     step: Callable[[str], None],
 ) -> tuple[float, Quality | None, list[str]]:
-    """Fit, save and measure; return seconds, quality, and what should be known."""
+    """Fit, save and measure; return seconds, quality and notes for the user."""
     from linkspread.cli.inputs import add_up
     from linkspread.models.model_folder import ModelFolder, write_run
     from linkspread.selection import held_out_quality
@@ -318,7 +320,7 @@ def _fit_and_write(
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        # The notes have these already, with the option to type.
+        # The notes already contain these warnings, with the option to add.
         warnings.simplefilter("ignore", ColumnWarning)
         _fit(model, inputs, scheduler, folder)
         seconds = time.perf_counter() - start
@@ -345,7 +347,7 @@ def _fit_and_write(
 def _with_judgements(
     folder: Path, store: str | None, inputs: Inputs, pairs: PairsOfViews
 ) -> tuple[Inputs, int | None]:
-    """Join what people judged since an older fit; return the last row of the store."""
+    """Add the judgements of an older model's store; return also its last row."""
     from linkspread.models.model_folder import STORE
     from linkspread.models.stored_judgements import take_pairs
     from linkspread.storage import LinkStore
@@ -359,21 +361,21 @@ def _with_judgements(
     notes = list(inputs.notes)
     if known.n_unknown:
         notes.append(
-            f"{known.n_unknown:,} judgements of the store are of items that no view "
-            "has."
+            f"{known.n_unknown:,} judgements of the store are of unknown items and "
+            "were left out."
         )
     links = [own for own in (known.links, *inputs.known) if own is not None]
     return replace(inputs, judged=[], known=links, notes=notes), judged.number
 
 
 def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
-    """Add what the files of a fit say, and take back what they no longer say."""
+    """Add the pairs of the files, and take back pairs that are no longer in them."""
     from linkspread.models.model_folder import FITTED, IMPORTED, judgement_of
     from linkspread.storage import Judgement, Undo
     from linkspread.storage.ledger import pair_of
 
-    def saying(own: Judgement) -> tuple[Any, str, float]:
-        """Return what a judgement says, the same whichever item comes first."""
+    def content_of(own: Judgement) -> tuple[Any, str, float]:
+        """Return items, verdict and weight, the same whichever item comes first."""
         return tuple(sorted(pair_of(own))), own.verdict, own.weight
 
     given = [
@@ -381,16 +383,16 @@ def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
         for between, own in pairs.items()
         for pair in own
     ]
-    new = {saying(own): own for own in given}
+    new = {content_of(own): own for own in given}
     undone = {r.takes_back: r.who for r in store.changes() if isinstance(r, Undo)}
     for row in list(store.judgements(active_only=False)):
-        # What the files had taken back they may say again.
+        # The files may contain a pair again that they had taken back.
         if row.who != IMPORTED or undone.get(row.id) == IMPORTED:
             continue
-        said = saying(row)
-        if row.id not in undone and row.note == FITTED and said not in new:
+        content = content_of(row)
+        if row.id not in undone and row.note == FITTED and content not in new:
             store.undo(row.id, who=IMPORTED, note=f"no longer {FITTED}")
-        new.pop(said, None)
+        new.pop(content, None)
     store.add_many(new.values())
 
 
@@ -407,12 +409,12 @@ def _fit(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> Non
 
 
 def _links_for(model: Any, inputs: Inputs) -> Links:
-    """Return the links, of which spreading must have some."""
-    return inputs.some_links if _spreads(model) else inputs.links
+    """Return the links; spreading needs some."""
+    return inputs.some_links if _is_spreading(model) else inputs.links
 
 
-def _spreads(model: Any) -> bool:
-    """Tell whether a model is that of the paper."""
+def _is_spreading(model: Any) -> bool:
+    """Return whether a model is LinkSpreading."""
     from linkspread.models import LinkSpreading
 
     return isinstance(model, LinkSpreading)
@@ -426,14 +428,14 @@ def _print_plan(
     *,
     quality: bool,
 ) -> None:
-    """Print what a fit would do, and what it would take."""
+    """Print what a fit would do, with its memory and time."""
     from linkspread.links.collection import count_links
     from linkspread.models.plan import plan_fit
     from linkspread.selection import plan_held_out, plan_search
 
     links = _links_for(model, inputs)
     plan: Any
-    if _spreads(model):
+    if _is_spreading(model):
         plan = plan_fit(model, inputs.tables, links)
     else:
         plan = plan_search(inputs.tables, links)
@@ -454,11 +456,11 @@ def _print_plan(
             print_line(f"  {held_out} (--no-quality skips it)")
         except FewLinksError as error:
             print_line(f"  no held-out figure of quality: {error}")
-    print_line(f"  model folder: {_shown(folder)}")
+    print_line(f"  model folder: {_relative_path(folder)}")
 
 
 def _print_notes(notes: Iterable[str], inputs: Inputs) -> None:
-    """Print what a person should know, and which columns are features."""
+    """Print notes, and which columns are features."""
     for note in notes:
         notice(f"linkspread: {note}")
     print_columns(inputs)
@@ -467,11 +469,11 @@ def _print_notes(notes: Iterable[str], inputs: Inputs) -> None:
 def _print_fit(
     model: Any, folder: Path, seconds: float, quality: Quality | None
 ) -> None:
-    """Print what was fitted, and what to type next."""
+    """Print what was fitted, and the next command."""
     from linkspread.ground.progress import format_seconds
     from linkspread.links.collection import count_links
 
-    if _spreads(model):
+    if _is_spreading(model):
         for view, own in model.report_.graphs.items():
             sizes = f"{own.n_items:,} items, {own.mean_degree:.1f} neighbours each"
             print_line(f"{view}: {sizes}, {own.n_isolated:,} isolated")
@@ -482,14 +484,14 @@ def _print_fit(
     if quality is not None:
         print_line(quality)
     print_line(f"Fitted in {format_seconds(seconds)}.")
-    # Two views where there are two, and else one that is searched from itself.
+    # Two different views if there are any.
     source, target = min(model.pairs_, key=lambda pair: pair[0] == pair[1])
-    words = ["linkspread", "search", _shown(folder), "--source", source]
+    words = ["linkspread", "search", _relative_path(folder), "--source", source]
     words += ["--target", target, "--id", str(model.items_[source].ids[0])]
     print_line(f"Next: {shlex.join(words)}")
 
 
-def _shown(folder: Path) -> str:
-    """Return a path as one would type it here."""
+def _relative_path(folder: Path) -> str:
+    """Return a path relative to the current folder if it is inside."""
     relative = os.path.relpath(folder) if folder.anchor == Path.cwd().anchor else ""
     return str(folder) if not relative or relative.startswith("..") else relative

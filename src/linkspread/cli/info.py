@@ -12,7 +12,7 @@ from linkspread.cli.opening import is_model, open_folder, read_run
 from linkspread.cli.output import print_json, print_line
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
-# What is said of a view in words; everything else is a number.
+# Facts on a view that are words; all others are numbers.
 WORDS = ("kind", "metric", "first_id")
 
 
@@ -25,8 +25,8 @@ def run_info(
 ) -> None:
     """Show what a model, shards or a features folder hold.
 
-    Of a model: views, links by kind, conflicts, what counted in the fit, the quality
-    on held-out items, versions, size, and judgements that are not in it yet.
+    For a model: views, links by kind, conflicts, the choices of the fit, its quality on
+    held-out items, versions, size and pending judgements.
     """
     from linkspread.cluster import is_sharded
 
@@ -51,7 +51,7 @@ def run_info(
 
 
 def _model(folder: Path, store: str | None) -> dict[str, Any]:
-    """Return what there is to know of a model."""
+    """Describe a model."""
     from linkspread.storage.manifest import read_manifest
 
     opened = open_folder(folder, store)
@@ -85,7 +85,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
 
 
 def _shards(folder: Path) -> dict[str, Any]:
-    """Return what there is to know of a model in shards."""
+    """Describe a model in shards."""
     from linkspread.cluster import open_shards
     from linkspread.cluster.sharded_model import HEAD, SHARDS
     from linkspread.storage.manifest import read_manifest
@@ -112,7 +112,7 @@ def _shards(folder: Path) -> dict[str, Any]:
 
 
 def _versions(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return what wrote a folder."""
+    """Return the versions that wrote a folder."""
     return {
         "linkspread": manifest["library_version"],
         "format": manifest["format_version"],
@@ -120,7 +120,7 @@ def _versions(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _links(links: Any) -> dict[str, Any]:
-    """Return how many links there are, by kind, and how many contradict each other."""
+    """Count links by kind, and conflicts."""
     from linkspread.links.collection import LabelCount, count_links
 
     counts = [
@@ -133,7 +133,7 @@ def _links(links: Any) -> dict[str, Any]:
 
 
 def _features(folder: Path) -> dict[str, Any]:
-    """Return what there is to know of a features folder."""
+    """Describe a features folder."""
     from linkspread.manifests import load_features
 
     try:
@@ -199,7 +199,7 @@ def _lines(document: dict[str, Any]) -> list[str]:
 
 
 def _judgements(counts: dict[str, Any] | None) -> str:
-    """Say how many judgements there are, and how many are not in the model."""
+    """Return the numbers of stored and pending judgements as text."""
     if counts is None:
         return "no store"
     if "unknown" in counts:

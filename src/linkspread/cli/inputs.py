@@ -1,4 +1,4 @@
-"""Views, links and labels that a command is given, read and checked."""
+"""Reading the views, links and labels of a command."""
 
 import shlex
 import warnings
@@ -38,8 +38,8 @@ from linkspread.tables.validation import check_table
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]
 REMEDY = (
-    "correct the names, name the column of the view's ids with --id-column, or leave "
-    "such rows out with --skip-unknown"
+    "correct the ids, name the column of the view's ids with --id-column, or leave "
+    "these rows out with --skip-unknown"
 )
 
 
@@ -54,7 +54,7 @@ class JudgedTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a command was given."""
+    """The input of a command."""
 
     tables: dict[str, Table]
     judged: list[JudgedTable] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Inputs:
 
     @property
     def metrics(self) -> dict[str, str]:
-        """The distance that suits a view, where that is known."""
+        """The metrics of views from features folders."""
         return {v: table.metric for v, table in self.tables.items() if table.metric}
 
     @property
@@ -88,11 +88,11 @@ class Inputs:
 
     @property
     def some_links(self) -> Links:
-        """All links together, of which there must be some."""
+        """All links together; without any, an error."""
         if not self.judged and not self.known:
             raise LinkError(
-                "there must be something to learn from, got no links, no labels and no "
-                "matched items. Add --links pairs.csv, --labels text=labels.csv or "
+                "a fit needs links, labels or matched items, got none. "
+                "Add --links pairs.csv, --labels text=labels.csv or "
                 "--matched."
             )
         return self.links
@@ -134,8 +134,8 @@ def read_view(
         chosen = ",".join(place.columns)
         remedy = f"Choose columns with --columns {view}={chosen}"
         raise ViewError(
-            "a colon must stand before the array of an .npz file and nowhere else, "
-            f"got {chosen!r} after that of {path.name!r}. "
+            "a colon must separate an .npz file from its array, "
+            f"got {chosen!r} after {path.name!r}. "
             f"{remedy if kind in WITH_COLUMNS else 'Leave it out'}."
         )
     table = read_table(
@@ -175,7 +175,7 @@ def read_judged(
 
 
 def join_judged(judged: Sequence[JudgedTable]) -> Links:
-    """Return the links of several tables, without a warning of contradictions."""
+    """Return the links of several tables, without a warning of conflicts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConflictWarning)
         parts = [
@@ -189,7 +189,7 @@ def join_judged(judged: Sequence[JudgedTable]) -> Links:
 
 
 def add_up(judged: Sequence[JudgedTable]) -> dict[ViewPair, list[Pair]]:
-    """Return each pair once, with the sum of its weights; pairs that sum to 0 go."""
+    """Return each pair once, with the sum of its weights, without sums of 0."""
     totals: dict[ViewPair, dict[tuple[Any, Any], float]] = {}
     for table in judged:
         turned = table.between[::-1] in totals and table.between not in totals
@@ -204,7 +204,7 @@ def add_up(judged: Sequence[JudgedTable]) -> dict[ViewPair, list[Pair]]:
 
 
 def count_unsure(judged: Sequence[JudgedTable]) -> list[str]:
-    """Say how many rows were left out because they are unsure."""
+    """Return a note with the number of unsure rows, none if there are none."""
     n_unsure = sum(table.n_unsure for table in judged)
     rows = "row is" if n_unsure == 1 else "rows are"
     return [f"{n_unsure:,} {rows} unsure and not counted."] if n_unsure else []
@@ -219,12 +219,12 @@ def read_labels(
 ) -> dict[str, np.ndarray]:
     """Read labels of one view, or of all views of a features folder; "" is unknown.
 
-    What a person should know of items that were skipped is added to `notes`.
+    A note on skipped items is added to `notes`.
     """
     for view in place.views:
         if view not in items:
             raise LinkError(
-                f"`--labels` must be of views at hand, {', '.join(map(repr, items))}, "
+                f"`--labels` must name one of the views {', '.join(map(repr, items))}, "
                 f"got {view!r}. Correct the name before the sign =."
             )
     if place.path.is_dir():
@@ -242,7 +242,7 @@ def read_labels(
             unknown = [repr(i) for i in dict.fromkeys(ids[~known].tolist())]
             notes.append(
                 f"{place.path}: {np.sum(~known):,} of {len(ids):,} labels are of items "
-                f"that view {own.view!r} has not and were skipped: "
+                f"that view {own.view!r} does not have and were skipped: "
                 f"{list_first(unknown)}."
             )
         return {own.view: _in_rows(ids[known], labels[known], own)}
@@ -266,7 +266,7 @@ def _read_tables(options: Mapping[str, Any]) -> dict[str, Table]:
     for view, columns in map(parse_columns, options.get("columns", ())):
         if view not in chosen:
             raise LinkspreadError(
-                f"`--columns` must be of a view at hand, {', '.join(map(repr, names))}"
+                f"`--columns` must name one of the views {', '.join(map(repr, names))}"
                 f", got {view!r}. Correct the name."
             )
         chosen[view] += columns
@@ -294,18 +294,18 @@ def _from_features(place: Place) -> Table:
 
 
 def _leave_out(view: str, names: list[str]) -> str:
-    """Return what leaves columns out on the command line."""
+    """Return the option that leaves columns out."""
     return shlex.join(["--columns", f"{view}={','.join(names)}"])
 
 
 def _choose_views(
     given: tuple[str, ...], names: list[str], views: list[str]
 ) -> ViewPair:
-    """Return the two views that a table is about."""
+    """Return the two views of a table of pairs."""
     for view in given:
         if view not in views:
             raise LinkError(
-                "`--links` must be about views at hand, "
+                "`--links` must name two of the views "
                 f"{', '.join(map(repr, views))}, got {view!r}. Correct the name "
                 "before the sign =."
             )
@@ -313,16 +313,15 @@ def _choose_views(
     between = given or (found if len(found) == 2 else views)
     if len(between) != 2:
         raise LinkError(
-            f"a table of pairs must say which two of the views "
-            f"{', '.join(map(repr, views))} it is about, and its columns are "
-            f"{', '.join(map(repr, names))}. Write --links text,image=FILE with the "
-            "names of two views."
+            f"the columns of a table of pairs must name two of the views "
+            f"{', '.join(map(repr, views))}, got {', '.join(map(repr, names))}. Write "
+            "--links text,image=FILE with the names of two views."
         )
     return between[0], between[1]
 
 
 def _notes_of(judged: Sequence[JudgedTable]) -> list[str]:
-    """Say how many rows say nothing, were skipped, or contradict each other."""
+    """Return notes on unsure rows, skipped rows and conflicts."""
     notes = count_unsure(judged)
     notes += [table.skipped for table in judged if table.skipped]
     conflicts = join_judged(judged).conflicts() if judged else []
@@ -330,8 +329,8 @@ def _notes_of(judged: Sequence[JudgedTable]) -> list[str]:
         one, other = conflicts[0][1]
         pairs = "1 pair is" if len(conflicts) == 1 else f"{len(conflicts):,} pairs are"
         notes.append(
-            f"{pairs} both must- and cannot-link, such as {one!r} and {other!r}; the "
-            "weights add up."
+            f"{pairs} both must-link and cannot-link, such as {one!r} and {other!r}; "
+            "the weights add up."
         )
     return notes
 
@@ -362,7 +361,7 @@ def _gather_labels(
 def _labels_of_features(
     place: Place, items: Mapping[str, Items]
 ) -> dict[str, np.ndarray]:
-    """Return the labels that a features folder has of the items at hand."""
+    """Return the labels of items in a features folder."""
     features = load_features(place.path)
     wanted = [v for v in place.views or items if v in features.labels]
     if not wanted:
@@ -383,7 +382,7 @@ def _labels_of_features(
 def _label_columns(
     columns: Mapping[str, Any], given: tuple[str, ...], view: str
 ) -> tuple[str, str]:
-    """Return the columns of ids and labels: as given, or by their usual names."""
+    """Return the columns of ids and labels, as given or by their usual names."""
     names = list(columns)
     if len(given) not in (0, 2):
         raise LinkError(
@@ -427,7 +426,7 @@ def _match(items: Mapping[str, Items]) -> Links:
     with_ids = [view for view, own in items.items() if own.has_ids]
     if 0 < len(with_ids) < len(items) or len(items) < 2:
         raise LinkError(
-            "`--matched` must have two views or more, all with ids or all without, got "
+            "`--matched` needs two views or more, all with ids or all without, got "
             f"ids for {', '.join(map(repr, with_ids)) or 'none'} of "
             f"{', '.join(map(repr, items))}. Add a column of ids to the others."
         )
@@ -436,8 +435,8 @@ def _match(items: Mapping[str, Items]) -> Links:
         if len(set(sizes.values())) > 1:
             counts = ", ".join(f"{view} {n:,}" for view, n in sizes.items())
             raise LinkError(
-                "`--matched` must have as many rows in each view where there are no "
-                f"ids, got {counts}. Add a column of ids."
+                "`--matched` without ids needs the same number of rows in each view, "
+                f"got {counts}. Add a column of ids."
             )
         return Links.from_matched(list(items), next(iter(sizes.values())))
     ids = {view: own.ids.astype(str) for view, own in items.items()}
@@ -449,7 +448,7 @@ def _match(items: Mapping[str, Items]) -> Links:
     if not parts:
         shown = ", ".join(f"{v} {own.ids[0].item()!r}" for v, own in items.items())
         raise LinkError(
-            "`--matched` must have ids that two views share, and there are none; the "
+            "`--matched` needs ids that two views share, and there are none; the "
             f"first are {shown}. Correct the ids, or give --links pairs.csv."
         )
     return sum(parts[1:], start=parts[0])

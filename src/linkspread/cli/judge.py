@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Letters of a text in a table, and in a question.
 SHOWN, SHOWN_WHOLE = 80, 2000
-# Letters of an id that are shown, and fewest by which it is known.
+# Letters of an id that are shown, and fewest that identify it.
 SHORT_ID, FEWEST = 8, 4
 KEYS = {"y": "must", "n": "cannot", "u": "unsure"}
 PROMPT = "Do they belong together? [y]es [n]o [u]nsure, [z] undo, [q]uit: "
@@ -36,7 +36,7 @@ PROMPT = "Do they belong together? [y]es [n]o [u]nsure, [z] undo, [q]uit: "
 ViewPair = tuple[str, str]
 
 links_app = typer.Typer(
-    help="Judge pairs of items, look at judgements, take them back.",
+    help="Judge pairs of items, list judgements, take them back.",
     no_args_is_help=True,
     epilog="Example: linkspread links list model",
 )
@@ -50,17 +50,17 @@ def run_suggest(
         int, typer.Option("--n-pairs", "-n", min=1, help="Pairs to suggest.")
     ] = 10,
     ask: Annotated[
-        bool, typer.Option("--ask", help="Judge them now, one after the other.")
+        bool, typer.Option("--ask", help="Ask about them now, one after the other.")
     ] = False,
     who: options.Who = None,
     seed: options.Seed = 0,
     as_json: options.AsJson = False,
     store: options.Store = None,
 ) -> None:
-    """Suggest pairs whose judgement would improve the model most.
+    """Suggest pairs worth judging.
 
-    The gain is the share of what is open about all pairs that one judgement would
-    settle. With --ask each answer is stored at once, and all are applied at the end.
+    The gain is the share of the variance of all pairs that one judgement is expected to
+    explain. With --ask each answer is stored at once; all are applied at the end.
     """
     judge = default_who(who) if ask else ""
     folder, loaded = open_model(model, store)
@@ -102,7 +102,7 @@ def add_link(
     right: Annotated[str, typer.Argument(help="Another.", show_default=False)],
     must: Annotated[bool, typer.Option("--must", help="They belong together.")] = False,
     cannot: Annotated[bool, typer.Option("--cannot", help="They do not.")] = False,
-    unsure: Annotated[bool, typer.Option("--unsure", help="Nobody can tell.")] = False,
+    unsure: Annotated[bool, typer.Option("--unsure", help="It is unclear.")] = False,
     source: options.Source = None,
     target: options.Target = None,
     weight: Annotated[float, typer.Option(help="How much it counts.")] = 1.0,
@@ -111,10 +111,10 @@ def add_link(
     as_json: options.AsJson = False,
     store: options.Store = None,
 ) -> None:
-    """Say whether two items belong together; the model learns it at once.
+    """Judge whether two items belong together, and apply the judgement.
 
     The judgement is stored before the model changes. --source and --target name the
-    views of the two items, where the first is not of one view only.
+    views of the two items; they are needed if the first id is in several views.
     """
     verdicts = {"must": must, "cannot": cannot, "unsure": unsure}
     given = [verdict for verdict, is_given in verdicts.items() if is_given]
@@ -147,10 +147,11 @@ def add_link(
 def list_links(
     model: options.Model,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those that were taken back.")
+        bool, typer.Option("--all", help="Include judgements that were taken back.")
     ] = False,
     who: Annotated[
-        str | None, typer.Option(help="Only those of one person.", show_default=False)
+        str | None,
+        typer.Option(help="Only judgements of this person.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
     store: options.Store = None,
@@ -213,9 +214,10 @@ def import_links(
     skip_unknown: options.SkipUnknown = None,
     store: options.Store = None,
 ) -> None:
-    """Store the judged pairs of a file; the model learns them at once.
+    """Store the judged pairs of a file, and apply them.
 
-    What the same person said already is not stored again, also where it was taken back.
+    Judgements that the same person already gave are not stored again, even if they were
+    taken back.
     """
     from linkspread.cli.inputs import count_unsure, read_judged
 
@@ -309,23 +311,23 @@ def apply_links(
 def _suggest(
     folder: ModelFolder, between: ViewPair, n: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return pairs of which the store says nothing yet, the most informative first."""
+    """Return pairs that are not in the store, in the order of `suggest_pairs`."""
     from linkspread.storage.ledger import pair_of
 
-    said = set()
+    in_store = set()
     if folder.has_store():
         with folder.store() as opened:
-            said = {
+            in_store = {
                 frozenset(pair_of(own))
                 for own in opened.judgements()
                 if own.verdict == "unsure" or (own.number or 0) > folder.applied
             }
     model, views = folder.model, dict(zip(("source", "target"), between, strict=True))
-    left, right = model.suggest_pairs(n + len(said), **views, random_state=seed)
+    left, right = model.suggest_pairs(n + len(in_store), **views, random_state=seed)
     pairs = [
         (i, j)
         for i, j in zip(left.tolist(), right.tolist(), strict=True)
-        if frozenset([(between[0], str(i)), (between[1], str(j))]) not in said
+        if frozenset([(between[0], str(i)), (between[1], str(j))]) not in in_store
     ][:n]
     if not pairs:
         return []
@@ -343,7 +345,7 @@ def _suggest(
 
 
 def _name(own: dict[str, Any], side: str, n_letters: int) -> str:
-    """Return the id of an item, and how its text begins."""
+    """Return the id of an item, and the start of its text."""
     content = own.get(f"{side}_content")
     return f"{own[f'{side}_id']}{f': {shorten(content, n_letters)}' if content else ''}"
 
@@ -351,7 +353,7 @@ def _name(own: dict[str, Any], side: str, n_letters: int) -> str:
 def _ask(
     folder: ModelFolder, found: list[dict[str, Any]], between: ViewPair, who: str
 ) -> None:
-    """Ask about pairs on the terminal, and store each answer, also in its pair."""
+    """Ask about pairs on the terminal; store each answer and add it to `found`."""
     answered: list[int] = []
     place = 0
     while place < len(found):
@@ -379,7 +381,7 @@ def _ask(
 
 
 def _read_key() -> str:
-    """Return the first letter of the next line; the end of the input is a q."""
+    """Return the first letter of the next line, "q" at the end of the input."""
     print(PROMPT, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     return line.strip().lower()[:1] if line else "q"
@@ -401,7 +403,7 @@ def _judgement_row(own: Judgement, counts: bool) -> tuple[Any, ...]:
 
 
 def _find_judgement(store: LinkStore, id: str) -> Judgement:
-    """Return the one judgement that has a number, or an id that begins so."""
+    """Return the judgement with a number, or with an id that starts with `id`."""
     wanted = id.strip().lower()
     is_number = wanted.isdecimal() and len(wanted) < SHORT_ID
     found = [
@@ -412,9 +414,9 @@ def _find_judgement(store: LinkStore, id: str) -> Judgement:
     ]
     if len(found) != 1:
         raise LinkError(
-            "`ID` must be the number of a judgement, or how its id begins, by "
-            f"{FEWEST} letters or more, got {id!r}, which {len(found):,} have. Look "
-            "it up with `linkspread links list`."
+            f"`ID` must be the number of a judgement, or the first {FEWEST} letters or "
+            f"more of its id, got {id!r}, which {len(found):,} have. Look it up with "
+            "`linkspread links list`."
         )
     return found[0]
 
@@ -422,7 +424,7 @@ def _find_judgement(store: LinkStore, id: str) -> Judgement:
 def _choose_columns(
     columns: dict[ViewPair, PairColumns], source: str | None, target: str | None
 ) -> tuple[ViewPair, PairColumns] | None:
-    """Return the judged pairs of two views, turned so that `source` comes first."""
+    """Return the judged pairs of two views, with `source` first."""
     wanted = {view for view in (source, target) if view is not None}
     fitting = {own for own in columns if wanted <= set(own)}
     if source is not None and source == target:
@@ -432,8 +434,8 @@ def _choose_columns(
     if len(fitting) > 1:
         named = "; ".join(" and ".join(own) for own in sorted(fitting))
         raise LinkError(
-            f"the pairs of two views must be chosen, and the store has those of {named}"
-            ". Name the views with --source and --target."
+            f"pairs of two views must be chosen, and the store has pairs of {named}. "
+            "Name the views with --source and --target."
         )
     (between,) = fitting
     pairs = columns[between]

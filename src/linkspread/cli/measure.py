@@ -1,4 +1,4 @@
-"""``linkspread evaluate`` and ``linkspread tune``: how good a model is, or could be."""
+"""``linkspread evaluate`` and ``linkspread tune``: quality and settings of models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from linkspread.cli.inputs import Inputs
     from linkspread.selection import Quality, SearchQuality, Tuning
 
-# Rows of the table of settings on the screen; --output has all.
+# Settings in the printed table; --output has all.
 N_SHOWN = 10
 TRIED = ("alpha", "beta", "n_neighbors")
 SUFFIXES = (".csv", ".parquet")
@@ -45,22 +45,22 @@ def run_evaluate(
     must_above: option.MustAbove = None,
     skip_unknown: option.SkipUnknown = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Count also what the model was fitted to.")
+        bool,
+        typer.Option("--all", help="Include labels and pairs of the fit."),
     ] = False,
     threshold: Annotated[
         float | None,
         typer.Option(
             help="Exit status 1 if the mean average precision, or the average "
-            "precision of pairs, is below."
+            "precision of pairs, is lower."
         ),
     ] = None,
     as_json: option.AsJson = False,
 ) -> None:
     """Measure searches by labels, or scores by judged pairs.
 
-    Items whose label the model was fitted to, and pairs that it was fitted to, do not
-    count unless --all is given. Pairs are measured with a 90 % interval and beside
-    chance.
+    Labels and pairs that the model was fitted to count only with --all. Pairs are
+    measured with a 90 % interval and compared with chance.
     """
     if bool(labels) == bool(links):
         got = "both" if labels else "neither"
@@ -113,31 +113,33 @@ def run_tune(
     alpha: option.Tried = None,
     beta: option.Tried = None,
     n_neighbors: option.Tried = None,
-    n_splits: Annotated[int | None, typer.Option(help="Folds, 5 if left out.")] = None,
+    n_splits: Annotated[int | None, typer.Option(help="Folds, by default 5.")] = None,
     n_repeats: Annotated[
-        int | None, typer.Option(help="How often folds are drawn, 1 if left out.")
+        int | None, typer.Option(help="How often folds are drawn, by default once.")
     ] = None,
     protocol: Annotated[
         str | None, typer.Option(help="transductive, or inductive for new queries.")
     ] = None,
     folds: Annotated[
-        str | None, typer.Option(help="What is held out: auto, items or links.")
+        str | None, typer.Option(help="What folds hold out: auto, items or links.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the folds, 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the folds, by default 0.")
+    ] = None,
     n_jobs: option.Jobs = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="All settings as .csv or .parquet, figures beside it."),
+        typer.Option(help="File for all settings, .csv or .parquet, with figures."),
     ] = None,
     config: option.Config = None,
     as_json: option.AsJson = False,
     quiet: option.Quiet = False,
 ) -> None:
-    """Try settings of spreading on folds of the links, beside its default.
+    """Compare settings of --model spreading by cross-validation on the links.
 
-    Values stand in the options or in the table grid of the --config file; without any
-    a small grid of n_neighbors, alpha and beta is tried. The default is what `fit
-    --model spreading` takes without these options. The model search chooses by itself.
+    Give values by options or in the table grid of the --config file; by default a small
+    grid of n_neighbors, alpha and beta is tried. The default of `fit --model spreading`
+    is measured too. The model search chooses its settings by itself.
     """
     typed = {k: v for k, v in locals().items() if k not in ("as_json", "quiet")}
     options = option.gather_options(typed, also=["grid", "model", *PARAMETERS])
@@ -146,7 +148,7 @@ def run_tune(
             f"`model` must be spreading to be tuned, got {options['model']!r}. The "
             "model search chooses by itself: use `linkspread fit`."
         )
-    # The output of a file is the model of `fit`, which may share it.
+    # In a --config file, `output` is the model folder of `fit`.
     if output is not None and (
         output.suffix.lower() not in SUFFIXES or output.is_dir()
     ):
@@ -176,7 +178,7 @@ def run_tune(
 def _search_with_labels(
     model: Any, labels: list[str], every: bool, reading: dict[str, Any]
 ) -> tuple[list[SearchQuality], list[str]]:
-    """Search with all items that have a label; return also what should be known."""
+    """Search with all items that have a label; return also notes for the user."""
     from linkspread.cli.inputs import read_labels
     from linkspread.selection import evaluate_search
 
@@ -188,7 +190,7 @@ def _search_with_labels(
         notice(f"linkspread: {note}")
     known = [model.links_.memberships(view) for view in names]
     if every:
-        note = "All items with a label count, also those whose label the model knows."
+        note = "All items with a label count, also those that the model was fitted to."
     elif any(own is not None for own in known):
         note = "Items whose label the model was fitted to are not counted."
     else:
@@ -199,7 +201,7 @@ def _search_with_labels(
 def _score_pairs(
     model: Any, links: list[str], every: bool, reading: dict[str, Any]
 ) -> tuple[list[Quality], list[str]]:
-    """Score judged pairs; return also what should be known."""
+    """Score judged pairs; return also notes for the user."""
     from linkspread.cli.inputs import count_unsure, join_judged, read_judged
     from linkspread.selection import evaluate_pairs
 
@@ -236,7 +238,7 @@ def _print_searches(searches: Sequence[SearchQuality]) -> None:
 
 
 def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
-    """Search the grid that was typed or stands in the file, or the default one."""
+    """Search the grid of the options, of the file, or the default one."""
     from linkspread.selection import tune
 
     grid = dict(options.get("grid", {}))
@@ -250,7 +252,7 @@ def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
     if "seed" in how:
         how["random_state"] = how.pop("seed")
     with warnings.catch_warnings():
-        # The notes have these already, with the option to type.
+        # The notes already contain these warnings, with the option to add.
         warnings.simplefilter("ignore", ColumnWarning)
         return tune(
             inputs.tables,
@@ -262,9 +264,9 @@ def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
 
 
 def _write(tuning: Tuning, path: Path) -> list[str]:
-    """Write all settings, and a figure for each parameter of which several were tried.
+    """Write all settings, and a figure for each parameter with several values.
 
-    Returns why there are no figures, if so.
+    Returns a note if there are no figures.
     """
     from linkspread.storage.files import new_file
     from linkspread.studies.report import draw_curve, write_page
@@ -274,7 +276,7 @@ def _write(tuning: Tuning, path: Path) -> list[str]:
         if path.suffix.lower() == ".csv":
             frame.to_csv(file, index=False)
         else:
-            # A column of one kind each, as parquet wants it.
+            # Parquet needs one type in each column.
             texts = {n: str for n, c in frame.items() if c.dtype == object}
             frame.astype(texts).to_parquet(file, index=False)
     for name, column in _settings(tuning).items():
@@ -293,13 +295,13 @@ def _write(tuning: Tuning, path: Path) -> list[str]:
 
 
 def _settings(tuning: Tuning) -> dict[str, list[Any]]:
-    """Return the columns of a tuning without its single folds."""
+    """Return the columns of a tuning without single folds."""
     columns = tuning.columns().items()
     return {name: own for name, own in columns if not name.startswith("fold ")}
 
 
 def _document(tuning: Tuning) -> dict[str, Any]:
-    """Return the outcome for another program; JSON has no NaN."""
+    """Return the result for programs; JSON has no NaN."""
 
     def number(value: float) -> float | None:
         return None if math.isnan(value) else float(value)
@@ -338,12 +340,12 @@ def _print_tuning(tuning: Tuning) -> None:
 
 
 def _cell(value: Any) -> str:
-    """Return a value for a cell of the table."""
+    """Format a value for the table."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _typed(name: str, value: Any) -> str:
-    """Return a parameter as it is typed."""
+    """Return a parameter as an option."""
     own = option.option_of(name)
     if isinstance(value, Mapping):
         return " ".join(f"{own} {view}={one}" for view, one in value.items())

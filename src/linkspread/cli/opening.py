@@ -1,4 +1,4 @@
-"""Models that commands open: their judgements, their views, what their items are."""
+"""Opening models for commands: their judgements, views and contents of items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def open_folder(path: Path, store: str | None = None) -> ModelFolder:
-    """Return the folder of a model, or say why it is none."""
+    """Open the folder of a model; shards are refused."""
     from linkspread.cluster import is_sharded
     from linkspread.models import ModelFolder
 
@@ -38,7 +38,7 @@ def open_folder(path: Path, store: str | None = None) -> ModelFolder:
 
 
 def open_model(path: Path, store: str | None = None) -> tuple[ModelFolder, Any]:
-    """Load a model, and say which judgements it lacks."""
+    """Load a model, and report pending judgements."""
     folder = open_folder(path, store)
     model = folder.model
     report_pending(folder)
@@ -48,7 +48,7 @@ def open_model(path: Path, store: str | None = None) -> tuple[ModelFolder, Any]:
 def open_searched(
     path: Path, store: str | None = None
 ) -> tuple[ModelFolder | None, Any]:
-    """Load a model to search in, or open shards, which have no folder of a model."""
+    """Load a model to search, or open shards, which have no model folder."""
     from linkspread import cluster
 
     if cluster.is_sharded(path):
@@ -57,7 +57,7 @@ def open_searched(
 
 
 def is_model(folder: Path) -> bool:
-    """Tell a model from a features folder, which is stored alike, and from others."""
+    """Return whether a folder holds a model, and not features or other files."""
     from linkspread.storage.manifest import read_manifest
 
     try:
@@ -68,9 +68,9 @@ def is_model(folder: Path) -> bool:
 
 
 def report_pending(folder: ModelFolder) -> None:
-    """Say how many judgements are not in the model yet.
+    """Report how many judgements are pending.
 
-    A store that cannot be read does not stop a command that only asks the model.
+    A store that cannot be read does not stop a command that only reads the model.
     """
     try:
         n_pending = folder.pending()
@@ -87,14 +87,14 @@ def report_pending(folder: ModelFolder) -> None:
 
 
 def apply_judgements(folder: ModelFolder) -> AppliedCounts:
-    """Bring a model up to date, and say what changed."""
+    """Apply pending judgements, and report what changed."""
     counts = folder.apply()
     removed = f", {counts.removed:,} removed" if counts.removed else ""
     notice(f"The model is up to date: {counts.added:,} added{removed}.")
     if counts.unknown:
         notice(
-            f"linkspread: {counts.unknown:,} judged pairs name items that the model "
-            "does not have, and were left out."
+            f"linkspread: {counts.unknown:,} judged pairs have unknown items and were "
+            "left out."
         )
     return counts
 
@@ -104,12 +104,12 @@ def read_features(folder: ModelFolder) -> FeatureSet | None:
     from linkspread.manifests import load_features
 
     named = read_run(folder).get("features")
-    # Paths in the file are taken from its own folder.
+    # Paths in the file are relative to its own folder.
     return load_features(folder.path / named) if named else None
 
 
 def read_run(folder: ModelFolder) -> dict[str, Any]:
-    """Return what `run.toml` says of how a model was made, perhaps nothing."""
+    """Return the options in `run.toml`, none without the file."""
     path = folder.path / "run.toml"
     if not path.is_file():
         return {}
@@ -136,9 +136,9 @@ def default_who(who: str | None) -> str:
 def choose_views(
     model: Any, source: str | None, target: str | None, ids: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Return the view that searches and the one that is searched.
+    """Return source and target.
 
-    Of two views both may be left out, where the ids are of one view only.
+    Both may be None for a model of two views, if the ids are of one view only.
     """
     names = model.view_names_
     for option, view in (("--source", source), ("--target", target)):
@@ -152,13 +152,13 @@ def choose_views(
 
 
 def check_items(model: Any, view: str, ids: Sequence[str], *, option: str) -> None:
-    """Refuse an id that a view does not have, and name those spelt like it."""
+    """Refuse an id that a view does not have, and name similar ids."""
     items = model.items_[view]
     for item, known in zip(ids, items.contains(list(ids)), strict=True):
         if not known:
             near = items.similar_ids(item)
             some = ", ".join(map(repr, near or items.ids[:3].tolist()))
-            hint = f"Near it are {some}" if near else f"Its ids are like {some}"
+            hint = f"Similar: {some}" if near else f"Its ids are like {some}"
             raise UnknownItemError(
                 f"`{option}` must be an item of view {view!r}, which has none called "
                 f"{item!r}. {hint}; correct the id."
@@ -178,7 +178,7 @@ def _view_of(model: Any, ids: Sequence[str], target: str | None) -> str:
                 for v in names
                 for own in items[v].similar_ids(item, n=2)
             ]
-            hint = f"Near it are {', '.join(near)}" if near else "None is spelt like it"
+            hint = f"Similar: {', '.join(near)}" if near else "No id is similar"
             raise UnknownItemError(
                 f"`--id` must be an item of the model, whose views have none called "
                 f"{item!r}. {hint}; correct the id."
@@ -187,8 +187,8 @@ def _view_of(model: Any, ids: Sequence[str], target: str | None) -> str:
         return _other(names, target)
     got = f"{', '.join(map(repr, found))}" if found else f"one of {len(names)} views"
     raise LinkspreadError(
-        f"`--source` must be given where the items do not say it, got {got}. Add "
-        f"--source {names[0]} or another of {', '.join(names)}."
+        f"`--source` must be given if the ids do not decide the view, got {got}. "
+        f"Add --source {names[0]} or another of {', '.join(names)}."
     )
 
 
@@ -204,18 +204,18 @@ def _other(names: Sequence[str], view: str) -> str:
 
 
 class ItemContents:
-    """Texts and paths of pictures of items, by view and id."""
+    """The texts of items and the paths of their pictures, by view and id."""
 
     def __init__(self, features: Any = None) -> None:
         self._features = features
         self._rows: dict[str, dict[str, int]] = {}
 
     def known(self, view: str) -> bool:
-        """Tell whether items of a view have contents."""
+        """Return whether items of a view have contents."""
         return self._features is not None and view in self._features.contents
 
     def is_picture(self, view: str) -> bool:
-        """Tell whether items of a view are pictures."""
+        """Return whether items of a view are pictures."""
         return self.known(view) and self._features.kinds.get(view) == "picture"
 
     def find(self, view: str, item: Any) -> str | None:
@@ -229,13 +229,13 @@ class ItemContents:
         if row is None:
             return None
         content = str(self._features.contents[view][row])
-        # A path in full stays as it is.
+        # An absolute path stays as it is.
         is_path = self.is_picture(view)
         return str(Path(self._features.root) / content) if is_path else content
 
 
 def read_contents(folder: ModelFolder | None) -> ItemContents:
-    """Return what items are, or say why that is unknown and go on without."""
+    """Return the contents of items; without any, report why and go on."""
     try:
         return ItemContents(folder and read_features(folder))
     except (LinkspreadError, ImportError) as error:

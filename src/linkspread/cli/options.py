@@ -1,10 +1,9 @@
-"""Options that several commands share, as they are typed and as they stand in files.
+"""Options that several commands share, on the command line and in files.
 
-A file of options names them as they are typed, with _ for -; a list stands for an
-option that is repeated. Paths in it are taken from its own folder, and what is typed
-beside --config goes before what the file says. The run.toml of a model names what lies
-in the model by its path from there, so that a copy of the folder is about the copy, and
-everything else in full, so that the copy still finds it.
+A file of options uses their names, with _ for -, and a list for a repeated option. Its
+paths are relative to its own folder, and options on the command line override it. The
+run.toml of a model has relative paths for files in the model folder, so that a copy of
+the folder refers to the copy, and absolute paths for all others.
 """
 
 import json
@@ -20,18 +19,18 @@ import typer
 from linkspread import __version__
 from linkspread.ground.errors import LinkspreadError
 
-# A colon parts columns from a file only after one of these: C:\pairs.csv is a path.
+# Only after these endings does a colon begin columns: C:\pairs.csv is a path.
 FILE = re.compile(r"(?P<path>.+?\.(?:npy|npz|parquet|csv|tsv))(?::(?P<columns>.+))?",
                   flags=re.IGNORECASE)  # fmt: skip
 PATHS = ("features", "output")
 REPEATED = ("view", "columns", "links", "labels", "metric", "graph", "n_neighbors",
             "alpha", "kernel")  # fmt: skip
-# What a file says of itself; nothing depends on it.
+# Information in a file that no option depends on.
 ABOUT = ("command", "version", "quality")
 
 
 def _by_view(help: str, *names: str) -> Any:
-    """Return an option that may be typed once for each view."""
+    """Return an option that may be given once for each view."""
     return typer.Option(*names, metavar="[VIEW=]VALUE", help=help)
 
 
@@ -51,11 +50,11 @@ Columns = Annotated[
         "--columns",
         metavar="NAME=COLUMNS",
         help="Columns of a view's table: text=f0,f1 takes these, text=-year,-shop "
-        "leaves these out. Once for each view.",
+        "leaves these out; once for each view.",
     ),
 ]
 Features = Annotated[
-    Path | None, typer.Option(help="Features folder, all of its views.")
+    Path | None, typer.Option(help="Features folder, with all of its views.")
 ]
 PairTables = Annotated[
     list[str] | None,
@@ -91,15 +90,15 @@ Matched = Annotated[
 MustAbove = Annotated[
     float | None,
     typer.Option(
-        help="Verdicts of pairs are ratings or probabilities: above this must, below "
-        "it cannot, equal to it unsure."
+        help="Line between ratings or probabilities: above it must, below it cannot, "
+        "equal to it unsure."
     ),
 ]
 SkipUnknown = Annotated[
     bool | None,
     typer.Option(
         "--skip-unknown",
-        help="Leave out pairs and labels of items that no view has, and list them.",
+        help="Leave out pairs and labels of unknown items, and list them.",
     ),
 ]
 # Parameters of a model.
@@ -108,19 +107,21 @@ Neighbors = Annotated[list[str] | None, _by_view("Neighbours.", "--n-neighbors")
 Metric = Annotated[
     list[str] | None, _by_view("auto, euclidean, cosine, hellinger or chi2.")
 ]
-Alpha = Annotated[list[str] | None, _by_view("How far links spread within a view.")]
+Alpha = Annotated[
+    list[str] | None, _by_view("How far links are propagated within a view.")
+]
 Tried = Annotated[
     str | None,
     typer.Option(metavar="VALUE,VALUE", help="Values of this parameter to try."),
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--n-jobs", help="Threads; all cores if left out.")
+    int | None, typer.Option("--n-jobs", help="Threads; by default all cores.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of what is drawn at random.")]
-# Models that were fitted.
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
+# Fitted models.
 Model = Annotated[Path, typer.Argument(help="Folder of a model.", show_default=False)]
 Source = Annotated[
-    str | None, typer.Option(help="View that searches.", show_default=False)
+    str | None, typer.Option(help="View of the query.", show_default=False)
 ]
 Target = Annotated[
     str | None, typer.Option(help="View that is searched.", show_default=False)
@@ -129,7 +130,7 @@ Store = Annotated[
     str | None,
     typer.Option(
         envvar="LINKSPREAD_STORE",
-        help="Judgements elsewhere: a file, or a URL of PostgreSQL.",
+        help="Link store elsewhere: a file, or a URL of PostgreSQL.",
         show_default=False,
     ),
 ]
@@ -137,19 +138,19 @@ Who = Annotated[
     str | None,
     typer.Option(
         envvar="LINKSPREAD_WHO",
-        help="Who judges; your login name otherwise.",
+        help="Who judges; by default your login name.",
         show_default=False,
     ),
 ]
-Note = Annotated[str, typer.Option(help="Anything worth remembering.")]
+Note = Annotated[str, typer.Option(help="Comment to store.")]
 # How a command runs, and what it prints.
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Write one JSON document and nothing else.")
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an existing output.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and stop.")
+    bool, typer.Option("--dry-run", help="Show what would be done, and stop.")
 ]
 Config = Annotated[
     Path | None,
@@ -159,7 +160,7 @@ Config = Annotated[
 
 @dataclass(frozen=True)
 class Place:
-    """A file or a folder, whose it is, and which of its columns are meant."""
+    """A file or a folder, its views, and the chosen columns."""
 
     views: tuple[str, ...]
     path: Path
@@ -211,7 +212,7 @@ def parse_links(text: str) -> Place:
     """Return the place of pairs: ``PATH``, or ``left,right=PATH``."""
     names, sign, rest = text.partition("=")
     views = tuple(name.strip() for name in names.split(","))
-    # Without a comma the sign is one of a file's own name.
+    # Without a comma, the = is part of the file name.
     if not sign or len(views) != 2:
         return _parse_place((), text)
     if not all(views) or not rest:
@@ -223,7 +224,7 @@ def parse_links(text: str) -> Place:
 
 
 def _parse_place(views: tuple[str, ...], rest: str) -> Place:
-    """Part a path from the columns behind it."""
+    """Separate a path from the columns after it."""
     match = FILE.fullmatch(rest)
     if match is None:
         return Place(views, Path(rest))
@@ -237,13 +238,13 @@ PLACES = {"view": parse_view, "labels": parse_labels, "links": parse_links}
 def gather_options(
     typed: Mapping[str, Any], *, also: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Return the options of a command, from its file and from what was typed."""
+    """Return the options of a command, from its file and from the command line."""
     given = {
         name: value
         for name, value in typed.items()
         if name != "config" and value is not None and value != []
     }
-    options = _in_full(given, Path.cwd())
+    options = _with_absolute_paths(given, Path.cwd())
     if typed.get("config") is not None:
         known = [*typed, *also]
         options = read_config(Path(typed["config"]), known=known) | options
@@ -275,7 +276,7 @@ def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
     for name in set(REPEATED) & options.keys():
         if not isinstance(options[name], list):
             options[name] = [options[name]]
-    return _in_full(options, path.resolve().parent)
+    return _with_absolute_paths(options, path.resolve().parent)
 
 
 def run_file(
@@ -284,7 +285,7 @@ def run_file(
     folder: Path,
     quality: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the text of a run file: how to run a command once more."""
+    """Return the text of a run file, which runs a command again."""
     about: dict[str, Any] = {"command": command, "version": __version__}
     if quality is not None:
         about["quality"] = quality
@@ -307,7 +308,7 @@ def write_toml(options: Mapping[str, Any]) -> str:
 
 
 def read_value(text: Any) -> Any:
-    """Return a number where a text is one, or else the text."""
+    """Return the number in a text, or the text if it is not a number."""
     if not isinstance(text, str):
         return text
     for kind in (int, float):
@@ -319,19 +320,19 @@ def read_value(text: Any) -> Any:
 
 
 def option_of(name: str) -> str:
-    """Return an option as it is typed."""
+    """Return the name of an option on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
-def _in_full(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return options whose paths do not depend on the current folder."""
+def _with_absolute_paths(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return options with absolute paths."""
     return _with_paths(options, lambda path: (folder / path.expanduser()).resolve())
 
 
 def _with_paths(
     options: Mapping[str, Any], change: Callable[[Path], Path]
 ) -> dict[str, Any]:
-    """Return options with each path in them replaced."""
+    """Return options with each path changed."""
     changed = dict(options)
     for name in PATHS:
         if name in changed:
@@ -344,7 +345,7 @@ def _with_paths(
 
 
 def _place(parse: Callable[[str], Place], text: Any) -> Place:
-    """Return where something is, as it was written."""
+    """Parse a place, which must be a text."""
     if not isinstance(text, str):
         raise LinkspreadError(
             f"places of input must be texts, got {text!r:.60}. Write them as on the "
@@ -362,11 +363,11 @@ def _value(value: Any) -> str:
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    # DEL is the one sign that JSON leaves as it is and TOML refuses.
+    # DEL is the one character that JSON does not escape and TOML refuses.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _key(key: str) -> str:
-    """Return a key, in quotes unless it is a plain word."""
+    """Return a key, quoted unless it is a plain word."""
     plain = key.replace("_", "").replace("-", "")
     return key if plain.isascii() and plain.isalnum() else _value(key)

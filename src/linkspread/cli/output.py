@@ -1,6 +1,6 @@
-"""What commands print, and where they may write.
+"""Printing of commands, and a check of where they may write.
 
-Results go to standard output; sentences for people go to standard error.
+Results go to standard output, messages for people to standard error.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from linkspread.ground.errors import LinkspreadError
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Columns of a table without a terminal, so that a file gets the whole texts.
+# Width of a table without a terminal; a file gets complete texts.
 PIPED_WIDTH = 200
 
 
 def notice(text: str) -> None:
-    """Print a sentence for people to standard error."""
+    """Print a message for people to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def clean(value: Any) -> str:
-    """Return a text of unknown origin without codes that control a terminal."""
+    """Replace control characters in a text, which could control the terminal."""
     return "".join(c if c.isprintable() else " " for c in str(value))
 
 
@@ -41,7 +41,7 @@ def shorten(content: str, n_letters: int) -> str:
 
 
 def console() -> Console:
-    """Return standard output for tables; texts are printed as they are."""
+    """Return standard output for tables, without markup in texts."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else PIPED_WIDTH
@@ -49,7 +49,7 @@ def console() -> Console:
 
 
 def print_line(text: Any) -> None:
-    """Print a line of text, however long it is."""
+    """Print a line of text without wrapping it."""
     console().print(clean(text), soft_wrap=True)
 
 
@@ -81,10 +81,9 @@ def print_table(
 def step_bar(
     n_steps: int, *, lines: bool = False, quiet: bool = False
 ) -> Iterator[Callable[[str], None]]:
-    """Show a bar on standard error; calling the value names the next step.
+    """Show a progress bar on standard error; call the value to name the next step.
 
-    Where there is no terminal nothing is shown, or, with `lines`, a line for each
-    step, so that a log of hours shows how far they went.
+    Without a terminal nothing is shown, or, with `lines`, a line for each step.
     """
     if quiet:
         yield lambda description: None
@@ -120,7 +119,7 @@ def step_bar(
 
 
 def check_writable(path: Path) -> None:
-    """Refuse an output that could not be written, before anything is computed."""
+    """Refuse an output that cannot be written, before anything is computed."""
     place = path.absolute()
     try:
         if not place.is_dir():
@@ -130,6 +129,6 @@ def check_writable(path: Path) -> None:
         os.rmdir(tempfile.mkdtemp(prefix=".linkspread-", dir=place))
     except OSError as error:
         raise LinkspreadError(
-            f"`--output` must be where files can be written, and {str(place)!r} "
-            f"takes none: {error.strerror}. Give another path."
+            f"`--output` must be in a writable folder, and {str(place)!r} is not "
+            f"writable: {error.strerror}. Give another path."
         ) from error

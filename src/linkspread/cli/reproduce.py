@@ -1,4 +1,4 @@
-"""``linkspread reproduce``: the paper's tables, MAP against supervision, judging."""
+"""``linkspread reproduce``: the paper's tables and studies of supervision."""
 
 from __future__ import annotations
 
@@ -19,31 +19,29 @@ if TYPE_CHECKING:
     from linkspread.studies.report import Study
 
 reproduce_app = typer.Typer(
-    help="Measure the paper's methods and fair baselines, and write a report.",
+    help="Measure the paper's methods and baselines, and write a report.",
     no_args_is_help=True,
 )
 
 Data = Annotated[
     Path | None,
-    typer.Option(help="Folder of the data; by default below LINKSPREAD_DATA."),
+    typer.Option(help="Folder of the data; by default inside LINKSPREAD_DATA."),
 ]
 Output = Annotated[Path, typer.Option(help="Folder for the report.")]
 Quick = Annotated[bool, typer.Option(help="Fewer choices and folds.")]
 Resplits = Annotated[
     int, typer.Option(min=0, help="Random splits besides the standard.")
 ]
-Repetitions = Annotated[
-    int, typer.Option(min=1, help="Random splits to measure on, or choices.")
-]
+Repetitions = Annotated[int, typer.Option(min=1, help="Random splits to measure.")]
 Protocol = Annotated[
-    str, typer.Option(help="transductive: queries are in the graphs; or inductive.")
+    str, typer.Option(help="transductive (queries are in the graphs) or inductive.")
 ]
-Resume = Annotated[bool, typer.Option(help="Go on with the study in the folder.")]
+Resume = Annotated[bool, typer.Option(help="Continue the study in the folder.")]
 Named = Annotated[str, typer.Argument(help="wikipedia, corel5k or glyphs.")]
 
-SEEN = {
+PROTOCOLS = {
     "transductive": "The test items are in the graphs, without a label.",
-    "inductive": "The queries are new: they were in no graph.",
+    "inductive": "The queries are new: they are in no graph.",
 }
 
 
@@ -59,10 +57,10 @@ def reproduce_wikipedia(
     resplits: Resplits = 0,
     resume: Resume = False,
 ) -> None:
-    """Table 1: image and text of Wikipedia articles, ten topics.
+    """Table 1: images and texts of Wikipedia articles, ten topics.
 
-    Takes about 13 minutes on two cores, two with --quick; each re-split about as
-    much again. Results are kept as they come, and --resume goes on from them.
+    Takes about 13 minutes on two cores, two with --quick; each re-split takes about as
+    long again. Results are stored as they come, and --resume continues.
     """
     _reproduce_table(
         "wikipedia",
@@ -90,10 +88,10 @@ def reproduce_corel5k(
     ] = False,
     resume: Resume = False,
 ) -> None:
-    """Table 2 on Corel5k, a public stand-in for the paper's own pictures.
+    """Table 2 on Corel5k, in place of the paper's own pictures.
 
     The features take a minute or two; the table takes much longer than that of
-    Wikipedia. Results are kept as they come, and --resume goes on from them.
+    Wikipedia. Results are stored as they come, and --resume continues.
     """
     _reproduce_table(
         "corel5k",
@@ -118,10 +116,10 @@ def reproduce_budgets(
     quick: Quick = False,
     resume: Resume = False,
 ) -> None:
-    """Precision against how many labels or links are known, all methods tuned.
+    """Precision against the number of known labels or links, all methods tuned.
 
-    Takes long: a cell of the table is a search for parameters in three folds, for
-    each repetition. Results are kept as they come, and --resume goes on from them.
+    Takes long: each cell of the table tunes parameters in three folds, for each
+    repetition. Results are stored as they come, and --resume continues.
     """
     from linkspread.studies.budgets import plan_budgets, run_budgets
     from linkspread.studies.collections import load_benchmark
@@ -169,11 +167,10 @@ def reproduce_partners(
     quick: Quick = False,
     resume: Resume = False,
 ) -> None:
-    """Recall of the partner against how many pairs are known, all methods tuned.
+    """Recall of the partner against the number of known pairs, all methods tuned.
 
-    Beside it stands what the user had before: the plain cosine where the views share
-    a space. Takes up to 20 minutes on two cores. Results are kept as they come, and
-    --resume goes on from them.
+    If the views share a space, the cosine is a baseline. Takes up to 20 minutes on two
+    cores. Results are stored as they come, and --resume continues.
     """
     from linkspread.ground.cores import count_threads
     from linkspread.studies.partners import (
@@ -215,10 +212,10 @@ def reproduce_judging(
     output: Output = Path("linkspread-judging"),
     repetitions: Repetitions = 5,
 ) -> None:
-    """Precision against pairs judged: suggested ones against random ones.
+    """Precision against the number of judged pairs, suggested or random.
 
-    Labels answer every pair. Takes about ten minutes on Wikipedia with one core.
-    Results are kept as they come.
+    Pairs are judged by labels. Takes about ten minutes on Wikipedia with one core.
+    Results are stored as they come.
     """
     from linkspread.studies import budgets
     from linkspread.studies.collections import load_benchmark
@@ -269,17 +266,16 @@ def _reproduce_table(
     before = _check_folder(output, "a table", name, resume)
     if before is not None and _conditions(before.command) != _conditions(_command()):
         raise LinkspreadError(
-            f"`--resume` must have the options that the study was begun with, "
-            f"{before.command!r}, got {_command()!r}. Repeat them, or use another "
-            "folder."
+            f"`--resume` must have the options of the study, {before.command!r}, got "
+            f"{_command()!r}. Repeat them, or use another folder."
         )
-    if protocol not in SEEN:
+    if protocol not in PROTOCOLS:
         raise LinkspreadError(
-            f"`--protocol` must be {' or '.join(SEEN)}, got {protocol!r}. Leave it out "
-            "for transductive."
+            f"`--protocol` must be {' or '.join(PROTOCOLS)}, got {protocol!r}. Leave "
+            "it out for transductive."
         )
     if name == "corel5k":
-        notice("Describing 4,999 pictures takes a minute or two.")
+        notice("The features of 4,999 pictures take a minute or two.")
     benchmark = load_benchmark(name, **load)
     methods = table_methods(benchmark.metrics, benchmark.widths, quick=quick)
     splits = benchmark.splits(resplits)
@@ -304,9 +300,9 @@ def _reproduce_table(
 
 
 def _check_folder(output: Path, kind: str, collection: str, resume: bool) -> Any:
-    """Refuse a folder that cannot be used, before anything is loaded.
+    """Refuse an unusable folder, before anything is loaded.
 
-    Returns the study in it, if any and if it is to be resumed.
+    Returns the study to resume, or None.
     """
     from linkspread.studies.report import check_folder, read_study
     from linkspread.studies.running import check_continued
@@ -319,15 +315,15 @@ def _check_folder(output: Path, kind: str, collection: str, resume: bool) -> Any
     got = "a table" if study.directions else "a budget study"
     if got != kind:
         raise LinkspreadError(
-            f"`--resume` must be given the folder of {kind}, got {got} in {path}. Use "
-            "another folder."
+            f"`--resume` needs the folder of {kind}, got {got} in {path}. Use another "
+            "folder."
         )
     check_continued(study, collection)
     return study
 
 
 def _begin(title: str, introduction: str, collection: str) -> Study:
-    """Return the study that this command makes, without a result."""
+    """Return the study of this command, without results."""
     from linkspread.studies.report import Study
     from linkspread.studies.running import describe_environment
 
@@ -336,25 +332,25 @@ def _begin(title: str, introduction: str, collection: str) -> Study:
 
 
 def _keep(output: Path) -> Callable[[Study], Any]:
-    """Return what writes a study as far as it is."""
+    """Return a function that writes an unfinished study."""
     from linkspread.studies.report import write_study
 
     return partial(write_study, output / "study.json")
 
 
 def _introduction(benchmark: Benchmark, protocol: str) -> str:
-    """Say what is searched, what is known and how parameters were chosen."""
+    """Return sentences on the data, the known labels and the choice of parameters."""
     n_train, n_test = len(benchmark.standard.train), len(benchmark.standard.test)
     return (
         f"The labels of {n_train:,} items are known; {n_test:,} others search each "
         f"other, and a result is right when it has the class of the query. "
-        f"{SEEN[protocol]} All parameters were chosen by cross-validation on the known "
-        "labels."
+        f"{PROTOCOLS[protocol]} All parameters were chosen by cross-validation on the "
+        "known labels."
     )
 
 
 def _partners_introduction(partners: Partners, repetitions: int) -> str:
-    """Say what is searched, what is known and what is measured."""
+    """Return sentences on the data, the known pairs and the measure."""
     sizes = " and ".join(f"{X.shape[0]:,}" for X in partners.views.values())
     start = "" if partners.shared_space else " The first ten are matched pairs."
     return (
@@ -380,7 +376,7 @@ def _command() -> str:
 
 
 def _leave_out(words: Sequence[str], *options: str) -> list[str]:
-    """Return words without some options and their values, in one word or two."""
+    """Return words without some options, written as NAME VALUE or NAME=VALUE."""
     kept, is_value = [], False
     for word in words:
         name, has_value, _ = word.partition("=")

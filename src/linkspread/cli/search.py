@@ -1,4 +1,4 @@
-"""``linkspread search`` and ``linkspread explain``: what goes with what, and why."""
+"""``linkspread search`` and ``linkspread explain``: find items and explain scores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHOWN, SHOWN_BESIDE = 300, 60
 
 
 class Query(NamedTuple):
-    """What the model is asked with, and the option and value that it is called by."""
+    """A query of the model, and the option and value that name it."""
 
     asked: Any
     name: dict[str, Any]
@@ -48,29 +48,30 @@ def run_search(
     source: options.Source = None,
     target: options.Target = None,
     id: Annotated[
-        list[str] | None, typer.Option(help="Item to search with; may be repeated.")
+        list[str] | None, typer.Option(help="Item to search by; may be repeated.")
     ] = None,
     query_file: Annotated[
         str | None, typer.Option(help="New items: .npy, .npz, .parquet or .csv.")
     ] = None,
     row: Annotated[
         list[str] | None,
-        typer.Option(help="Row of that file, by its id or else counted from 0."),
+        typer.Option(help="Row of that file, by its id, or counted from 0."),
     ] = None,
     text: Annotated[
         str | None, typer.Option(help="New text, if the model has a features folder.")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="New picture, if it has a features folder.")
+        Path | None,
+        typer.Option(help="New picture, if the model has a features folder."),
     ] = None,
     n_results: Annotated[
         int, typer.Option("--n-results", "-n", min=1, help="Items to find.")
     ] = 10,
     threshold: Annotated[
-        float | None, typer.Option(help="Leave out items that score less.")
+        float | None, typer.Option(help="Leave out items with a lower score.")
     ] = None,
     judged: Annotated[
-        bool, typer.Option(help="Whether to find what was judged for the query.")
+        bool, typer.Option(help="Whether to find items that were judged for the query.")
     ] = True,
     only: Annotated[
         list[str] | None,
@@ -85,9 +86,9 @@ def run_search(
     as_json: options.AsJson = False,
     store: options.Store = None,
 ) -> None:
-    """Find the items of one view that go best with items of another.
+    """Find the best items of one view for items of another.
 
-    Of two views --source and --target may be left out where the id is of one view only.
+    With two views, --source and --target may be left out if the id is in one view only.
     Exit status 1 means that nothing was found.
     """
     ways: dict[str, Any] = {"--id": id, "--query-file": query_file}
@@ -122,7 +123,7 @@ def run_search(
     contents = read_contents(folder)
     answers = []
     for query in queries:
-        # One by one: many at once are all cut to the length of the shortest.
+        # One by one: several at once would all be as short as the shortest.
         ids, scores = loaded.search(
             query.asked,
             **views,
@@ -145,7 +146,7 @@ def run_search(
 
 def run_explain(
     model: options.Model,
-    id: Annotated[str, typer.Option(help="Item that searches.", show_default=False)],
+    id: Annotated[str, typer.Option(help="Item of the query.", show_default=False)],
     with_: Annotated[
         str, typer.Option("--with", help="Item that was found.", show_default=False)
     ],
@@ -156,19 +157,19 @@ def run_explain(
     ] = 8,
     output: Annotated[
         Path | None,
-        typer.Option(help="Also draw it, as .svg.", show_default=False),
+        typer.Option(help="Picture of the explanation, .svg.", show_default=False),
     ] = None,
     as_json: options.AsJson = False,
     store: options.Store = None,
 ) -> None:
-    """Say which links, through which neighbours, make up the score of two items.
+    """Split the score of two items into links, neighbours and other parts.
 
-    Parts of each table add up to the score, with what is left out.
+    The parts of a table and its last row, the rest, add up.
     """
     if output is not None and output.suffix.lower() != ".svg":
         raise LinkspreadError(
-            f"`--output` must end in .svg, got {str(output)!r}. Every browser shows "
-            "an SVG, and prints it as anything else."
+            f"`--output` must end in .svg, got {str(output)!r}. Change the ending; "
+            "browsers show SVG and can print it to other formats."
         )
     folder, loaded = open_model(model, store)
     source, target = choose_views(loaded, source, target, [id])
@@ -192,7 +193,7 @@ def run_explain(
 def _read_ids(
     model: Any, view: str, given: list[str] | None, *, option: str
 ) -> list[str] | None:
-    """Return ids that a search is limited to, or is to leave out; @FILE holds some."""
+    """Return the ids of --only or --exclude; @FILE names a file of ids."""
     ids = []
     for word in given or ():
         if not word.startswith("@"):
@@ -202,7 +203,7 @@ def _read_ids(
             lines = Path(word[1:]).read_text(encoding="utf-8-sig").splitlines()
         except (OSError, ValueError) as error:
             raise LinkspreadError(
-                f"`{option} @FILE` must name a file of UTF-8 with an id in each line, "
+                f"`{option} @FILE` must name a UTF-8 file with an id in each line, "
                 f"and {word[1:]!r} cannot be read. Correct the path."
             ) from error
         ids += [line.strip() for line in lines if line.strip()]
@@ -213,7 +214,7 @@ def _read_ids(
 def _rows_of_file(
     model: Any, source: str, query_file: str, chosen: list[str]
 ) -> list[Query]:
-    """Return the rows of a table as queries, all or some."""
+    """Return all rows of a table, or the chosen ones, as queries."""
     from linkspread.cli.inputs import read_view
     from linkspread.tables.files import WITH_COLUMNS
 
@@ -242,7 +243,7 @@ def _new_content(
     source: str | None,
     target: str | None,
 ) -> tuple[str, str, list[Query]]:
-    """Return a new text or picture, described as the items of the model were."""
+    """Return the features of a new text or picture as a query."""
     import numpy as np
 
     kind = "text" if picture is None else "picture"
@@ -254,9 +255,9 @@ def _new_content(
     source, target = choose_views(model, source, target)
     if features is None or source not in views:
         raise ViewError(
-            f"`--{kind}` must be for a view of {kind}s that `linkspread featurize` "
-            f"described, and {source!r} is none. Fit the model with a features folder, "
-            "or give its features with --query-file."
+            f"`--{kind}` needs a view of {kind}s from `linkspread featurize`, and "
+            f"{source!r} is none. Fit the model with a features folder, or give "
+            "features with --query-file."
         )
     if picture is not None and not picture.is_file():
         raise LinkspreadError(
@@ -272,7 +273,7 @@ def _new_content(
 def _results(
     ids: Any, scores: Any, threshold: float | None, contents: ItemContents, view: str
 ) -> list[dict[str, Any]]:
-    """Return what one query found, without what scores too little."""
+    """Return the results of one query that reach the threshold."""
     found = []
     pairs = zip(ids.ravel().tolist(), scores.ravel().tolist(), strict=True)
     for rank, (item, score) in enumerate(pairs, start=1):
@@ -286,7 +287,7 @@ def _results(
 def _print_results(
     query: Query, results: list[dict[str, Any]], contents: ItemContents, view: str
 ) -> None:
-    """Print a table for a query."""
+    """Print the results of a query as a table."""
     ((option, value),) = query.name.items()
     headings = ["rank", "id", "score"]
     if contents.known(view):
@@ -305,7 +306,7 @@ def _print_results(
 
 
 def _document(split: Split) -> dict[str, Any]:
-    """Return a split of a score; JSON has no NaN."""
+    """Return a split for programs; JSON has no NaN."""
     parts = [
         {key: None if _is_nan(own) else own for key, own in asdict(part).items()}
         for part in split.parts
@@ -365,7 +366,7 @@ def _print_split(
 
 
 def _draw(why: Explanation, contents: ItemContents, output: Path, n_links: int) -> None:
-    """Write the picture of an explanation; a lost picture of an item leaves a gap."""
+    """Draw an explanation; an unreadable picture of an item leaves a gap."""
     from linkspread.judging import explanation_picture
     from linkspread.studies.report import picture_data_uri, write_page
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 FACTORY = "linkspread.cli.serve:make_app"
-# Where a worker finds the model, and where people may keep a token.
+# Environment variables: the model for the workers, and the token.
 FOLDER, TOKEN = "LINKSPREAD_SERVE_MODEL", "LINKSPREAD_TOKEN"
 LABELS_PER_FAMILY = 5
 
@@ -27,31 +27,31 @@ def run_serve(
     model: options.Model,
     host: Annotated[
         str,
-        typer.Option(help="Address; any but this machine's own requires a token."),
+        typer.Option(help="Address; one that other machines can reach needs a token."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port.")] = 8000,
     token: Annotated[
         str,
-        typer.Option(help="What people must know to come in; made up where needed."),
+        typer.Option(help="Token that people must enter; generated if needed."),
     ] = "",
     workers: Annotated[
-        int, typer.Option(min=1, max=64, help="Processes that answer.")
+        int, typer.Option(min=1, max=64, help="Processes that serve the page.")
     ] = 1,
     requests_per_second: Annotated[
         float,
         typer.Option(
             min=1,
-            help="Requests per second and client address in each process; bursts of "
+            help="Requests per second for each client address and process; bursts of "
             "ten times that are allowed.",
         ),
     ] = 60.0,
     glyphs: Annotated[
-        bool, typer.Option(help="Fit the embedded glyphs first if there is no model.")
+        bool, typer.Option(help="Fit glyphs first if there is no model.")
     ] = False,
 ) -> None:
-    """Search and judge in a browser; judgements are kept in MODEL/judgements.db.
+    """Search and judge in a browser; judgements are stored in MODEL/judgements.db.
 
-    A token is better kept in LINKSPREAD_TOKEN than on a command line.
+    Prefer LINKSPREAD_TOKEN to --token, because others can see command lines.
     """
     for module in (
         "fastapi",
@@ -91,12 +91,12 @@ def run_serve(
 
 
 def make_app() -> FastAPI:
-    """Make the application of one worker."""
+    """Return the application of one worker."""
     from linkspread.web import create_app
     from linkspread.web.server import read_settings
 
     folder = open_folder(Path(os.environ[FOLDER]))
-    # Read first: what is applied meanwhile must not be missed.
+    # Read before the model, so that rows applied in between are not missed.
     applied = folder.applied
     return create_app(
         folder.model,

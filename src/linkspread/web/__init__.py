@@ -1,4 +1,4 @@
-"""The search page: search, judge, and see the search get better.
+"""The search page: search and judge in a browser.
 
 >>> from linkspread.web import Settings
 >>> Settings().host

@@ -1,4 +1,4 @@
-"""The same as the pages, as JSON for programs; and what watches over servers reads."""
+"""The pages as JSON for programs, and routes for monitoring."""
 
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -16,23 +16,23 @@ from linkspread.web.pages import Asking, Here, Id, Number, View, Words
 from linkspread.web.site import MAX_PAGES, PAGE, Asked
 
 api = APIRouter(prefix="/api", tags=["api"])
-watching = APIRouter(include_in_schema=False)
+monitoring = APIRouter(include_in_schema=False)
 
 
 async def check_json(request: Request) -> None:
-    """Refuse what a form of another site could send."""
+    """Refuse requests that a form of another site could send."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "a request must be of the type application/json.")
 
 
 def resolve(site: Here, query: Asking) -> Asked:
-    """Return what searches, which must be something."""
+    """Return the query as the model takes it; it must not be empty."""
     asked = site.resolve(query)
     if asked is None:
         raise LinkspreadError(
-            "a search must have `item`, the id of one, or `q`, words that the view "
-            "can read. Ask /api/items for ids."
+            "a search must have `item`, an id, or `q`, words for a view of texts; got "
+            "neither. Ask /api/items for ids."
         )
     return asked
 
@@ -41,7 +41,7 @@ Resolved = Annotated[Asked, Depends(resolve)]
 
 
 class JudgementIn(BaseModel):
-    """What somebody says of two items."""
+    """A judgement of two items."""
 
     who: str = Field(NOBODY, max_length=200)
     source: str = Field(max_length=200)
@@ -54,7 +54,7 @@ class JudgementIn(BaseModel):
 
 
 class UndoIn(BaseModel):
-    """Who takes a judgement back."""
+    """The person who takes a judgement back."""
 
     who: str = Field(NOBODY, max_length=200)
 
@@ -105,7 +105,7 @@ def search(
 def explanation(
     site: Here, query: Asking, asked: Resolved, found: Id
 ) -> dict[str, Any]:
-    """Return what a score is made of."""
+    """Explain a score."""
     why = site.explain(query, asked, found)
     return {
         "score": why.explanation.score,
@@ -122,7 +122,7 @@ def suggestions(
     target: View = "",
     who: Annotated[str, Param(max_length=200)] = NOBODY,
 ) -> dict[str, Any]:
-    """Return the pairs that teach most, the best first."""
+    """Return suggested pairs, the best first."""
     source, target = site.choose_views(source, target)
     pairs = site.questions(source, target, clean_name(who))
     return {"source": source, "target": target, "pairs": [asdict(own) for own in pairs]}
@@ -134,7 +134,7 @@ def judgements(
     before: Number = None,
     n: Annotated[int, Param(ge=1, le=500)] = 50,
 ) -> dict[str, Any]:
-    """Return what was judged, the newest first."""
+    """Return judgements and undos, the newest first."""
     rows = [
         vars(entry.row)
         | {"at": entry.row.at.isoformat(), "is_active": entry.is_active}
@@ -146,7 +146,7 @@ def judgements(
 
 @api.post("/judgements", status_code=201, dependencies=[Depends(check_json)])
 def add_judgement(site: Here, given: JudgementIn) -> dict[str, Any]:
-    """Keep a judgement; it is on the disk when this answers."""
+    """Store a judgement; it is on the disk before the answer."""
     id, is_in_model = site.judge(
         who=clean_name(given.who),
         source=(given.source, given.source_id),
@@ -174,11 +174,11 @@ def overview(site: Here) -> dict[str, Any]:
 
 @api.get("/state")
 def state(site: Here) -> dict[str, Any]:
-    """Return how far the model is, for pages that wait for news."""
+    """Return the last row in the model, for pages that wait for changes."""
     return {"number": site.live.shown.number, "takes_links": not site.live.refusal}
 
 
-@watching.get("/metrics")
+@monitoring.get("/metrics")
 def metrics(site: Here) -> PlainTextResponse:
     """Return the counters of this worker for Prometheus."""
     live, number = site.live, site.live.store.last_number()
@@ -194,8 +194,8 @@ def metrics(site: Here) -> PlainTextResponse:
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-@watching.get("/healthz")
+@monitoring.get("/healthz")
 def health(site: Here) -> PlainTextResponse:
-    """Say whether the model and the store are there."""
+    """Check that the model and the store can be read."""
     site.live.store.last_number()
     return PlainTextResponse("ok\n")

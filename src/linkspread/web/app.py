@@ -1,4 +1,4 @@
-"""The application: a model and its store behind pages and JSON."""
+"""The application that serves a model and its store as pages and JSON."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from linkspread import __version__
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage import LinkStore
-from linkspread.web.api import api, watching
+from linkspread.web.api import api, monitoring
 from linkspread.web.contents import choose_contents
 from linkspread.web.guard import Access, Guard
 from linkspread.web.pages import pages, render_error
@@ -30,7 +30,7 @@ def create_app(
     absorbed: int = 0,
     settings: Settings | None = None,
 ) -> FastAPI:
-    """Put a fitted model behind pages."""
+    """Serve a fitted model as pages and JSON."""
     settings = settings or Settings()
     contents = choose_contents(model.items_, features)
     site, access = Site(model, store, contents, absorbed, settings), Access(settings)
@@ -44,14 +44,14 @@ def create_app(
     app = FastAPI(
         title=settings.title,
         version=__version__,
-        # The usual pages load scripts from elsewhere; /api is one of our own.
+        # The usual pages load scripts from other sites; /api replaces them.
         docs_url=None,
         redoc_url=None,
         lifespan=live,
         redirect_slashes=False,
     )
     app.state.site, app.state.access = site, access
-    for router in (pages, api, watching):
+    for router in (pages, api, monitoring):
         app.include_router(router)
     app.add_exception_handler(LinkspreadError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_malformed)
@@ -63,16 +63,16 @@ def create_app(
 
 
 def _answer_error(request: Request, error: Exception) -> Response:
-    """Answer a mistake of the input with its sentence."""
+    """Answer an error of the input with its message."""
     if isinstance(error, StoreError):
-        # A store's own sentence names files of this machine.
-        sentence = "the judgements cannot be reached now. Try again."
+        # The message of the store names files of this machine.
+        sentence = "the link store cannot be reached now. Try again."
         return _answer(request, 503, sentence)
     return _answer(request, 400, str(error))
 
 
 def _answer_malformed(request: Request, error: Exception) -> Response:
-    """Answer a request whose parameters make no sense, naming the first of them."""
+    """Answer a request with invalid parameters, naming the first of them."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     name = str(first["loc"][-1])[:60]
@@ -83,7 +83,7 @@ def _answer_malformed(request: Request, error: Exception) -> Response:
 def _answer_refused(request: Request, error: Exception) -> Response:
     """Answer with the status that a route or the framework chose."""
     assert isinstance(error, HTTPException)
-    # The framework's own words are in title case.
+    # The framework's own messages are in title case.
     detail = "" if error.detail in ("Not Found", "Method Not Allowed") else error.detail
     detail = detail if detail.islower() or " " in detail else ""
     sentence = detail or SENTENCES.get(error.status_code, "this is refused.")
@@ -91,7 +91,7 @@ def _answer_refused(request: Request, error: Exception) -> Response:
 
 
 def _answer(request: Request, status: int, sentence: str) -> Response:
-    """Return a sentence as a page or as JSON, as the path wants it."""
+    """Return a sentence as JSON for paths of the API, else as a page."""
     sentence = sentence[:1].upper() + sentence[1:]
     if request.url.path.startswith("/api"):
         return JSONResponse({"error": sentence}, status_code=status)

@@ -1,4 +1,4 @@
-"""What items look like to people: a title, a text, a picture; or only their ids."""
+"""Titles, texts and pictures of items; without a features folder, only their ids."""
 
 import io
 import unicodedata
@@ -19,14 +19,14 @@ from linkspread.ground.errors import LinkspreadError, require
 from linkspread.links import Items
 
 MAX_TITLE, MAX_TEXT = 90, 400
-# Titles that are compared for one question.
+# Most titles that are compared for one query.
 MAX_COMPARED = 2000
 
 
 class Contents:
-    """Items of which only ids are known; subclasses know more of some views."""
+    """Items with ids only; subclasses have texts, pictures and labels."""
 
-    # Pictures are black on white, so that a dark page may invert them.
+    # Whether pictures are black on white, so that a dark page may invert them.
     is_ink = False
 
     def __init__(
@@ -35,15 +35,15 @@ class Contents:
         self.items, self.kinds = items, kinds or {}
 
     def has_pictures(self, view: str) -> bool:
-        """Tell whether the items of a view are pictures."""
+        """Return whether the items of a view are pictures."""
         return self.kinds.get(view) == "picture"
 
     def has_texts(self, view: str) -> bool:
-        """Tell whether the items of a view are texts."""
+        """Return whether the items of a view are texts."""
         return self.kinds.get(view) == "text"
 
     def can_read(self, view: str) -> bool:
-        """Tell whether new texts or pictures can search from a view."""
+        """Return whether a view can be searched from by new texts or pictures."""
         return view in self.kinds
 
     def text(self, view: str, position: int) -> str:
@@ -57,8 +57,8 @@ class Contents:
     def rows(self, view: str, content: Any) -> Any:
         """Return the features of a new text or picture."""
         raise LinkspreadError(
-            f"view {view!r} must know how its features were made, and this model does "
-            "not say. Search with one of its items."
+            f"new texts and pictures need a features folder, and view {view!r} has "
+            "none. Search by one of its items."
         )
 
     def labels(self, view: str) -> np.ndarray | None:
@@ -66,12 +66,12 @@ class Contents:
         return None
 
     def title(self, view: str, position: int) -> str:
-        """Return what an item is called."""
+        """Return the title of an item: its text, shortened, or its id."""
         text = self.text(view, position)
         return shorten(text, MAX_TITLE) or str(self.items[view].ids[position])
 
     def caption(self, view: str, position: int) -> str:
-        """Return what another view says of the item with the same id."""
+        """Return the title of the item with the same id in a view of texts."""
         id = self.items[view].ids[position]
         for other, items in self.items.items():
             if other != view and self.has_texts(other) and items.contains([id])[0]:
@@ -93,7 +93,7 @@ class FeatureContents(Contents):
     def __init__(self, items: dict[str, Items], features: Any) -> None:
         super().__init__(items, features.kinds)
         self.features = features
-        # Where each item of the model is in the folder, -1 for nowhere.
+        # The row of each item of the model in the folder, -1 for none.
         self._places = {
             view: _places(items[view], features.ids[view])
             for view in items
@@ -111,7 +111,7 @@ class FeatureContents(Contents):
         name = self._content(view, position)
         if name is None or not self.has_pictures(view):
             return super().picture(view, position, side)
-        # Only names of the collection come here, never one that a browser sent.
+        # The name comes from the features folder, never from a browser.
         return to_png(read_picture(Path(self.features.root) / str(name))[0], side)
 
     def rows(self, view: str, content: Any) -> Any:
@@ -131,7 +131,7 @@ class FeatureContents(Contents):
         return np.where(places >= 0, numbers[np.maximum(places, 0)], -1)
 
     def _content(self, view: str, position: int) -> Any:
-        """Return what the folder has of an item: a text or the name of a file."""
+        """Return the content of an item in the folder: a text or a file name."""
         places = self._places.get(view)
         if places is None or places[position] < 0:
             return None
@@ -139,7 +139,7 @@ class FeatureContents(Contents):
 
 
 class GlyphContents(FeatureContents):
-    """The characters of a font and their names, known by ids such as "U+0041"."""
+    """The characters of a font and their names, with ids such as "U+0041"."""
 
     is_ink = True
 
@@ -167,7 +167,7 @@ class GlyphContents(FeatureContents):
         return to_png(pil.fromarray(np.uint8(255 - 255 * ink)), side)
 
     def rows(self, view: str, content: Any) -> Any:
-        """Return the features of words, or of a picture as ink; paper may be dark."""
+        """Return the features of words, or of a picture on light or dark paper."""
         if view == "name":
             rows = csr_array(self._words.transform([content]))
             if not rows.nnz:
@@ -186,12 +186,12 @@ class GlyphContents(FeatureContents):
 
     @cached_property
     def _words(self) -> Any:
-        """What turns the words of names into features."""
+        """The transformer of the words of names."""
         return index_names(self.features.contents["name"])
 
 
 class TitleIndex:
-    """Titles and ids of one view, in one long text that is searched at once."""
+    """An index of the titles and ids of one view, in one long text."""
 
     def __init__(self, contents: Contents, view: str) -> None:
         parts, offset = [], 0
@@ -204,7 +204,7 @@ class TitleIndex:
         self._text = "\n".join(parts)
 
     def exact(self, words: str) -> int | None:
-        """Return the item with just this title or id, None for none or several."""
+        """Return the only item with exactly this title or id, or None."""
         words = " ".join(words.lower().split())
         found = [k for k, own in self._having(words) if words in own.split("\t")]
         return found[0] if len(found) == 1 else None
@@ -221,7 +221,7 @@ class TitleIndex:
         return found
 
     def _having(self, letters: str) -> Iterator[tuple[int, str]]:
-        """Yield the first items whose title has these letters, with their titles."""
+        """Yield the first items whose title contains these letters, with the titles."""
         start, n_compared = 0, 0
         while letters and n_compared < MAX_COMPARED:
             start = self._text.find(letters, start)
@@ -237,14 +237,14 @@ class TitleIndex:
 
 
 def choose_contents(items: dict[str, Items], features: Any = None) -> Contents:
-    """Return what is known of the items of a model."""
+    """Return the contents of the items of a model."""
     if features is not None:
         return FeatureContents(items, features)
     return GlyphContents(items) if are_glyphs(items) else Contents(items)
 
 
 def are_glyphs(items: dict[str, Items]) -> bool:
-    """Tell whether items are those of `load_glyphs`: code points with both views."""
+    """Return whether items are those of `load_glyphs`: code points in both views."""
     return set(items) == {"name", "image"} and all(
         own.n_items and all(str(id).startswith("U+") for id in own.ids)
         for own in items.values()
@@ -252,7 +252,7 @@ def are_glyphs(items: dict[str, Items]) -> bool:
 
 
 def to_png(image: Any, side: int) -> bytes:
-    """Return a picture as PNG, made smaller to fit into a square."""
+    """Return a picture as PNG, scaled down to fit into a square."""
     image = image.copy()
     image.thumbnail((side, side))
     file = io.BytesIO()
@@ -261,13 +261,13 @@ def to_png(image: Any, side: int) -> bytes:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return a text in one line of at most so many letters."""
+    """Return a text in one line of at most `most` letters."""
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def _places(items: Items, ids: Any) -> np.ndarray:
-    """Return where each item of a model is among ids, -1 for nowhere."""
+    """Return the position of each item of a model among ids, -1 for none."""
     known = Items(np.asarray(ids), view=items.view)
     places = np.full(items.n_items, -1)
     is_known = known.contains(items.ids)

@@ -1,4 +1,4 @@
-"""Who may ask, how often and how much; every request and every answer passes here."""
+"""Access and limits; every request and every answer passes here."""
 
 import hashlib
 import hmac
@@ -32,7 +32,7 @@ A_YEAR = 365 * 24 * 3600
 MAX_NAME = 60
 NOBODY = "guest"
 MAX_ADDRESSES = 10_000
-# Anyone may see these: they say nothing about the collection.
+# Open to everyone: these contain nothing of the collection.
 OPEN_PATHS = ("/healthz", "/enter", "/static/")
 READING = ("GET", "HEAD", "OPTIONS")
 # What a request counts towards the limit of an address, where it is not 1.
@@ -54,7 +54,7 @@ HEADERS = {
 
 
 class Access:
-    """Who may see a page and who may change anything."""
+    """Checks of who may see pages and who may change anything."""
 
     def __init__(self, settings: Settings) -> None:
         self.needs_token = bool(settings.token)
@@ -63,22 +63,22 @@ class Access:
         self._names = {*LOCAL_NAMES, host}
         self._is_public = not is_loopback(host)
         if self._is_public:
-            # Once and not per request: a name server may be asked for the full name.
+            # Once and not for each request, because this may ask a name server.
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
-        # What the token is exchanged for, which does not contain it.
+        # The cookie that replaces the token and does not contain it.
         self.pass_cookie = self._sign(f"token {self._token}")
 
     def knows_host(self, host: str) -> bool:
-        """Tell whether a Host header names this machine, to prevent DNS rebinding."""
+        """Return whether a Host header names this machine, to prevent DNS rebinding."""
         name = host_name(host)
         return name in self._names or (self._is_public and _is_address(name))
 
     def is_token(self, given: str) -> bool:
-        """Tell whether this is the token, in a time that does not depend on it."""
+        """Return whether this is the token, in constant time."""
         return hmac.compare_digest(_digest(given), _digest(self._token))
 
     def is_admitted(self, authorization: str, cookie: str) -> bool:
-        """Tell whether a request has the token, or the cookie for it."""
+        """Return whether a request has the token or its cookie."""
         if not self.needs_token:
             return True
         scheme, _, given = authorization.partition(" ")
@@ -87,11 +87,11 @@ class Access:
         return hmac.compare_digest(cookie.encode(), self.pass_cookie.encode())
 
     def form_token(self, session: str) -> str:
-        """Return what forms of a session must send back."""
+        """Return the token that forms of a session must send back."""
         return self._sign(f"form {session}")
 
     def is_form_token(self, session: str, given: str) -> bool:
-        """Tell whether a form is one of ours, of this session."""
+        """Return whether a form comes from this server and session."""
         wanted = self.form_token(session)
         return SESSION.fullmatch(session) is not None and hmac.compare_digest(
             given.encode(errors="replace"), wanted.encode()
@@ -116,7 +116,7 @@ class Visitor:
         self._is_secure = request.url.scheme == "https"
 
     def remember(self, response: Response, **cookies: str) -> Response:
-        """Set cookies, and the session, which scripts cannot read nor others use."""
+        """Set cookies, and the session cookie, which scripts cannot read."""
         if self.is_new:
             cookies[SESSION_COOKIE] = self.session
         for name, value in cookies.items():
@@ -131,14 +131,14 @@ class Visitor:
         return response
 
     def rename(self, response: Response, name: str) -> Response:
-        """Let the browser keep a name."""
+        """Store a name in a cookie."""
         return self.remember(
             response, **{NAME_COOKIE: quote(clean_name(name), safe="")}
         )
 
 
 class Buckets:
-    """How many requests each address may still make: so many, refilled at a rate."""
+    """Token buckets: how many requests each address may still make."""
 
     def __init__(self, per_second: float, most: float) -> None:
         self._rate, self._most = per_second, most
@@ -146,7 +146,7 @@ class Buckets:
         self._lock = threading.Lock()
 
     def takes(self, address: str, cost: float = 1.0) -> bool:
-        """Take from what an address may ask; tell whether there was enough."""
+        """Charge an address for a request; return whether it is allowed."""
         now = time.monotonic()
         with self._lock:
             left, at = self._left.pop(address, (self._most, now))
@@ -159,7 +159,7 @@ class Buckets:
 
 
 class Guard:
-    """Middleware that checks and limits requests, and marks and counts answers."""
+    """Middleware that checks and limits requests, sets headers, and counts answers."""
 
     def __init__(
         self, app: Any, *, access: Access, settings: Settings, telemetry: Telemetry
@@ -171,7 +171,7 @@ class Guard:
         self._max_upload = settings.max_upload_bytes
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, or let it through."""
+        """Answer a refused request, or pass it on."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -203,30 +203,32 @@ class Guard:
             log.exception("fault")
             if status:
                 raise
-            fault = _say(500, "something went wrong here. It was written down.")
+            fault = _reply(500, "an internal error occurred; it is in the log.")
             await fault(scope, read, write)
         finally:
-            self._note(scope, status, time.perf_counter() - start)
+            self._log_answer(scope, status, time.perf_counter() - start)
 
     def _refusal(self, scope: Any, headers: Headers, limit: int) -> Response | None:
-        """Return the answer to a request that is not let through, else None."""
+        """Return the answer to a refused request, else None."""
         host, path = headers.get("host", ""), scope["path"]
         if not self.access.knows_host(host):
-            return _say(421, "this server does not go by that name.")
+            return _reply(421, "this server does not have that host name.")
         address = (scope.get("client") or ("", 0))[0]
         cost = next((c for own, c in COSTS.items() if path.startswith(own)), 1.0)
         if not self._requests.takes(address, cost):
-            return _say(429, "too many requests; wait a moment.", {"Retry-After": "5"})
+            return _reply(
+                429, "too many requests; wait a moment.", {"Retry-After": "5"}
+            )
         declared = headers.get("content-length", "0")
         # Python refuses to read a number of thousands of digits.
         if not declared.isdecimal() or len(declared) > 18 or int(declared) > limit:
-            return _say(413, _too_large(limit))
+            return _reply(413, _too_large(limit))
         if scope["method"] not in READING:
             where = headers.get("origin", ""), headers.get("sec-fetch-site", "")
             if not is_same_site(*where, host):
-                return _say(403, "this came from another site.")
+                return _reply(403, "this came from another site.")
             if path == "/enter" and not self._attempts.takes(address):
-                return _say(429, "too many attempts; wait.", {"Retry-After": "30"})
+                return _reply(429, "too many attempts; wait.", {"Retry-After": "30"})
         cookie = read_cookies(headers.get("cookie", "")).get(PASS_COOKIE, "")
         bearer = headers.get("authorization", "")
         if path.startswith(OPEN_PATHS) or self.access.is_admitted(bearer, cookie):
@@ -234,10 +236,10 @@ class Guard:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/enter", status_code=303)
         wanted = {"WWW-Authenticate": "Bearer"}
-        return _say(401, "the token is missing or wrong.", wanted)
+        return _reply(401, "the token is missing or wrong.", wanted)
 
-    def _note(self, scope: Any, status: int, seconds: float) -> None:
-        """Count and log an answer by its route: a path may contain what was typed."""
+    def _log_answer(self, scope: Any, status: int, seconds: float) -> None:
+        """Count and log an answer by its route, because a path may contain a query."""
         route = getattr(scope.get("route"), "path", None) or "none"
         method = scope["method"] if scope["method"].isalpha() else "none"
         self.telemetry.request(method, route, status, seconds)
@@ -253,7 +255,7 @@ def clean_name(name: str) -> str:
 
 
 def read_cookies(header: str) -> dict[str, str]:
-    """Return the cookies of a header, none for one that makes no sense."""
+    """Return the cookies of a header, none for an invalid one."""
     try:
         return {name: own.value for name, own in SimpleCookie(header).items()}
     except CookieError:
@@ -261,7 +263,7 @@ def read_cookies(header: str) -> dict[str, str]:
 
 
 def host_name(host: str) -> str | None:
-    """Return the name of a Host header without its port; None for what is none."""
+    """Return the name of a Host header without its port, None for an invalid one."""
     try:
         parts = urlsplit(f"//{host}")
         # Reading the port checks that it is one.
@@ -273,10 +275,10 @@ def host_name(host: str) -> str | None:
 
 
 def is_same_site(origin: str, fetch_site: str, host: str) -> bool:
-    """Tell whether a page of ours made a request that changes something.
+    """Return whether a request that changes something comes from this site.
 
-    Browsers always say so; programs that are no browsers say nothing, and have no
-    cookies of anybody.
+    Browsers always send these headers; other programs do not, and have no cookies of
+    visitors.
     """
     if fetch_site and fetch_site not in ("same-origin", "none"):
         return False
@@ -287,7 +289,7 @@ def is_same_site(origin: str, fetch_site: str, host: str) -> bool:
 
 
 def _is_address(name: str | None) -> bool:
-    """Tell whether a name is an address in numbers."""
+    """Return whether a name is an IP address."""
     try:
         ipaddress.ip_address(name or "")
     except ValueError:
@@ -296,16 +298,18 @@ def _is_address(name: str | None) -> bool:
 
 
 def _digest(text: str) -> bytes:
-    """Return a text at one length, whatever it was."""
+    """Return a hash of a text, of fixed length."""
     return hashlib.sha256(text.encode(errors="replace")).digest()
 
 
 def _too_large(limit: int) -> str:
-    """Return what is said of a request that is too large."""
+    """Return the message on a request that is too large."""
     return f"a request must have at most {limit:,} bytes."
 
 
-def _say(status: int, sentence: str, headers: dict[str, str] | None = None) -> Response:
-    """Return an answer of one sentence."""
+def _reply(
+    status: int, sentence: str, headers: dict[str, str] | None = None
+) -> Response:
+    """Return a sentence as plain text."""
     text = sentence[:1].upper() + sentence[1:]
     return PlainTextResponse(f"{text}\n", status_code=status, headers=headers)

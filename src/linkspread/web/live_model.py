@@ -1,7 +1,7 @@
 """A model that follows a link store while people search it.
 
-One thread changes the model; everyone else reads its last snapshot. A judgement that
-another process stored is seen within a second, one of this process at once.
+One thread changes the model; all others read its last snapshot. Judgements of other
+processes are applied within a second, judgements of this process at once.
 """
 
 import logging
@@ -18,28 +18,27 @@ from linkspread.storage.ledger import Ledger
 
 log = logging.getLogger("linkspread.web")
 
-# Seconds between two looks at the store, and how long an answer waits for the model.
+# Seconds between reads of the store, and seconds that an answer waits for the model.
 PERIOD = 0.5
 PATIENCE = 4.0
-REFUSED = "This model does not take links while it is served, so they count at the "
-REFUSED += "next fit."
+REFUSED = "This model cannot change its links, so judgements count at the next fit."
 
 
 class Shown(NamedTuple):
-    """What everyone searches: a snapshot, and the last row of the store in it."""
+    """The snapshot that is searched, and the last row of the store in it."""
 
     number: int
     model: Any
 
 
 class LiveModel:
-    """A model, its store, and what people have said."""
+    """A model, its store, and the judgements so far."""
 
     def __init__(self, model: Any, store: LinkStore, *, absorbed: int = 0) -> None:
         self.store, self.ledger = store, Ledger()
         self.refusal, self.n_unknown, self.seconds = "", 0, 0.0
         self._model = model
-        # Pairs of views that were asked for, beside those that the model starts with.
+        # Pairs of views that were searched, beside those of the fit.
         self._opened: set[tuple[str, str]] = set()
         self._writing, self._news = threading.Lock(), threading.Condition()
         self._wake, self._stop = threading.Event(), threading.Event()
@@ -52,19 +51,19 @@ class LiveModel:
         self.follow()
 
     def start(self) -> None:
-        """Follow the store from now on."""
+        """Start to follow the store."""
         self._thread = threading.Thread(target=self._watch, daemon=True, name="follow")
         self._thread.start()
 
     def stop(self) -> None:
-        """Follow no longer."""
+        """Stop following the store."""
         self._stop.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
 
     def follow(self) -> None:
-        """Apply what is new in the store."""
+        """Apply new rows of the store."""
         with self._writing:
             rows = list(self.store.changes(after=self.shown.number))
             if rows:
@@ -73,10 +72,9 @@ class LiveModel:
                 self._show(rows[-1].number or self.shown.number)
 
     def catch_up(self, *, id: str = "", patience: float = PATIENCE) -> bool:
-        """Wait until a stored row is in the model; tell whether it is.
+        """Wait until a stored row is in the model; return whether it is.
 
-        Rows that others store meanwhile are not waited for; without an `id`, all are
-        that are stored now.
+        Without an `id`, wait for all rows that are stored now, but not for later ones.
         """
         if self._thread is None:
             self.follow()
@@ -89,7 +87,7 @@ class LiveModel:
         return self.wait(number - 1, patience) >= number
 
     def wait(self, number: int, timeout: float) -> int:
-        """Wait until the model has more than some rows; return how many it has."""
+        """Wait until the model has more than `number` rows; return how many it has."""
         with self._news:
             self._news.wait_for(lambda: self.shown.number > number, timeout=timeout)
         return self.shown.number
@@ -99,7 +97,7 @@ class LiveModel:
         known = {*self.shown.model.pairs_, *self._opened}
         if (source, target) not in known and (target, source) not in known:
             with self._writing:
-                # From now on these views follow the links, too.
+                # From now on the model also follows links between these views.
                 one = slice(0, 1)
                 self._model.scores(source, target, rows=one, cols=one)
                 self._opened.add((source, target))
@@ -107,7 +105,7 @@ class LiveModel:
         return self.shown.model
 
     def _watch(self) -> None:
-        """Look for what is new, again and again."""
+        """Apply new rows until stopped."""
         self._warm_up()
         self.is_warm.set()
         while not self._stop.is_set():
@@ -120,14 +118,14 @@ class LiveModel:
             except StoreError as error:
                 log.warning("store", extra={"event": {"problem": str(error)}})
             except Exception:
-                # A page that still searches is better than one that does not follow.
+                # The page keeps searching, even if it no longer follows the store.
                 log.exception("follow")
                 self.refusal = REFUSED
 
     def _warm_up(self) -> None:
-        """Apply a link and remove it again, as the first one is by far the slowest."""
+        """Apply a link and remove it again, because the first change is the slowest."""
         model = self._model
-        # A model that chooses by its links must not choose by this one.
+        # A model that makes choices by its links must not do so by this one.
         if hasattr(model, "choices_"):
             model = model.snapshot()
         for source, target in model.pairs_:
@@ -139,7 +137,7 @@ class LiveModel:
                 change_links(model, None, link)
 
     def _apply(self) -> None:
-        """Bring the model up to date, or say why it cannot be."""
+        """Apply new judgements to the model, or set `refusal`."""
         start = time.perf_counter()
         changes = self.ledger.changes()
         try:
@@ -156,7 +154,7 @@ class LiveModel:
         self.seconds = time.perf_counter() - start
 
     def _show(self, number: int) -> None:
-        """Let everyone see the model as it is now."""
+        """Publish a snapshot of the model."""
         shown = Shown(number, self._model.snapshot())
         with self._news:
             self.shown = shown

@@ -1,4 +1,4 @@
-"""What a model is made of: in numbers, as a map, and as curves of its quality."""
+"""Overview of a model: numbers, a map, and curves of its quality."""
 
 import threading
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ from linkspread.web.live_model import LiveModel
 
 Array = np.ndarray
 
-# Items of each view that a map shows, and its side.
+# Items of each view on a map, and its side in pixels.
 N_MAPPED, SIDE = 200, 560
-# A map that changes with each judgement shows nothing.
+# Judgements after which a map is drawn again; more often would confuse.
 MAP_LIFETIME = 10
-# Queries and items by which a search is measured, and points that are kept.
+# Queries and targets that measure a search, and points of the curve that are kept.
 N_QUERIES, N_ITEMS, N_POINTS = 200, 2000, 500
-# Of the plot in a chart; `_charts.html` draws axes around it.
+# Size of the plot in a chart; `_charts.html` draws axes around it.
 WIDTH, HEIGHT = 496, 170
 SEED = 0
 
 
 def look(live: LiveModel, contents: Contents) -> dict[str, Any]:
-    """Count views, items and links, as a document."""
+    """Return counts of items, links and judgements for page and API."""
     model, ledger = live.shown.model, live.ledger
     links, names = model.links_, tuple(model.view_names_)
     facts = {view: dict(model.facts_[view]) for view in names}
@@ -78,12 +78,12 @@ class Mark(NamedTuple):
 
 
 class Atlas:
-    """Maps of items of two views, near those whose scores are like theirs."""
+    """Maps of items of two views; items with similar scores are near each other."""
 
     def __init__(self, live: LiveModel, contents: Contents) -> None:
         self._live, self._contents = live, contents
         self._drawing = threading.Lock()
-        # With the number of the store that they were drawn at.
+        # Maps with the number of the store row at which they were drawn.
         self._kept: dict[tuple[str, str], tuple[int, list[Mark]]] = {}
 
     def map(self, source: str, target: str) -> list[Mark]:
@@ -130,7 +130,7 @@ class Atlas:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Mean average precision after so many judgements."""
+    """Mean average precision after a number of judgements."""
 
     number: int
     n_judgements: int
@@ -138,7 +138,7 @@ class CurvePoint:
 
 
 class ScoreCurve:
-    """Mean average precision since the start, by labels not given to the model."""
+    """Mean average precision since the start, on items with held-out labels."""
 
     def __init__(
         self, live: LiveModel, contents: Contents, directions: list[tuple[str, str]]
@@ -156,13 +156,13 @@ class ScoreCurve:
         self._thread.start()
 
     def stop(self) -> None:
-        """Measure no longer."""
+        """Stop measuring."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
 
     def measure(self) -> None:
-        """Add a point for the model as it is shown now."""
+        """Add a point for the present model."""
         number, model = self._live.shown
         if self._sample is not None:
             score = mean_average_precision(*self._measured(model))
@@ -171,11 +171,11 @@ class ScoreCurve:
             del self.points[:-N_POINTS]
 
     def chart(self) -> "Chart | None":
-        """Draw how the mean average precision has moved."""
+        """Return the curve of the mean average precision."""
         return line_chart([(own.n_judgements, own.score) for own in self.points])
 
     def recall_chart(self) -> "Chart | None":
-        """Draw precision against recall of the model as it is shown now."""
+        """Return precision against recall of the present model."""
         if self._sample is None:
             return None
         model = self._live.shown.model
@@ -200,7 +200,7 @@ class ScoreCurve:
         assert self.direction is not None and self._sample is not None
         (rows, row_labels), (cols, col_labels) = self._sample
         source, target = self.direction
-        # Ids, as positions would be taken for ids that are integers.
+        # Ids, because positions would be read as ids that are integers.
         ids = model.items_[source].ids[rows], model.items_[target].ids[cols]
         block = model.scores(source, target, rows=ids[0], cols=ids[1])
         return block, row_labels, col_labels
@@ -227,7 +227,7 @@ class ScoreCurve:
 
 
 class Chart(NamedTuple):
-    """A line through points, as numbers of an SVG."""
+    """A line chart as numbers for an SVG."""
 
     path: str
     last: tuple[float, float]
@@ -239,12 +239,12 @@ class Chart(NamedTuple):
 def line_chart(
     points: Sequence[tuple[float, float]], *, from_zero: bool = False
 ) -> Chart | None:
-    """Return a line through points, None for no points."""
+    """Return a line chart, or None without points."""
     if not points:
         return None
     x, y = np.array(points, dtype=float).T
     x_low, x_high = x.min(), max(x.max(), x.min() + 1)
-    # An axis never makes much of small changes.
+    # The axis spans at least 0.02, so that small changes look small.
     room = max(0.02 - np.ptp(y), 0.0) / 2
     y_low, y_high = (0.0, 1.0) if from_zero else (y.min() - room, y.max() + room)
     across = (x - x_low) / (x_high - x_low) * WIDTH
@@ -265,7 +265,7 @@ def line_chart(
 
 
 def _plane(vectors: Array) -> Array:
-    """Return points of the plane, near each other where vectors point alike."""
+    """Return points in the plane; similar directions are near each other."""
     # Imported here because only this page needs it.
     from sklearn.manifold import TSNE
 
@@ -274,7 +274,7 @@ def _plane(vectors: Array) -> Array:
     flat = TSNE(
         perplexity=min(30.0, (len(vectors) - 1) / 3),
         init="random",
-        # Clusters stand by then, and somebody is waiting.
+        # Enough for clusters, and somebody is waiting.
         max_iter=300,
         random_state=SEED,
         n_jobs=1,
@@ -283,7 +283,7 @@ def _plane(vectors: Array) -> Array:
 
 
 def _is_labelled(links: Any, view: str, n_items: int) -> Array:
-    """Tell which items the model was given labels of."""
+    """Return which items have labels that the model was fitted to."""
     memberships = links.memberships(view)
     if memberships is None:
         return np.zeros(n_items, dtype=bool)

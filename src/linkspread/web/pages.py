@@ -1,4 +1,4 @@
-"""The pages: search, judge, answer questions, look; and the files they load."""
+"""The pages to search, judge, answer and look, and the files they load."""
 
 import uuid
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ STATIC = {
     "icon.svg": "image/svg+xml",
 }
 SIDES = {"small": 96, "large": 320}
-KEPT = {"Cache-Control": "private, max-age=3600"}
+CACHED = {"Cache-Control": "private, max-age=3600"}
 
-# What addresses and forms may hold, and how much of it.
+# Parameters of addresses and forms, with limits.
 View = Annotated[str, Param(max_length=200)]
 Id = Annotated[str, Param(max_length=1000)]
 Words = Annotated[str, Param(max_length=2000)]
@@ -40,7 +40,7 @@ Number = Annotated[int | None, Param(ge=1, le=2**62)]
 
 @cache
 def templates() -> Environment:
-    """Return the templates; everything put into them is escaped."""
+    """Return the templates; all values are escaped."""
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -55,7 +55,7 @@ def templates() -> Environment:
 
 
 class Page:
-    """A request for a page: the site, who asks, and how the answer is made."""
+    """A request for a page: the site, the visitor, and functions to answer."""
 
     def __init__(self, request: Request) -> None:
         self.site: Site = request.app.state.site
@@ -64,7 +64,7 @@ class Page:
         self._path = request.url.path
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """Return a page, made from a template."""
+        """Return a page from a template."""
         shared = {
             "site": self.site,
             "settings": self.site.settings,
@@ -78,34 +78,34 @@ class Page:
         return response
 
     def redirect(self, url: str, **cookies: str) -> Response:
-        """Lead to another page."""
+        """Redirect to another page."""
         response = RedirectResponse(url, status_code=303)
         return self.visitor.remember(response, **cookies)
 
 
-# Without waiting for anything: a plain function would be sent to another thread.
+# `async` without waiting: a plain function would run in another thread.
 async def find_site(request: Request) -> Site:
-    """Return what the routes share."""
+    """Return the site that the routes share."""
     site: Site = request.app.state.site
     return site
 
 
 async def find_page(request: Request) -> Page:
-    """Return the request of anybody."""
+    """Return the request of any visitor."""
     return Page(request)
 
 
 async def check_form(
     request: Request, form_token: Annotated[str, Form(max_length=200)] = ""
 ) -> Page:
-    """Return the request of a form, which must be one that we gave."""
+    """Return the request of a form, which must come from this server."""
     page = Page(request)
     visitor = page.visitor
     if visitor.is_new or not page.access.is_form_token(visitor.session, form_token):
         raise HTTPException(
             403,
             "a form must come from a page of this server, and this one is too old or "
-            "from elsewhere. Reload the page and try again.",
+            "from another site. Reload the page and try again.",
         )
     return page
 
@@ -118,7 +118,7 @@ FromForm = Annotated[Page, Depends(check_form)]
 def read_query(
     site: Here, source: View = "", target: View = "", item: Id = "", q: Words = ""
 ) -> Query:
-    """Return what an address asks for."""
+    """Return the query of an address."""
     return Query(*site.choose_views(source, target), item=item, q=q)
 
 
@@ -134,7 +134,7 @@ def search_page(
     shown: Annotated[int, Param(ge=0, le=MAX_PAGES)] = 0,
     part: bool = False,
 ) -> HTMLResponse:
-    """Show the search, and a page of results; `shown` shows all pages up to one."""
+    """Show the search and a page of results; `shown` shows all pages up to it."""
     query = replace(query, upload=upload)
     first, last = (1, shown) if shown else (number, number)
     values = _results(page, query, first, last)
@@ -154,7 +154,7 @@ def judge_result(
     seen: Annotated[str, Form(max_length=500_000)] = "",
     part: bool = False,
 ) -> HTMLResponse:
-    """Keep a judgement on a result, or take one back; show the list as it is then."""
+    """Store a judgement of a result, or take one back; show the new list."""
     verdicts = {"must": must, "cannot": cannot, "unsure": unsure}
     verdict, found = next(((v, id) for v, id in verdicts.items() if id), ("", ""))
     site = page.site
@@ -165,8 +165,8 @@ def judge_result(
         asked = site.resolve(query)
         if asked is None or asked.position is None:
             raise LinkspreadError(
-                "a result can be judged for an item of the model only, and this search "
-                "is not by one. Pick an item."
+                "results can be judged only for an item of the model, and this query "
+                "is none. Pick an item."
             )
         id, is_in_model = site.judge(
             who=page.visitor.name,
@@ -186,8 +186,8 @@ def judge_result(
 
 @pages.post("/name")
 def set_name(page: FromForm, name: Field = "", back: Field = "/") -> Response:
-    """Keep the name under which somebody judges."""
-    # Only a path of ours: what starts with two slashes leads elsewhere.
+    """Store the name of the visitor."""
+    # Only a path of this site: two slashes would lead to another one.
     is_ours = back.startswith("/") and back[1:2] not in ("/", "\\")
     response = RedirectResponse(
         back if is_ours and back.isprintable() else "/", status_code=303
@@ -197,7 +197,7 @@ def set_name(page: FromForm, name: Field = "", back: Field = "/") -> Response:
 
 @pages.get("/ask")
 def ask_page(page: Anyone, query: Asking, part: bool = False) -> HTMLResponse:
-    """Ask about the pair that teaches most."""
+    """Ask about a suggested pair."""
     return _ask(page, query, part, None)
 
 
@@ -212,7 +212,7 @@ def answer_question(
     key: Field = "",
     part: bool = False,
 ) -> HTMLResponse:
-    """Keep an answer, or take one back, and ask the next."""
+    """Store an answer, or take one back, and ask about the next pair."""
     who = page.visitor.name
     if undo:
         page.site.take_back(undo, who=who)
@@ -226,7 +226,7 @@ def answer_question(
 
 @pages.get("/history")
 def history_page(page: Anyone, before: Number = None) -> HTMLResponse:
-    """Show what was judged, the newest first."""
+    """Show judgements, the newest first."""
     entries = page.site.history(before=before, n=N_HISTORY)
     oldest = min((own.row.number or 1 for own in entries), default=1)
     older = oldest if oldest > 1 else None
@@ -238,7 +238,7 @@ def history_page(page: Anyone, before: Number = None) -> HTMLResponse:
 
 @pages.post("/history")
 def undo_entry(page: FromForm, undo: Field = "") -> Response:
-    """Take back a judgement of anybody."""
+    """Take back any judgement."""
     page.site.take_back(undo, who=page.visitor.name)
     return page.redirect("/history")
 
@@ -250,8 +250,8 @@ def why_page(page: Anyone, query: Asking, found: Id, upload: View = "") -> HTMLR
     asked = page.site.resolve(query)
     if asked is None:
         raise LinkspreadError(
-            "a score has a query and a result, and this address has no query. Search "
-            "first, then click a score."
+            "an explanation needs a query and a result, and this address has no query. "
+            "Search first, then click a score."
         )
     why = page.site.explain(query, asked, found)
     return page.render("why.html", query=query, asked=asked, why=why)
@@ -259,7 +259,7 @@ def why_page(page: Anyone, query: Asking, found: Id, upload: View = "") -> HTMLR
 
 @pages.get("/look")
 def look_page(page: Anyone, query: Asking) -> HTMLResponse:
-    """Show what the model is made of."""
+    """Show an overview of the model."""
     site = page.site
     return page.render(
         "look.html",
@@ -293,7 +293,7 @@ def enter(page: Anyone, token: Annotated[str, Form(max_length=1000)] = "") -> Re
 
 @pages.get("/api")
 def describe_api(request: Request, page: Anyone) -> HTMLResponse:
-    """List what programs can ask, from the description that they read."""
+    """List the routes for programs, from their OpenAPI description."""
     return page.render("api.html", schema=request.app.openapi())
 
 
@@ -303,18 +303,18 @@ def static_file(name: str) -> Response:
     if name not in STATIC:
         raise HTTPException(404, "there is no such file.")
     content = files("linkspread.web").joinpath("static", name).read_bytes()
-    return Response(content, media_type=STATIC[name], headers=KEPT)
+    return Response(content, media_type=STATIC[name], headers=CACHED)
 
 
 @pages.get("/picture")
 def picture(site: Here, view: View, id: Id, size: str = "small") -> Response:
-    """Return the picture of an item, by its id; a path is never asked for."""
+    """Return the picture of an item by its id, never by a path."""
     items = site.items.get(view)
     if items is None or size not in SIDES or not items.contains([id])[0]:
         raise HTTPException(404, "there is no such picture.")
     key = view, int(items.positions([id])[0]), SIDES[size]
     found = site.pictures.get(key, lambda: site.contents.picture(*key))
-    return Response(found, media_type="image/png", headers=KEPT)
+    return Response(found, media_type="image/png", headers=CACHED)
 
 
 @pages.post("/upload")
@@ -323,12 +323,12 @@ def upload(
     picture: Annotated[UploadFile, File()],
     target: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Keep a picture for a while, and search with it."""
+    """Store a picture for a short time, and search by it."""
     site, source = page.site, page.site.picture_view()
     if site.uploads is None or not source:
         raise LinkspreadError(
-            "pictures must be readable by the model to search with, and this one has "
-            "no view that reads them. Search with one of its items."
+            "a search by pictures needs a view that reads pictures, and this model has "
+            "none. Search by one of its items."
         )
     name = site.uploads.keep(picture.file.read())
     wanted = target if (source, target) in site.directions() else ""
@@ -338,14 +338,14 @@ def upload(
 
 @pages.get("/upload/{name}")
 def uploaded(site: Here, name: str) -> Response:
-    """Return a picture that somebody searches with."""
+    """Return an uploaded picture."""
     if site.uploads is None:
         raise HTTPException(404, "there is no such picture.")
-    return Response(site.uploads.read(name), media_type="image/png", headers=KEPT)
+    return Response(site.uploads.read(name), media_type="image/png", headers=CACHED)
 
 
 def render_error(title: str, status: int, sentence: str) -> HTMLResponse:
-    """Return a page that says what was wrong."""
+    """Return a page with the message of an error."""
     page = templates().get_template("error.html")
     text = page.render(title=title, status=status, sentence=sentence)
     return HTMLResponse(text, status_code=status)
@@ -354,7 +354,7 @@ def render_error(title: str, status: int, sentence: str) -> HTMLResponse:
 def _results(
     page: Page, query: Query, first: int, last: int, seen: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return what the search page shows of some pages of results."""
+    """Return the values of the search page for some pages of results."""
     site, asked, problem, hits = page.site, None, "", []
     try:
         asked = site.resolve(query)

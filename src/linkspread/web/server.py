@@ -1,4 +1,4 @@
-"""How pages are served: settings, processes that share one store, and their log."""
+"""Serving pages: settings, worker processes and their log."""
 
 import ipaddress
 import json
@@ -16,13 +16,13 @@ import uvicorn
 
 from linkspread.ground.errors import LinkspreadError
 
-# Settings reach workers by the environment: others can see a command line.
+# Workers get settings by the environment, because others can see command lines.
 VARIABLE = "LINKSPREAD_SERVE_SETTINGS"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where a page is served, to whom, and how much of anything is allowed."""
+    """Address, token and limits of a page."""
 
     title: str = "linkspread"
     host: str = "127.0.0.1"
@@ -39,11 +39,12 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
     if not settings.token and not is_loopback(settings.host):
         raise LinkspreadError(
             "a page that other machines can reach must have a token, and "
-            f"`host` is {settings.host!r}. Give a token, or leave out the host."
+            f"`host` is {settings.host!r} without one. Give a token, or leave out the "
+            "host."
         )
     _check_port(settings.host, port)
     start_logging()
-    # Raised again by uvicorn when all is closed; the folder below must go as well.
+    # uvicorn raises SIGTERM again after closing; the folder below must be removed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with tempfile.TemporaryDirectory(prefix="linkspread-uploads-") as folder:
         os.environ[VARIABLE] = json.dumps(asdict(replace(settings, uploads=folder)))
@@ -53,12 +54,12 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
             host=settings.host,
             port=port,
             workers=workers,
-            # Our own log does not contain what people search.
+            # Our own log does not contain queries.
             access_log=False,
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=10,
-            # A worker that loads a large model answers no sooner.
+            # A worker answers only after it has loaded a large model.
             timeout_worker_healthcheck=120,
             limit_concurrency=256,
             h11_max_incomplete_event_size=64_000,
@@ -72,7 +73,7 @@ def read_settings() -> Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only."""
+    """Return whether an address can be reached from this machine only."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

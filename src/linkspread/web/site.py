@@ -1,4 +1,4 @@
-"""A model with its store and contents, and all that pages and programs ask of it."""
+"""A model with its store and contents, as pages and API use them."""
 
 import threading
 import uuid
@@ -25,7 +25,7 @@ PAGE = 24
 MAX_PAGES = 50
 # Pairs that are suggested together.
 N_QUEUE = 25
-# Parts of an explanation that are named.
+# Parts of an explanation that are shown.
 N_PARTS = 6
 VERDICT_WORDS = {"must": "belongs", "cannot": "does not belong", "unsure": "unsure"}
 HEADINGS = {
@@ -38,14 +38,14 @@ HEADINGS = {
 KINDS = {
     "own": "the item itself",
     "neighbor": "neighbour",
-    "prior": "how alike both are",
-    "hubs": "correction for what everything finds",
+    "prior": "cosine of both",
+    "hubs": "hub correction",
 }
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is searched; the address of a page holds all of it."""
+    """A query, as in the address of a page."""
 
     source: str
     target: str
@@ -60,7 +60,7 @@ class Query:
 
 
 class Asked(NamedTuple):
-    """A query as the model takes it: an id, or the features of something new."""
+    """A query as the model takes it: an id, or the features of a new item."""
 
     queries: Any
     position: int | None
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Hit:
-    """One card of a list of results."""
+    """One result, a card of the list."""
 
     id: str
     rank: int
@@ -79,15 +79,15 @@ class Hit:
     title: str
     caption: str
     picture: str
-    mine: str  # verdict of who looks
+    mine: str  # the visitor's verdict
     others: tuple[str, ...]  # verdicts of others, in words
-    undo: str  # id of the own judgement
-    was: str  # where the card was before a judgement
+    undo: str  # id of the visitor's judgement
+    was: str  # former rank, if it changed
 
 
 @dataclass(frozen=True)
 class Question:
-    """A pair to ask about, and the share of the variance that an answer explains."""
+    """A suggested pair, and its expected gain."""
 
     left: str
     right: str
@@ -106,7 +106,7 @@ class Part:
 
 
 class Why(NamedTuple):
-    """What a score is made of, for people."""
+    """The explanation of a score, with its picture and table."""
 
     explanation: Explanation
     picture: str
@@ -123,7 +123,7 @@ class Entry(NamedTuple):
 
 
 class Site:
-    """What all routes of one worker share."""
+    """The state that all routes of a worker share."""
 
     def __init__(
         self,
@@ -144,8 +144,8 @@ class Site:
             self.uploads = Uploads(settings.uploads, max_pixels=limit)
         self.curve = ScoreCurve(self.live, contents, self.directions())
         self.atlas = Atlas(self.live, contents)
-        # More searches at once than cores are no faster, and the thread that applies
-        # judgements would have to wait behind all of them.
+        # More searches at once than cores are not faster, and would delay the thread
+        # that applies judgements.
         self._searching = threading.BoundedSemaphore(count_threads(None))
         self._titles: dict[str, TitleIndex] = {}
         self._indexing, self._asking = threading.Lock(), threading.Lock()
@@ -153,25 +153,25 @@ class Site:
         self._questions: dict[tuple[str, str], list[Question]] = {}
 
     def start(self) -> None:
-        """Begin to follow the store."""
+        """Start to follow the store."""
         self.live.start()
         self.curve.start()
 
     def stop(self) -> None:
-        """End all threads and close the store."""
+        """Stop all threads and close the store."""
         self.curve.stop()
         self.live.stop()
         self.live.store.close()
 
     def titles(self, view: str) -> TitleIndex:
-        """Return the titles of a view, gathered when they are first asked for."""
+        """Return the titles of a view, indexed at the first call."""
         with self._indexing:
             if view not in self._titles:
                 self._titles[view] = TitleIndex(self.contents, view)
             return self._titles[view]
 
     def directions(self) -> list[tuple[str, str]]:
-        """Return which view can be searched from which, texts to others first."""
+        """Return pairs of source and target, searches from texts first."""
         model = self.live.shown.model
         pairs = {frozenset(pair) for pair in model.pairs_}
 
@@ -193,30 +193,30 @@ class Site:
         directions = self.directions()
         if not directions:
             raise LinkspreadError(
-                "views must be joined by links to be searched, and this model has "
-                "none. Fit it with a few links."
+                "views must be linked to be searched, and this model has no links. Fit "
+                "it with a few links."
             )
         for s, t in directions:
             if source in ("", s) and target in ("", t):
                 return s, t
-        # What is asked for but not there is refused by the model, in a sentence.
+        # The model refuses views that it does not have.
         return source, target or source
 
     def picture_view(self) -> str:
-        """Return the view that searches with pictures of people, "" for none."""
+        """Return the view that uploaded pictures search from, "" for none."""
         contents = self.contents
         views = (v for v in self.views if contents.has_pictures(v))
         found = next((v for v in views if contents.can_read(v)), "")
         return found if self.uploads is not None else ""
 
     def picture_url(self, view: str, id: Any) -> str:
-        """Return the address of an item's picture, "" where it has none."""
+        """Return the address of an item's picture, "" if it has none."""
         if not self.contents.has_pictures(view):
             return ""
         return f"/picture?{urlencode({'view': view, 'id': id})}"
 
     def resolve(self, query: Query) -> Asked | None:
-        """Return what searches; None where nothing, or no single thing, is meant."""
+        """Return the query as the model takes it, None if empty or ambiguous."""
         view, contents = query.source, self.contents
         items = self.live.open(view, query.target).items_[view]
         if query.item:
@@ -224,8 +224,8 @@ class Site:
         if query.upload:
             if self.uploads is None:
                 raise LinkspreadError(
-                    "pictures must be allowed by the model to search with, and this "
-                    "one has no view that reads them. Search with one of its items."
+                    "a search by pictures needs a view that reads pictures, and this "
+                    "model has none. Search by one of its items."
                 )
             rows = contents.rows(view, self.uploads.open(query.upload))
             address = f"/upload/{query.upload}"
@@ -249,7 +249,7 @@ class Site:
         stop: int = PAGE,
         seen: Sequence[str] = (),
     ) -> list[Hit]:
-        """Return the cards of some ranks; `seen` are the ids of the list before."""
+        """Return results of some ranks; `seen` are the ids of the former list."""
         source, target, contents = query.source, query.target, self.contents
         with self._searching:
             ids, scores = self.live.shown.model.search(
@@ -298,7 +298,7 @@ class Site:
         key: str = "",
         note: str = "",
     ) -> tuple[str, bool]:
-        """Store what somebody says of two items, each a view and an id.
+        """Store a judgement of two items, each a view and an id.
 
         Returns the id of the judgement, and whether it is in the model. The same `key`
         with the same content is one judgement, however often it is sent.
@@ -321,7 +321,7 @@ class Site:
         return self._stored(self.live.store.add(judgement), verdict)
 
     def take_back(self, id: str, *, who: str) -> tuple[str, bool]:
-        """Take a judgement back; return the id of the undo, and whether it counts."""
+        """Take a judgement back; return the id of the undo, and if it is applied."""
         return self._stored(self.live.store.undo(id, who=who), "undo")
 
     def history(self, *, before: int | None, n: int) -> list[Entry]:
@@ -340,9 +340,9 @@ class Site:
         return entries[::-1]
 
     def questions(self, source: str, target: str, who: str) -> list[Question]:
-        """Return the pairs that a person may be asked about, the best first."""
+        """Return suggested pairs that the person has not judged, the best first."""
 
-        def open_to(own: Question) -> bool:
+        def is_unjudged(own: Question) -> bool:
             key = pair_key((source, own.left), (target, own.right))
             words = self.live.ledger.latest(key)
             return who not in words and all(
@@ -350,10 +350,10 @@ class Site:
             )
 
         with self._asking:
-            found = list(filter(open_to, self._questions.get((source, target), [])))
+            found = list(filter(is_unjudged, self._questions.get((source, target), [])))
             if not found:
                 fresh = self._questions[source, target] = self._suggest(source, target)
-                found = list(filter(open_to, fresh))
+                found = list(filter(is_unjudged, fresh))
         return found
 
     def explain(self, query: Query, asked: Asked, found: str) -> Why:
@@ -373,7 +373,7 @@ class Site:
                 titles[view][id] = self.contents.name(view, id)
                 if self.contents.has_pictures(view):
                     pictures[view][id] = self.picture_url(view, id)
-        # An item that was typed or sent has no id.
+        # A new text or picture has no id.
         titles[query.source][None] = asked.title
         picture = explanation_picture(
             own, n_links=N_PARTS, titles=titles, pictures=pictures
@@ -381,14 +381,14 @@ class Site:
         return Why(own, picture, list(_parts(own, titles)))
 
     def _asked_item(self, view: str, position: int) -> Asked:
-        """Describe a fitted item that searches."""
+        """Return a fitted item as a query."""
         contents, id = self.contents, self.items[view].ids[position].item()
         title, text = contents.title(view, position), contents.text(view, position)
         about = text if text != title else contents.caption(view, position)
         return Asked(id, position, title, about, self.picture_url(view, id))
 
     def _known_id(self, view: str, id: str, *, what: str) -> str | int:
-        """Return the id of an item as the model has it."""
+        """Return the id of an item in the type that the model has."""
         if view not in self.items:
             raise LinkspreadError(
                 f"{what} must name views of the model, {list(self.views)}, got "
@@ -398,14 +398,14 @@ class Site:
         return items.ids[items.positions([id], what=what)[0]].item()
 
     def _stored(self, id: str, event: str) -> tuple[str, bool]:
-        """Count a stored row, and wait a while for the model to have it."""
+        """Count a stored row, and wait until it is applied, up to a limit."""
         self.telemetry.count("judgements", event)
         return id, self.live.catch_up(id=id) and not self.live.refusal
 
     def _suggest(self, source: str, target: str) -> list[Question]:
-        """Ask the model for pairs."""
+        """Return pairs that the model suggests."""
         model = self.live.open(source, target)
-        # Pairs about which people are unsure are no links, and would come again.
+        # Unsure pairs make no links, so the model would suggest them again.
         n = N_QUEUE + self.live.ledger.verdicts["unsure"]
         left, right = model.suggest_pairs(n, source=source, target=target)
         if not len(left):
@@ -423,7 +423,7 @@ def ordinal(n: int) -> str:
 
 
 def _was(id: str, rank: int, before: dict[str, int]) -> str:
-    """Say where a card was, if it has moved."""
+    """Return the former rank of a result in words, "" if it has not moved."""
     if not before or before.get(id) == rank:
         return ""
     return f"was {ordinal(before[id])}" if id in before else "new here"

@@ -1,4 +1,4 @@
-"""What a worker counts, for Prometheus: never what was searched or judged."""
+"""Counters of a worker for Prometheus, without queries or judgements."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ class Telemetry:
         self._gauges: dict[str, Gauge] = {}
 
     def count(self, event: str, kind: str) -> None:
-        """Count something that happened."""
+        """Count an event."""
         self._events.labels(event, kind).inc()
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""Pictures in memory and on the disk: those of items, and those that people send.
+"""Caches of pictures: pictures of items in memory, uploaded ones on the disk.
 
-Workers share one folder of uploads. A picture is named by what it holds, and what is
-kept was encoded here, so that nothing of a received file is ever served.
+Workers share one folder of uploads. A picture is named by its content and encoded
+again, so that no received file is ever served.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class PictureCache:
-    """The pictures that were asked for last, as PNG."""
+    """The latest pictures, as PNG."""
 
     def __init__(self, max_bytes: int = 64_000_000) -> None:
         self.max_bytes = max_bytes
@@ -35,7 +35,7 @@ class PictureCache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple, make: Callable[[], bytes]) -> bytes:
-        """Return a picture, made if it is not there."""
+        """Return a picture from the cache, or make it."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -50,19 +50,19 @@ class PictureCache:
 
 
 class Uploads:
-    """A folder of pictures that people search with, kept for a while."""
+    """A folder of uploaded pictures; the oldest are deleted."""
 
     def __init__(self, folder: str | Path, *, max_pixels: int) -> None:
         self.folder, self.max_pixels = Path(folder), max_pixels
 
     def keep(self, data: bytes) -> str:
-        """Keep a picture; return its name."""
+        """Store a picture; return its name."""
         name = hashlib.sha256(data).hexdigest()[:32]
         if not self._path(name).exists():
             picture = to_png(self._decode(data), SIDE)
             with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
                 file.write(picture)
-            # In one step, as others may be reading.
+            # In one step, because others may be reading.
             os.replace(file.name, self._path(name))
             for path in sorted(self.folder.glob("*.png"), key=_age)[:-N_KEPT]:
                 path.unlink(missing_ok=True)
@@ -74,8 +74,8 @@ class Uploads:
             if NAME.fullmatch(name):
                 return self._path(name).read_bytes()
         raise LinkspreadError(
-            "a picture must have been sent a short while ago, and this one is no "
-            "longer here. Send it again."
+            "an uploaded picture is kept for a short time, and this one was deleted. "
+            "Upload it again."
         )
 
     def open(self, name: str) -> Any:
@@ -84,7 +84,7 @@ class Uploads:
         return read_picture(self._path(name))[0]
 
     def _decode(self, data: bytes) -> Any:
-        """Decode what somebody sent, by what it holds; errors do not name the file."""
+        """Decode an upload by its content; errors do not name the file."""
         with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new") as file:
             file.write(data)
             file.flush()
@@ -102,12 +102,12 @@ class Uploads:
                 raise LinkspreadError(sentence) from error
 
     def _path(self, name: str) -> Path:
-        """Return where a picture lies."""
+        """Return the path of a picture."""
         return self.folder / f"{name}.png"
 
 
 def _age(path: Path) -> float:
-    """Return when a picture was written; one that is gone is the oldest."""
+    """Return when a picture was written, 0 for a deleted one."""
     with suppress(OSError):
         return path.stat().st_mtime
     return 0.0

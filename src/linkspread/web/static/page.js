@@ -154,7 +154,7 @@ async function answer(button) {
   const id = find("#answer").dataset.judged;
   if (id) judged.push(id);
   find("#answer .answers button")?.focus();
-  say(find(".sides")?.textContent.trim().replace(/\s+/g, " ") || "Nothing is left to ask.");
+  say(find(".sides")?.textContent.trim().replace(/\s+/g, " ") || "There is no pair left to judge.");
 }
 
 async function fill(selector) {
