@@ -1,7 +1,7 @@
 """Approximate neighbours of 200,000 items, against the exact search.
 
 Exact seconds are extrapolated from 4,096 queries against all items, taken before and
-after the approximate search. The recall is measured on 500 items of its own.
+after the approximate search. The recall is measured on 500 other items.
 ``python benchmarks/bench_approximate.py --n 50000`` prints one result as JSON.
 """
 

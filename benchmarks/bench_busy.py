@@ -1,10 +1,10 @@
 """A fit beside two processes that take the cores, against one thread.
 
-The ten lines of the README, and the same with more items. Each fit has a process of
-its own; alone and beside two busy loops, with all threads and with one of each kind,
-round after round, so that whatever else the machine does comes to all of them.
-Seconds are those of the fit and a search; a ratio is the median over the rounds. The
-seconds of the processors tell threads that spin, also on a machine that others use.
+The ten lines of the README, and the same with more items. Each fit runs in its own
+process, alone and beside two busy loops, with all threads and with one thread, in
+rounds, so that other work of the machine affects all cases alike. Seconds are those of
+the fit and a search; a ratio is the median over the rounds. Processor seconds show
+threads that spin.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SIZES = {"few": (600, 400), "many": (6_000, 4_000)}
 
 
 def setup(size):
-    """Return views of so many items, and forty judged pairs."""
+    """Return views with a number of items, and forty judged pairs."""
     n_items = dict(zip(("text", "image"), size, strict=True))
     data = ls.datasets.make_views(n_items, n_classes=5, random_state=0)
     same = data.labels["text"][:, None] == data.labels["image"][None, :]
@@ -44,7 +44,7 @@ def measure_here(name):
 
 
 def measure_apart(name, threads):
-    """Return the same of a process of its own."""
+    """Return the same, measured in a new process."""
     command = [sys.executable, __file__, "--case", name]
     done = subprocess.run(
         command, env=os.environ | threads, capture_output=True, text=True, check=True
@@ -54,7 +54,7 @@ def measure_apart(name, threads):
 
 @contextmanager
 def busy_cores(n_loops=2):
-    """Have other processes compute for nothing."""
+    """Keep the cores busy with other processes."""
     loops = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
         for _ in range(n_loops)

@@ -2,8 +2,8 @@
 
 Views of `make_views` on the disk, 32 features in single precision, the second view four
 fifths of the first; 20 neighbours, 32 classes, 1 % of the labels known. At the smallest
-size, the plain fit of the same files beside it. Peak memory is that of the worker that
-took most, beyond an idle one. The outlook is the plan of a fit that nobody has run.
+size, the plain fit of the same files is measured too. Peak memory is the largest of all
+workers, beyond that of an idle one. The last line is a plan, not a measured fit.
 ``python benchmarks/bench_cluster.py --sizes 5000 10000`` prints JSON.
 """
 
@@ -44,7 +44,7 @@ def setup(size, folder):
 
 @contextmanager
 def workers():
-    """Start the workers, as many and as small as the benchmark says."""
+    """Start the workers of the benchmark."""
     local = LocalCluster(
         n_workers=N_WORKERS,
         threads_per_worker=1,
@@ -67,14 +67,14 @@ def fit_plainly(paths, labels):
 
 
 def timed(function, *args):
-    """Return what a function returns, and the seconds it took."""
+    """Return the result of a function, and its seconds."""
     start = time.perf_counter()
     result = function(*args)
     return result, time.perf_counter() - start
 
 
 def measure_size(size, *, compare):
-    """Return time, bytes and memory at one size, beside what was expected."""
+    """Return time, bytes and memory at one size, measured and planned."""
     with tempfile.TemporaryDirectory() as folder, workers() as client:
         small = Path(folder, "small")
         small.mkdir()
@@ -110,7 +110,7 @@ def _compared(model, inputs):
 
 
 def planned(size, n_workers):
-    """Return the plan of a fit, of tables that are nothing but holes in files."""
+    """Return the plan of a fit to tables in sparse files without content."""
     sizes = {"text": size, "image": 4 * size // 5}
     with tempfile.TemporaryDirectory() as folder:
         paths, labels = {}, {}

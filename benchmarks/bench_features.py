@@ -1,7 +1,7 @@
 """Features of 200 pictures of Corel5k: time in a single thread, and what is found.
 
 Pictures are of 192 x 128 pixels, 20 of each of ten series. Time is that of the
-processor, so that what else the machine does counts little. Precision is the share of
+processor, so that other work of the machine matters little. Precision is the share of
 a picture's own series among its five nearest. ``python benchmarks/bench_features.py``
 prints the table alone.
 """

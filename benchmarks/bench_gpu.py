@@ -1,8 +1,8 @@
 """What a GPU does: neighbours, propagation, sparse codes, search, end to end.
 
-``python benchmarks/bench_gpu.py --output DIR [--quick]`` writes ``gpu.json``; a part
-that breaks is told in it, and the others go on. Every time has its floor beside it: the
-bytes or operations that cannot be avoided, over the rates measured in the same run.
+``python benchmarks/bench_gpu.py --output DIR [--quick]`` writes ``gpu.json``; it
+also names parts that failed. Every time is compared with a floor: the bytes or
+operations that cannot be avoided, divided by the rates measured in the same run.
 """
 
 import argparse
@@ -172,7 +172,7 @@ def measure_propagation(n, backend, rates):
 
 
 def measure_codes(n, backend, rates):
-    """Return the time of sparse codes per row, and what is left to the processor."""
+    """Return the time of sparse codes per row, and the work left to the processor."""
     from linkspread.compiled.lad import solve_on_device
     from linkspread.graphs.adjust import links_within
     from linkspread.graphs.l1 import LinkedNeighborhoods, NeighborhoodKernels
@@ -284,7 +284,7 @@ PARTS = {
 
 
 def main(backend="cuda", sizes=FULL, parts=tuple(PARTS), output=None, commit=""):
-    """Return every part's figures, or why it has none."""
+    """Return the figures of every part, or its error."""
     if backend == "cuda" and not torch.cuda.is_available():
         raise harness.DataMissingError("needs a GPU, and torch sees none here")
     place = "cuda" if backend == "cuda" else "cpu"

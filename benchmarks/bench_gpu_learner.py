@@ -1,11 +1,11 @@
 """What CrossViewSearch takes on a GPU: one fit, its stages, and the processor's answer.
 
 ``python benchmarks/bench_gpu_learner.py --n 1000000`` prints JSON: the seconds of a fit
-to 1 % labels, first of views that share nothing (128 and 96 columns), then of views of
-128 columns each; of the same fit again, when the device has its memory; of its stages,
-in a third fit, in which the device is waited for after every one; and how far scores
-are from those of the processor at a small size. Then single judgements with a search
-after each, on two cores of the processor, of models that were fitted on the GPU.
+to 1 % labels, first of views without a shared space (128 and 96 columns), then of views
+of 128 columns each; of the same fit again, with allocated memory; of its stages, in a
+third fit that waits for the device after each stage; and the difference to the scores
+of the processor at a small size. Then single judgements with a search after each, on
+two cores of the processor, for models that were fitted on the GPU.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def collection(n, widths, share=0.01):
 
 
 def wait():
-    """Wait for what the device was asked to do."""
+    """Wait for the device."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
@@ -190,7 +190,7 @@ def compare(widths, backend):
 
 
 def keep_to_cores():
-    """Let all threads of this process share so many cores."""
+    """Restrict this process to a number of cores."""
     for thread in os.listdir("/proc/self/task"):
         os.sched_setaffinity(int(thread), set(range(N_CORES)))
 
@@ -202,7 +202,7 @@ def main(n=1_000_000, backend="cuda", stages=True):
     place = torch.cuda.get_device_name() if backend == "cuda" else "the processor"
     result = {"device": place, "torch": torch.__version__}
     for case, widths in CASES.items():
-        # What is compiled at the first call is not part of any other.
+        # Compile everything at first, outside all measurements.
         part = {"beside_cpu": compare(widths, backend)}
         part |= measure(n, widths, backend, stages)
         result[case] = part

@@ -1,13 +1,12 @@
 """What a fit of CrossViewSearch takes, and a judgement with the search after it.
 
-make_views in float32, of 32 and 24 columns, so that judgements are all there is to
-learn from: 40 judged pairs at several sizes, half of them must-links, beside the
-neighbour graphs of both views, made in the same run; the same with 32 columns each,
-which are searched by their cosine; many pairs of 600 items; labels of glyphs beside
-scikit-learn's LabelSpreading on each view; single links, each with a search, after few
-pairs and after ten thousand.
-``python benchmarks/bench_learning.py --n 4000`` prints one size as JSON, and
-``--live`` only its single links.
+make_views in float32, of 32 and 24 columns, without a shared space: 40 judged pairs at
+several sizes, half of them must-links, beside the neighbour graphs of both views, made
+in the same run; the same with 32 columns each, which are searched by their cosine; many
+pairs of 600 items; labels of glyphs beside scikit-learn's LabelSpreading on each view;
+single links, each with a search, after few pairs and after ten thousand. ``python
+benchmarks/bench_learning.py --n 4000`` prints one size as JSON, and ``--live`` only its
+single links.
 """
 
 import argparse
@@ -45,7 +44,7 @@ def judged(data, n_pairs, seed=0):
 
 
 def timed(work):
-    """Return how long some work takes, in seconds, and what it returns."""
+    """Return the seconds of some work, and its result."""
     start = time.perf_counter()
     found = work()
     return time.perf_counter() - start, found
@@ -106,7 +105,7 @@ def measure_live(n_items, known=KNOWN, before_links=None, **options):
         before_links()
     found = []
     for n_pairs, seconds, model in models:
-        # The first search makes what bounds its scores.
+        # The first search computes the bounds of scores.
         model.search(0, **ASK)
         times = live_seconds(model, data, N_LIVE if n_pairs > N_LIVE else N_LIVE // 3)
         found.append(
@@ -149,7 +148,7 @@ def measure_labels():
 def main(sizes=SIZES):
     """Return all measurements."""
     warnings.simplefilter("ignore", ConflictWarning)
-    # What is compiled at the first call is not part of any other.
+    # Compile everything at first, outside all measurements.
     measure(300)
     return {
         "models": [measure(n, widths) for widths in (WIDTHS, SHARED) for n in sizes],

@@ -1,10 +1,10 @@
 """What exactness costs: fits, searches and single judgements with thousands of pairs.
 
 make_views in float32, judged pairs at random, a third of which belong together. Exact
-scores of so many pairs have no short vectors; rows are computed when asked for.
-Beside it, what a fit to vectors of 64 numbers takes, and how far off its scores are.
-Single links are timed with the search that follows: what a link costs must grow neither
-with the number of those before it nor with the number of changes since the fit.
+scores of so many pairs have no short vectors; a search computes its rows. Compared with
+the time and error of a fit to vectors of 64 numbers. Single links are timed with the
+search that follows: their cost must not grow with the number of earlier links or of
+changes since the fit.
 ``python benchmarks/bench_live.py --n 20000`` prints one result as JSON.
 """
 
@@ -52,7 +52,7 @@ def as_links(pairs):
 
 
 def timed(work):
-    """Return how long some work takes, in seconds."""
+    """Return the seconds of some work."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start

@@ -3,10 +3,10 @@
 Nearest-neighbour graphs of `make_views`, whose items come in random order: 20
 neighbours, found through faiss, 32 classes, 1 % of the labels known, single precision.
 All sizes and both cases take turns in the same run; seconds include finding the order.
-The runs are in a process that keeps the memory it has freed: on a virtual machine, the
-first use of a page can take as long as all later ones, which says nothing of either
-order. ``python benchmarks/bench_renumbering.py --sizes 20000 100000`` prints one as
-JSON, and returns freed memory as processes do.
+The process keeps freed memory, because on a virtual machine the first use of a page can
+take as long as all later ones, whatever the order. ``python
+benchmarks/bench_renumbering.py --sizes 20000 100000`` prints one as JSON, and returns
+freed memory as processes do.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def main(sizes=SIZES, repeats=5):
 def measure(sizes, repeats):
     """Return the figures of every size, and how time grows either way."""
     inputs = {size: setup(size) for size in sizes}
-    # And everything is compiled.
+    # This also compiles everything.
     apart = {size: difference(own) for size, own in inputs.items()}
     seconds = measure_in_turn(inputs, repeats)
     ends = seconds[sizes[0]], seconds[sizes[-1]]

@@ -1,8 +1,8 @@
 """One query against 1,000,000 items: exact, approximate, and NumPy's argpartition.
 
-Queries and items are drawn around the same 200 places with lengths that differ, as
-vectors of spread links do. The baseline is ``argpartition`` of one product, on the same
-cores. ``python benchmarks/bench_search.py --n 100000`` prints one result as JSON.
+Queries and items are drawn around the same 200 centres with different norms, like
+vectors of propagated links. The baseline is ``argpartition`` of one product, on the
+same cores. ``python benchmarks/bench_search.py --n 100000`` prints one result as JSON.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def time_each(searches, queries):
     """Return what every search finds for every query, and in how many seconds."""
     found = {name: [] for name in searches}
     seconds = {name: [] for name in searches}
-    # In turns, so that what else the machine does slows all of them alike.
+    # In turns, so that other work of the machine slows all of them alike.
     for start in range(0, len(queries), TURN):
         for name, search in searches.items():
             search(queries[start])
@@ -85,8 +85,8 @@ def main(n=1_000_000):
         recall = share_found(found[name], found["exact"])
         cases[name] = {"seconds_p50": p50, "seconds_p99": p99, "recall": recall}
     shape = {"n_items": n, "width": WIDTH, "n_results": N_RESULTS}
-    told = {"build_seconds": build_seconds, "recall_reported": cells.recall_}
-    return {**shape, **told, "cases": cases}
+    built = {"build_seconds": build_seconds, "recall_reported": cells.recall_}
+    return {**shape, **built, "cases": cases}
 
 
 def rows(result):

@@ -1,8 +1,8 @@
 """A grid of 10 x 10 x 8 settings on five folds of Wikipedia, against single fits.
 
-The grid is spread at once on every fold. Beside it: one propagation on every fold, at
-the hardest setting of the grid and at a gentle one, and the scoring of all settings,
-which no sharing avoids.
+The grid is propagated at once on every fold. It is compared with one propagation on
+every fold, at the hardest setting of the grid and at an easy one, and with the scoring
+of all settings, which cannot be shared.
 """
 
 import time
@@ -47,7 +47,7 @@ def run_single(graphs, trials, alpha, beta):
 
 
 def score_all(trials):
-    """Score as many settings as the grid has, on every fold."""
+    """Score as many settings as the grid has on every fold."""
     for trial in trials:
         (question,) = trial.questions
         n_queries, n_items = len(question.rows), len(question.cols)
@@ -64,7 +64,7 @@ def score_all(trials):
 
 
 def main():
-    """Return the seconds of the grid and of what it is compared with."""
+    """Return the seconds of the grid and of the comparisons."""
     views, known, trials = setup()
     graphs = {
         view: normalize(knn_graph(X, metric=METRICS[view])) for view, X in views.items()

@@ -37,7 +37,7 @@ VERDICTS = {1.0: "must", -1.0: "cannot"}
 
 @dataclass
 class Load:
-    """What the clients saw.
+    """The measurements of the clients.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ def make_data(size):
 
 
 async def search(load, port, size, seed, stopped):
-    """Search with one random item after the other."""
+    """Search by one random item after the other."""
     rng, connection = np.random.default_rng(seed), Connection(port)
     while not stopped.is_set():
         source, target = BETWEEN if rng.random() < 0.5 else BETWEEN[::-1]
@@ -112,7 +112,7 @@ async def search(load, port, size, seed, stopped):
 
 
 async def judge(load, port, name, pairs, stopped):
-    """Judge one pair after the other; what is not acknowledged is sent again."""
+    """Judge one pair after the other; send unacknowledged judgements again."""
     connection, pairs = Connection(port), iter(pairs)
     body = None
     while not stopped.is_set():
@@ -241,7 +241,7 @@ def percentiles(seconds):
 
 
 def forget(folder):
-    """Begin without judgements."""
+    """Remove all judgements."""
     for path in folder.glob("judgements.db*"):
         path.unlink()
 
@@ -313,7 +313,7 @@ def headline(result):
     one, size = result["loads"][0], result["size"]
     n_lost = sum(own["n_missing"] for own in result["kills"])
     n_kept = sum(own["n_acknowledged"] for own in result["kills"])
-    # A result of before live scores were exact says so, as exact ones take longer.
+    # Results older than exact live scores are marked, because exact ones take longer.
     then = "" if result.get("exact") else " (before live scores were exact)"
     return [
         f"The page of {size:,} + {size:,} items, {result['n_searchers']} clients "

@@ -1,11 +1,11 @@
 """Judging Wikipedia through the served page: suggested pairs against random ones.
 
-A model fitted to 20 random judged pairs is served by `linkspread serve`, and somebody
-who knows all labels judges through the JSON interface: what the server suggests, or
-random pairs of training items. Asked about a test item, the judge is unsure, so that
-no test item is in any judged pair. Mean average precision among the test items of the
-standard split, both directions, is that of the snapshot that the server makes of the
-same folder and store; the answers of the server itself are compared with it.
+`linkspread serve` serves a model fitted to 20 random judged pairs, and a simulated
+person who knows all labels judges through the JSON interface: pairs that the server
+suggests, or random pairs of training items. Pairs with a test item are judged unsure,
+so that no test item is in any judged pair. Mean average precision among the test items
+of the standard split, both directions, is that of the snapshot that the server makes of
+the same folder and store; the answers of the server itself are compared with it.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Oracle:
         self._judge(pairs.tolist(), amount)
 
     def _judge(self, pairs, amount):
-        """Say what is known of pairs, a few at a time, up to an amount of answers."""
+        """Judge pairs, a few at a time, up to a number of answers."""
         n_left = amount - self.verdicts.total() + self.verdicts["unsure"]
         asked = []
         for pair in pairs:
@@ -75,13 +75,13 @@ class Oracle:
             list(pool.map(lambda own: self._send(*own), asked))
 
     def _verdict(self, i, j):
-        """Return what is known of a pair."""
+        """Return the verdict on a pair."""
         if not (self.is_train[i] and self.is_train[j]):
             return "unsure"
         return "must" if self.labels[i] == self.labels[j] else "cannot"
 
     def _send(self, pair, verdict):
-        """Let the server know of a verdict, which it keeps before it answers."""
+        """Send a verdict to the server, which stores it before it answers."""
         body = {"who": "oracle", "verdict": verdict}
         body |= {"source": VIEWS[0], "source_id": str(pair[0])}
         body |= {"target": VIEWS[1], "target_id": str(pair[1])}
@@ -140,12 +140,12 @@ def agreement(model, server, test):
     return shared / (len(queries) * N_BEST)
 
 
-def tell(point):
-    """Show a point at once, as a session takes minutes."""
+def print_point(point):
+    """Print a point at once, because a session takes minutes."""
     print(point, file=sys.stderr, flush=True)
 
 
-def main(amounts=AMOUNTS, seeds=SEEDS, methods=METHODS, step=tell):
+def main(amounts=AMOUNTS, seeds=SEEDS, methods=METHODS, step=print_point):
     """Return all points of all sessions."""
     benchmark = load_benchmark("wikipedia", harness.data_folder("wikipedia"))
     collection, points = benchmark.collection, []

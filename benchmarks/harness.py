@@ -37,7 +37,7 @@ class DataMissingError(Exception):
 
 
 def data_folder(name):
-    """Return the folder of a data set below LINKSPREAD_DATA, or say that it is missing.
+    """Return the folder of a data set in LINKSPREAD_DATA, or raise an error.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def peak_memory(setup, run, size, *, warmup_size=None):
 
 
 def extra_memory(run):
-    """Return the bytes that ``run()`` needs beyond what this process holds now."""
+    """Return the bytes that ``run()`` needs beyond those this process holds now."""
     return _peak_memory(lambda _: None, lambda _: run(), None, None)["extra"]
 
 
 def bandwidth_floor(n_bytes):
-    """Return how fast memory copies, and the least time to move so many bytes.
+    """Return the rate of memory copies, and the least time to move some bytes.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _give_back_freed_memory():
 
 
 def _reset_high_water_mark():
-    """Set VmHWM back to what is resident now; tell whether that worked."""
+    """Set VmHWM back to what is resident now; return whether that worked."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -255,7 +255,7 @@ def _copy_speed(n_bytes=2**28):
 
 
 def _git(*arguments):
-    """Return what git answers, or nothing outside a repository."""
+    """Return the answer of git, or nothing outside a repository."""
     done = subprocess.run(
         ["git", *arguments], cwd=FOLDER, capture_output=True, text=True
     )

@@ -22,7 +22,7 @@ DOCUMENTS = harness.FOLDER.parent / "docs"
 
 
 def main(arguments=None):
-    """Run what the command line names; return the exit status."""
+    """Run the named benchmarks; return the exit status."""
     parser = argparse.ArgumentParser(description="Run benchmarks.")
     parser.add_argument("names", nargs="*", help="such as `graphs` for bench_graphs.py")
     parser.add_argument("--tables", action="store_true", help="only write the tables")
@@ -40,7 +40,7 @@ def main(arguments=None):
 
 
 def run(name):
-    """Run one benchmark and save its result; tell whether it did not break."""
+    """Run one benchmark and save its result; return whether it succeeded."""
     print(f"== {name}", flush=True)
     module = load(name)
     try:
@@ -49,7 +49,7 @@ def run(name):
         print(f"left out: {name} {error}")
         return True
     except Exception:
-        # One broken benchmark must not cost the hours of the others.
+        # A failing benchmark must not lose the results of the others.
         traceback.print_exc()
         return False
     path = harness.save(name, result)
@@ -102,7 +102,7 @@ def write_tables():
 
 
 def write_part(path, name, body):
-    """Replace what stands between the marks of a part of a page."""
+    """Replace the text between two marks of a page."""
     text = replace_between(path.read_text(encoding="utf-8"), name, body)
     path.write_text(text, encoding="utf-8")
 
@@ -134,7 +134,7 @@ def shown(path):
 
 
 def machine(facts):
-    """Return one sentence about where and with what a result was measured."""
+    """Return one sentence on the machine and versions of a result."""
     modified = " with changes" if facts["modified"] else ""
     return (
         f"{facts['cpu']}, {facts['cores']} cores, {facts['memory_gigabytes']} GB; "

@@ -13,7 +13,7 @@ import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
-# Far more than any client here asks for: the limit is not what is measured.
+# Far more than any client here sends: the limit is not measured.
 REQUESTS_PER_SECOND = 1_000_000
 START_SECONDS = 240
 
@@ -56,7 +56,7 @@ class ServedModel:
         raise RuntimeError(f"the server did not answer in {START_SECONDS} s")
 
     def ask(self, path, body=None):
-        """Return what the server answers to one request, which it must not refuse."""
+        """Return the answer to one request, which must succeed."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
         url = f"http://127.0.0.1:{self.port}{path}"
@@ -71,7 +71,7 @@ class ServedModel:
             ) from None
 
     def wait_for(self, number, *, seconds=120):
-        """Wait until the model has seen so many rows of the store."""
+        """Wait until a number of rows of the store is in the model."""
         end = time.perf_counter() + seconds
         while self.ask("/api/state")["number"] < number:
             if time.perf_counter() > end:
@@ -137,7 +137,7 @@ class Connection:
 
 
 def free_port():
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -156,5 +156,5 @@ def _request(path, body):
 
 
 def _environment():
-    """Return this environment without what would ask for a token."""
+    """Return this environment without a token."""
     return {k: v for k, v in os.environ.items() if k != "LINKSPREAD_TOKEN"}
