@@ -349,7 +349,7 @@ def _with_judgements(
 ) -> tuple[Inputs, int | None]:
     """Add the judgements of an older model's store; return also its last row."""
     from linkspread.models.model_folder import STORE
-    from linkspread.models.stored_judgements import take_pairs
+    from linkspread.models.stored_judgements import known_pairs
     from linkspread.storage import LinkStore
 
     if store is None and not (folder / STORE).is_file():
@@ -357,7 +357,7 @@ def _with_judgements(
     with LinkStore.open(store or folder / STORE) as opened:
         _follow_files(opened, pairs)
         judged = opened.pairs()
-    known = take_pairs(judged.columns, inputs.items)
+    known = known_pairs(judged.columns, inputs.items)
     notes = list(inputs.notes)
     if known.n_unknown:
         notes.append(

@@ -331,7 +331,7 @@ def open_shards(
 
 
 def is_sharded(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder holds shards.
+    """Return whether a folder holds shards.
 
     Parameters
     ----------
@@ -442,19 +442,19 @@ def _write_head(
 
 
 def _fits_pair(pair: ShardedPair) -> bool:
-    """Tell whether cores join the vectors of both sides."""
+    """Return whether cores join the vectors of both sides."""
     shape = pair.left.width, pair.right.width
     cores = pair.core, pair.unseen_left, pair.unseen_right
     return all(core.shape == shape for core in cores)
 
 
 def _is_known(view: ShardedView) -> bool:
-    """Tell whether the metric and the weights of a view are known."""
+    """Return whether the metric and the weights of a view are known."""
     return view.metric in METRICS and view.weights in WEIGHTS
 
 
 def _fits_all(head: Head) -> bool:
-    """Tell whether all parts of a folder are of the same items."""
+    """Return whether all parts of a folder are of the same items."""
     sizes = {view: items.n_items for view, items in head.items.items()}
     fits = set(head.views) == set(sizes)
     for view, own in head.views.items():

@@ -158,7 +158,7 @@ class _Export:
         )
 
     def _exists(self) -> bool:
-        """Tell whether there is a table, or anything else, of this name."""
+        """Return whether there is a table, or anything else, of this name."""
         quoted = self.sql.Identifier(*self.name).as_string(self.connection)
         found = self.connection.execute("SELECT to_regclass(%s)", [quoted]).fetchone()
         return found[0] is not None

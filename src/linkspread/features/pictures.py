@@ -296,7 +296,7 @@ def _decoding(name: str) -> Iterator[None]:
 
 
 def _is_cut_off(error: Exception) -> bool:
-    """Tell a picture that is cut off from one that is damaged in another way."""
+    """Distinguish a picture that is cut off from one that is damaged in another way."""
     return isinstance(error, EOFError) or "truncated" in str(error).lower()
 
 

@@ -439,7 +439,7 @@ def row_shares(counts: sparse.csr_array) -> sparse.csr_array:
 
 
 def _is_missing(text: Any) -> bool:
-    """Tell whether there is no text: None, NaN, or NA of pandas."""
+    """Return whether there is no text: None, NaN, or NA of pandas."""
     is_nan = isinstance(text, float | np.floating) and bool(np.isnan(text))
     return text is None or is_nan or type(text).__name__ in ("NAType", "NaTType")
 

@@ -161,7 +161,7 @@ def _run_pattern() -> re.Pattern[str]:
 
 @cache
 def _is_mark(character: str) -> bool:
-    """Tell a combining mark from what it belongs to."""
+    """Distinguish a combining mark from what it belongs to."""
     return unicodedata.category(character).startswith("M")
 
 

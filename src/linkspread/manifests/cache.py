@@ -187,7 +187,7 @@ def default_cache() -> Path:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Tell a cache from a new file, and refuse what is something else."""
+    """Distinguish a cache from a new file, and refuse what is something else."""
     tables = [own for (own,) in connection.execute("SELECT name FROM sqlite_master")]
     if not tables:
         return False

@@ -120,7 +120,7 @@ class Places:
         return path
 
     def _is_within(self, path: Path) -> bool:
-        """Tell whether a path ends up in the folder, all links followed."""
+        """Return whether a path ends up in the folder, all links followed."""
         folder, name = os.path.split(path)
         if folder not in self._real_folders:
             self._real_folders[folder] = os.path.realpath(folder)
@@ -131,5 +131,5 @@ class Places:
 
 
 def is_picture_name(name: str) -> bool:
-    """Tell whether a file is called as pictures are."""
+    """Return whether a file is called as pictures are."""
     return os.path.splitext(name)[1].lower() in _PICTURE_SUFFIXES

@@ -101,7 +101,7 @@ def look_at(content: Any, kind: str) -> Seen:
 
 
 def is_unchanged(content: Any, seen: Seen) -> bool:
-    """Tell whether a file is still the one that was looked at."""
+    """Return whether a file is still the one that was looked at."""
     try:
         return seen.stamp is None or _stamp_of(os.stat(content)) == seen.stamp
     except OSError:

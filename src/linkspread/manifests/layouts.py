@@ -166,12 +166,12 @@ def _kind_of_column(name: str, values: Sequence[str], path: Path) -> str:
 
 
 def _is_text_name(value: str) -> bool:
-    """Tell whether a file is called as texts are."""
+    """Return whether a file is called as texts are."""
     return value.lower().endswith(_TEXT_SUFFIX)
 
 
 def _is_number(value: str) -> bool:
-    """Tell whether a value is a number, which is neither text nor path."""
+    """Return whether a value is a number, which is neither text nor path."""
     try:
         float(value)
     except ValueError:

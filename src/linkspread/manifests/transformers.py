@@ -58,7 +58,7 @@ def choose_transformers(
 
 
 def is_fitted(transformer: Any) -> bool:
-    """Tell whether a transformer has learnt already."""
+    """Return whether a transformer has learnt already."""
     try:
         check_is_fitted(transformer)
     except NotFittedError:

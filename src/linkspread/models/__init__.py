@@ -1,4 +1,4 @@
-"""scikit-learn classes that string the arrows together, and their folders."""
+"""The two models as scikit-learn estimators, and their folders on disk."""
 
 from linkspread.models.cross_view_search import CrossViewSearch
 from linkspread.models.link_spreading import LinkSpreading

@@ -1,4 +1,4 @@
-"""Search between views from what they share, better with every judgement."""
+"""CrossViewSearch: start from the cosine of a shared space, learn from judgements."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -39,7 +39,7 @@ from linkspread.models.search_pairs import (
     Chained,
     Direction,
     Pair,
-    check_left,
+    check_still_linked,
     explain_pair,
     fit_pair,
     leading_features,
@@ -61,32 +61,32 @@ from linkspread.tables.validation import (
 Array = np.ndarray
 
 METRICS = ("auto", "euclidean", "cosine", "hellinger")
-# Rows whose squared norm is this near to 1 were scaled by an encoder.
+# Relative tolerance by which rows count as unit rows, or as histograms.
 UNIT = 1e-3
 
 
 class CrossViewSearch(LiveSearch):
-    """Search one view from another, starting from what they share.
+    """Search one view from another, with or without judgements.
 
-    Every view gets one map, once. Views with the same columns are searched by their
-    cosine before anything is judged. Labels, matched rows and judged pairs move small
-    cores; how much each counts is chosen on judgements that are held out, against the
-    cosine.
+    Each view gets one map. Views with the same columns are searched by their cosine
+    before anything is judged. Labels, matched rows and judged pairs change small cores
+    only; which terms count, and how much, is chosen on held-out judgements, with the
+    cosine as the baseline.
 
     Parameters
     ----------
     metric : {"auto", "euclidean", "cosine", "hellinger"} or dict by view, \
 default="auto"
-        The distance that suits the columns. "auto" takes the cosine for sparse rows
-        and for rows of unit norm, hellinger for rows of histograms.
+        "auto" takes cosine for sparse rows and rows of unit norm, hellinger for
+        histograms, else euclidean.
     prior : "auto", None or mapping from str to table, default="auto"
-        Where views are compared before anything is judged. "auto" takes views with
-        the same columns as they are; None compares none; tables of one width, one for
+        Space in which views are compared before anything is judged. "auto" compares
+        views with the same columns; None compares none; tables of one width, one for
         each view, are compared in place of the views.
     random_state : int, default=0
-        Of landmarks and folds.
+        Seed of landmarks and folds.
     n_jobs : int, default=None
-        Threads of graphs; None takes every core.
+        Threads for graphs; None uses every core.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         "auto" takes a GPU where there is one and it pays; see docs/gpu.md.
 
@@ -97,7 +97,7 @@ default="auto"
     links_ : Links
         The links by position.
     choices_ : dict from pairs of str to Choice
-        What was chosen for two views, and its held-out quality.
+        The terms chosen for two views, and their held-out quality.
 
     Examples
     --------
@@ -150,7 +150,7 @@ default="auto"
             Arrays, sparse matrices, DataFrames or paths of files, as `read_table`
             takes them; sizes may differ between views.
         links : Links, default=None
-            Labels, matched rows and judged pairs; None searches what views share.
+            Labels, matched rows and judged pairs; None uses the shared space alone.
         ids : mapping from str to array-like of shape (n_items,), default=None
             Ids of the items; where missing, the column `id` of a DataFrame, then the
             index of pandas if it was set, else positions.
@@ -158,7 +158,7 @@ default="auto"
             Columns of DataFrames to take, or to leave out with a minus before each
             name.
         unknown : {"raise", "skip"}, default="raise"
-            What to do with links of items that no view has; see :meth:`Links.resolve`.
+            What to do with links of unknown items; see :meth:`Links.resolve`.
 
         Returns
         -------
@@ -176,7 +176,7 @@ default="auto"
         unknown: str = "raise",
         work_for: Callable[[str, str], MapWork] | None = None,
     ) -> Self:
-        """Fit views that were read; `work_for` says who computes the map of a view."""
+        """Fit checked views; `work_for` returns what computes the map of a view."""
         tables = read.tables
         if len(tables) < 2:
             raise ViewError(
@@ -199,14 +199,14 @@ default="auto"
         if not pairs:
             widths = {view: X.shape[1] for view, X in tables.items()}
             raise LinkError(
-                "links must join two views that share no space, got none for views "
-                f"with {widths} columns. Judge a few pairs (`Links.from_pairs`), or "
-                "give `prior`, tables of one width."
+                "views without a shared space must be joined by links, got none for "
+                f"views with {widths} columns. Judge a few pairs (`Links.from_pairs`), "
+                "or give `prior`, tables of one width."
             )
         maps = {}
         for view, X in tables.items():
             judged, n_labelled = _judged_items(resolved, view, tables)
-            # A graph separates classes, which nothing is learnt of without a judgement.
+            # A graph separates classes, which only judgements define.
             has_graph = len(judged) > 0 and X.shape[0] > 2
             maps[view] = make_map(
                 X,
@@ -224,7 +224,7 @@ default="auto"
             pair: fit_pair(make_sides(maps, priors, pair), evidence[pair], seed=seed)
             for pair in pairs
         }
-        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        # Set last, so that a fit that fails leaves an earlier one as it was.
         self.view_names_ = tuple(tables)
         self.items_, self.links_ = items, resolved
         self._columns, self._tables = read.columns, tables
@@ -236,19 +236,19 @@ default="auto"
 
     @property
     def summary_(self) -> str:
-        """What was known, what counts and how good it is."""
+        """Sentences on what is known, which terms count and how good they are."""
         check_is_fitted(self)
         return summarize(self.choices_, self._factors, self.links_)
 
     @property
     def pairs_(self) -> tuple[Pair, ...]:
-        """Views that are searched from each other, not through others."""
+        """Pairs of views that are searched directly, not through others."""
         check_is_fitted(self)
         return tuple(self._factors)
 
     @property
     def facts_(self) -> dict[str, dict[str, Any]]:
-        """Of each view: its items, its columns, and their distance."""
+        """Items, columns and metric of each view."""
         check_is_fitted(self)
         return {
             view: {
@@ -261,12 +261,12 @@ default="auto"
 
     @property
     def notes_(self) -> list[str]:
-        """What a person should know of the scores: nothing, as they are exact."""
+        """Warnings about the scores: none, as they are exact."""
         check_is_fitted(self)
         return []
 
     def _choose_metrics(self, tables: Mapping[str, Any]) -> dict[str, str]:
-        """Return the distance of each view, which its values must allow."""
+        """Return the metric of each view; refuse one that its values do not allow."""
         given = per_view(self.metric, tables, name="metric")
         chosen = {}
         for view, X in tables.items():
@@ -280,7 +280,7 @@ default="auto"
         return chosen
 
     def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Return unit rows of the views in spaces that may be shared."""
+        """Return unit rows of the views that have a prior."""
         if self.prior is None:
             return {}
         if isinstance(self.prior, str) and self.prior == "auto":
@@ -306,7 +306,7 @@ default="auto"
         return {view: unit_rows(X) for view, X in given.items()}
 
     def _direction(self, source: str, target: str) -> Direction | Chained:
-        """Return what scores queries of one view with items of another."""
+        """Return what scores queries of one view against items of another."""
         check_views_known(self.view_names_, source, target)
         for side, pair in enumerate(((source, target), (target, source))):
             if pair in self._factors:
@@ -330,7 +330,7 @@ default="auto"
         return last
 
     def _within(self, view: str) -> ScoreFactors:
-        """Return how items of one view belong together, learnt when first asked."""
+        """Return the scores within one view, fitted on first use."""
         own, pair = self._maps[view], (view, view)
         if not self.links_.connects(view, view):
             kept = self.__dict__.setdefault("_made_within", {})
@@ -369,7 +369,7 @@ default="auto"
         return direction.query_vectors(self._similarities(rows, source)) @ turn[2]
 
     def _vectors(self, source: str, target: str) -> tuple[Array, Array, Array]:
-        """Return the vectors of two views, made once for what is known now."""
+        """Return the vectors of two views, kept until their factors change."""
         made = self.__dict__.setdefault("_made_vectors", {})
         kept = made.get((source, target))
         if kept is None or kept[0] is not self._factors:
@@ -378,28 +378,30 @@ default="auto"
         return kept[1]
 
     def _relink(self, links: Links, given: Links) -> None:
-        """Fit the cores of views whose links changed, which are among those given.
+        """Fit the cores of views whose links changed; `given` has all changed links.
 
-        What counts how much is chosen again each time their number has doubled. Other
-        judgements cost nothing of the size of a view.
+        Terms are chosen again when the number of pairs has doubled. The cost of other
+        judgements does not depend on the size of a view.
         """
         choices, factors = dict(self.choices_), dict(self._factors)
         chosen_at = dict(self._chosen_at)
         for pair, cells in _judged_cells(given, self.view_names_).items():
             before = factors.get(pair)
             if before is None and pair[0] == pair[1]:
-                continue  # It is learnt when first asked.
+                continue  # Fitted on first use.
             changes = read_changes(self.links_, links, cells, *pair)
             if not changes:
                 continue
             if before is not None:
                 known = partial(read_evidence, links, *pair, labels=False)
-                # Short products: threads would wait for each other longer.
+                # The products are short: threads would cost more than they save.
                 with hold_blas(1):
                     now = change_factors(before, choices[pair], changes, known)
                 if now.n_pairs == 0:
                     has_prior = now.sides.prior is not None
-                    check_left(read_evidence(links, *pair), pair, has_prior=has_prior)
+                    check_still_linked(
+                        read_evidence(links, *pair), pair, has_prior=has_prior
+                    )
                 factors[pair] = now
                 if now.n_pairs < 2 * max(chosen_at[pair], 1):
                     continue
@@ -417,12 +419,12 @@ default="auto"
     def _check_changeable(self, view: str, *, has_rows: bool) -> None:
         if not isinstance(self.prior, str) and view in self._priors:
             raise ViewError(
-                f"items of view {view!r} can change only where `prior` is no table, "
-                "which would need rows for them too. Fit again with these items."
+                f"items of view {view!r} can change only where `prior` is no table: "
+                "it would need rows for them too. Fit again with these items."
             )
 
     def _change_items(self, change: ItemChange) -> None:
-        """Replace the items of a view; its map was made of all items of the fit."""
+        """Replace the items of a view; its map stays that of the fit."""
         view, links, places = change.view, change.links, change.places
         maps = {**self._maps, view: changed_map(self._maps[view], change)}
         priors = dict(self._priors)
@@ -437,7 +439,7 @@ default="auto"
             )
             sides = make_sides(maps, priors, pair)
             before, now = (read_evidence(own, *pair) for own in (self.links_, links))
-            check_left(now, pair, has_prior=sides.prior is not None)
+            check_still_linked(now, pair, has_prior=sides.prior is not None)
             choices[pair], factors[pair] = renew_pair(
                 factors[pair],
                 sides,
@@ -446,7 +448,7 @@ default="auto"
                 (before, now),
                 seed=self.random_state,
             )
-        # Kept only now, so that what fails leaves the model whole.
+        # Set last, so that a failure leaves the model as it was.
         self._maps, self._priors, self.links_ = maps, priors, links
         self.items_ = {**self.items_, view: change.items}
         self._tables = {**self._tables, view: change.X}
@@ -479,15 +481,15 @@ default="auto"
         self._direction(source, target)
 
     def _features(self, view: str, seed: int) -> Array:
-        # On synthetic classes, answers to pairs of representatives taught no more than
-        # those to random pairs.
+        # On synthetic classes, judging pairs of cluster representatives taught no more
+        # than judging random pairs.
         return leading_features(self._maps[view])
 
 
 def _judged_cells(
     links: Links, views: tuple[str, ...]
 ) -> dict[Pair, tuple[Array, Array]]:
-    """Return the pairs that links judge, by the views they are of, in their order."""
+    """Return the positions of judged pairs, by their views in the order of the fit."""
     found: dict[Pair, list[Any]] = {}
     for between, table in links.pair_tables:
         pair = tuple(sorted(between, key=views.index))
@@ -505,7 +507,7 @@ def _judged_cells(
 def _judged_items(
     links: Links, view: str, tables: Mapping[str, Any]
 ) -> tuple[Array, int]:
-    """Return the items of a view that any link judges, and how many have labels."""
+    """Return the items of a view that have links, and how many have labels."""
     judged = np.zeros(tables[view].shape[0], dtype=bool)
     for other in tables:
         if links.connects(view, other):
@@ -517,7 +519,7 @@ def _judged_items(
 
 
 def _suited_metric(X: Any) -> str:
-    """Return the distance that the rows of a view look made for."""
+    """Return the metric that suits the rows of a view."""
     if sp.issparse(X):
         return "cosine"
     squares = np.einsum("ij,ij->i", X, X)

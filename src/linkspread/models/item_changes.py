@@ -1,4 +1,4 @@
-"""A view after items came, changed or went: its items, links, table, map and units."""
+"""Items added to a view, changed or removed: new links, table, map and unit rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ Array = np.ndarray
 class ItemChange:
     """The items, all links and the table of a view, after a change.
 
-    `places` has the position that each item had, -1 where it is new or changed.
+    `places` has the earlier position of each item, -1 where it is new or changed.
     """
 
     view: str
@@ -58,8 +58,8 @@ def removed(items: Items, links: Links, X: Any, ids: Any) -> ItemChange:
     """Return a view without some items, and without their links."""
     if not items.has_ids:
         raise ViewError(
-            "items can be removed only from a view with ids, and items of view "
-            f"{items.view!r} are known by position, which would then be another's. "
+            "items can be removed only from a view with ids, got view "
+            f"{items.view!r}, whose items are known by positions that would change. "
             "Fit again with `ids`."
         )
     gone = np.unique(items.positions(ids, what="`ids`"))
@@ -74,7 +74,7 @@ def removed(items: Items, links: Links, X: Any, ids: Any) -> ItemChange:
 
 
 def changed_map(own: ViewMap, change: ItemChange) -> ViewMap:
-    """Return the map of a changed view; what it was made of stays."""
+    """Return the map of a changed view; its kernels stay those of the fit."""
     places, new = change.places, np.flatnonzero(change.places < 0)
     if len(new) == 0:
         return replace(own, values=own.values[places])
@@ -117,7 +117,7 @@ def _more_items(items: Items, ids: Any, n_new: int) -> Items:
         why = "have ids" if items.has_ids else "are known by position"
         raise ViewError(
             f"`ids` of new items {needs}, because items of view {items.view!r} {why}, "
-            f"got {ids!r:.60}. Do as in the fit."
+            f"got {ids!r:.60}. Give them as in the fit."
         )
     if ids is None:
         return Items(items.n_items + n_new, view=items.view)

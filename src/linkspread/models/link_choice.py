@@ -15,7 +15,7 @@ UNKNOWN = -1
 
 
 def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
-    """Return links, made from labels if that is what was given."""
+    """Return links, made from labels if labels were given."""
     if isinstance(links, Links):
         return links
     if isinstance(links, Mapping):
@@ -24,7 +24,7 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
         return Links.from_labels({next(iter(tables)): links})
     got = f"{type(links).__name__} for {len(tables)} views"
     if links is None:
-        # The words with which scikit-learn asks for a target.
+        # The estimator checks of scikit-learn look for these words.
         got = "None (the fit requires y to be passed, but the target y is None)"
     raise LinkError(
         f"`links` must be Links or labels by view, got {got}. Make them with "
@@ -35,7 +35,7 @@ def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
 def labelled_items(
     links: Links, view: str, *, shared_with: str | None = None
 ) -> Array | None:
-    """Return which items of a view have labels; None of a view without any."""
+    """Return which items of a view have labels, or None if none has."""
     memberships = links.memberships(view, shared_with=shared_with)
     if memberships is None:
         return None
@@ -50,7 +50,7 @@ def hard_labels(links: Links, view: str, *, shared_with: str | None = None) -> A
 
 
 def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the pairs of views that a fit spreads links between."""
+    """Return the pairs of views between which a fit propagates links."""
     views = list(views)
     pairs = [pair for pair in combinations(views, 2) if links.connects(*pair)]
     return pairs or [(view, view) for view in views if links.connects(view, view)]
@@ -62,10 +62,10 @@ def find_chain(
     source: str,
     target: str,
 ) -> tuple[str, ...] | None:
-    """Return the fewest views that lead from one to another, each joined to the next.
+    """Return the shortest chain of joined views from one to another, or None.
 
-    Of several such chains the first in the order of the views; None where there is
-    none. A view that is not joined to itself leads to itself through another.
+    Of several the first in the order of the views. A view that is not joined to itself
+    reaches itself through another.
     """
     views = list(views)
     chains: deque[tuple[str, ...]] = deque([(source,)])
@@ -85,7 +85,7 @@ def find_chain(
 def check_reachable(
     links: Links, views: Iterable[str], source: str, target: str
 ) -> tuple[str, ...]:
-    """Return the chain of views from one to another, or say what links would help."""
+    """Return the chain of views from one to another; refuse views without one."""
     check_views_known(views, source, target)
     chain = find_chain(links.connects, views, source, target)
     if chain is None:

@@ -1,4 +1,4 @@
-"""The paper's method as an estimator: links spread over the graphs of the views."""
+"""The paper's method as an estimator: links propagated along the views' graphs."""
 
 import time
 import warnings
@@ -60,7 +60,7 @@ Array = np.ndarray
 class LinkSpreading(LiveSearch):
     """Search each view from every other, learnt from must- and cannot-links.
 
-    Links between items of two views are spread over the neighbourhood graphs of both
+    Links between items of two views are propagated along the graphs of both
     (inter-view constraint propagation, Inter-CP), exactly and in time linear in the
     number of items.
 
@@ -91,15 +91,15 @@ class LinkSpreading(LiveSearch):
         Weight of cannot-links against must-links.
     rank : int, default=None
         Largest length of the vectors. None is exact to `tol`: short vectors where
-        there are such, else scores are computed when they are asked for. A number
+        they suffice, else scores are computed on demand. A number
         makes searches faster and scores approximate; `report_` has the error.
     tol : float, default=1e-6
         Relative error allowed for the scores.
     n_jobs : int, default=None
-        Threads of all that the model computes, also in searches and changes; None
-        uses all cores, and one for the products of a few thousand items.
+        Threads, also of searches and changes; None uses all cores, and one for the
+        products of a few thousand items.
     verbose : bool, default=False
-        Show what is expected and how far it is.
+        Show the expected cost and the progress.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         "auto" takes a GPU where there is one and it pays; see docs/gpu.md.
 
@@ -180,7 +180,7 @@ class LinkSpreading(LiveSearch):
         columns: ByView = None,
         unknown: str = "raise",
     ) -> Self:
-        """Build the graphs of all views and spread the links over them.
+        """Build the graphs of all views and propagate the links along them.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class LinkSpreading(LiveSearch):
             Columns of DataFrames to take, or to leave out with a minus before each
             name; where missing, the only column of lists, or all numeric ones.
         unknown : {"raise", "skip"}, default="raise"
-            What to do with links of items that no view has; see :meth:`Links.resolve`.
+            What to do with links of unknown items; see :meth:`Links.resolve`.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class LinkSpreading(LiveSearch):
         spreads = {}
         for pair in linked_pairs(resolved, tables):
             spreads[pair], report.spreads[pair] = spreading.timed_scores(*pair)
-        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        # Set last, so that a fit that fails leaves an earlier one as it was.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.graphs_ = items, resolved, graphs
         self.spreads_, self.report_, self._spreading = spreads, report, spreading
@@ -239,7 +239,7 @@ class LinkSpreading(LiveSearch):
     def score(self, X: Any, y: Any) -> float:
         """Return how well new items of a single view find fitted ones of their class.
 
-        scikit-learn's searches over parameters, such as `GridSearchCV`, compare it.
+        `GridSearchCV` and other searches of scikit-learn use it.
 
         Parameters
         ----------
@@ -297,8 +297,8 @@ class LinkSpreading(LiveSearch):
         Returns
         -------
         shares : dict from str to float
-            For each view with graph="knn" the share of true neighbours that are no
-            edges.
+            For each view with graph="knn" the share of true neighbours without an
+            edge.
         """
         check_is_fitted(self)
         return {
@@ -309,12 +309,12 @@ class LinkSpreading(LiveSearch):
 
     @property
     def pairs_(self) -> tuple[ViewPair, ...]:
-        """Views that are searched from each other, not through others."""
+        """Pairs of views that are searched directly, not through others."""
         return tuple(self.spreads_)
 
     @property
     def facts_(self) -> dict[str, dict[str, Any]]:
-        """Of each view: its items, its edges, and its items without any."""
+        """Items, edges and isolated items of each view."""
         return {
             view: {
                 "items": report.n_items,
@@ -326,7 +326,7 @@ class LinkSpreading(LiveSearch):
 
     @property
     def notes_(self) -> list[str]:
-        """What a person should know of the scores: which are less exact than `tol`."""
+        """Warnings about scores that are less exact than `tol`."""
         return self.report_.inexact(self.tol)
 
     @property
@@ -353,7 +353,7 @@ class LinkSpreading(LiveSearch):
         return self._vectors(source, target).right
 
     def _vectors(self, source: str, target: str) -> Spread:
-        """Return the vectors of two views, made now where scores need none."""
+        """Return the vectors of two views, computed now where scores need none."""
         spread = self._spread(source, target)
         return spread.vectors() if isinstance(spread, ScoreRows) else spread
 
@@ -367,7 +367,7 @@ class LinkSpreading(LiveSearch):
 
     @on_own_backend
     def _spread(self, source: str, target: str) -> Scores:
-        """Return the spread links of two views, made now if not before."""
+        """Return the scores of two views, computed on first use."""
         if (source, target) in self.spreads_:
             return self.spreads_[source, target]
         if (target, source) in self.spreads_:
@@ -403,8 +403,8 @@ class LinkSpreading(LiveSearch):
     def _relink(self, links: Links, given: Links) -> None:
         """Replace the links, and all scores that change with them.
 
-        The graphs stay, also those that links shaped. Scores are computed exactly from
-        then on, when they are asked for, also where the fit had a `rank`.
+        The graphs stay, even those built with links. From then on scores are computed
+        exactly and on demand, even where the fit had a `rank`.
         """
         for between, _ in given.pair_tables:
             self._warn_of_shortcut(between)
@@ -416,7 +416,7 @@ class LinkSpreading(LiveSearch):
         self._keep_scores(changed, reports)
 
     def _warn_of_shortcut(self, between: ViewPair) -> None:
-        """Warn where first links of two views replace what others say of them."""
+        """Warn where the first links of two views replace a chain through others."""
         if between[0] == between[1] or self.links_.connects(*between):
             return
         chain = find_chain(self.links_.connects, self.view_names_, *between)
@@ -446,9 +446,9 @@ class LinkSpreading(LiveSearch):
         for pair in self.spreads_ if fewer else ():
             if view in pair and not _has_links(links, pair):
                 raise LinkError(
-                    f"some links between {pair[0]!r} and {pair[1]!r} must stay, and "
-                    f"all are of the items of {view!r} to remove. Add others first, or "
-                    "fit again."
+                    f"some links between {pair[0]!r} and {pair[1]!r} must stay, got "
+                    f"all of them on items to remove from {view!r}. Add others first, "
+                    "or fit again."
                 )
         start = time.perf_counter()
         before = self.graphs_[view]
@@ -458,7 +458,7 @@ class LinkSpreading(LiveSearch):
         alphas = check_alphas(self.alpha, graphs)
         spreading = Spreading.of(self, links, graphs, alphas)
         made = {p: spreading.timed_scores(*p) for p in self.spreads_ if view in p}
-        # Kept only now, so that what fails leaves the model whole.
+        # Set last, so that a failure leaves the model as it was.
         self.graphs_, self.links_, self._spreading = graphs, links, spreading
         self.items_ = {**self.items_, view: change.items}
         if isinstance(graph, GivenGraph):
@@ -480,7 +480,7 @@ class LinkSpreading(LiveSearch):
         else:
             score = self._block(np.array([start]), found, source, target)
         parts = spread_shares(
-            *self._spreading.arrows(source, target),
+            *self._spreading.operands(source, target),
             near if start is None else start,
             j,
             **self._spreading.settings(source, target),
@@ -496,14 +496,14 @@ class LinkSpreading(LiveSearch):
 
 
 def _labels_of_one_view(links: Any) -> Any:
-    """Return the labels of a single view as they were given, None of other links."""
+    """Return the labels of a single view as given, or None for other links."""
     if isinstance(links, Mapping) and len(links) == 1:
         (links,) = links.values()
     return None if isinstance(links, Links | Mapping) else links
 
 
 def _has_links(links: Links, pair: ViewPair) -> bool:
-    """Return whether any pair, or labels on both sides, link two views."""
+    """Return whether two views are joined by pairs, or by labels of both."""
     labels = (links.memberships(a, shared_with=b) for a, b in (pair, pair[::-1]))
     return links.judged(*pair).nnz > 0 or all(
         own is not None and own.sum() > 0 for own in labels

@@ -1,8 +1,4 @@
-"""What both models share: a search that learns from judgements, and goes on learning.
-
-A model suggests what to judge, takes links and items that come after the fit, or go,
-and explains single scores.
-"""
+"""The base of both models: changes after the fit, suggestions and explanations."""
 
 import copy
 import os
@@ -37,7 +33,7 @@ ByView = Mapping[str, Any] | None
 
 
 class LiveSearch(VectorSearch):
-    """Search between views by what is learnt from links; the base of both models."""
+    """Search between views by what is learnt from links."""
 
     view_names_: tuple[str, ...]
     links_: Links
@@ -58,7 +54,7 @@ class LiveSearch(VectorSearch):
     @property
     @abstractmethod
     def pairs_(self) -> tuple[tuple[str, str], ...]:
-        """Views that are searched from each other, not through others."""
+        """Pairs of views that are searched directly, not through others."""
 
     @abstractmethod
     def _table(self, view: str) -> Any:
@@ -66,15 +62,15 @@ class LiveSearch(VectorSearch):
 
     @abstractmethod
     def _relink(self, links: Links, given: Links) -> None:
-        """Replace the links, which differ by those given."""
+        """Replace the links; they differ from the old ones by those given."""
 
     @abstractmethod
     def _check_changeable(self, view: str, *, has_rows: bool) -> None:
-        """Refuse changes of a view that this model cannot make."""
+        """Refuse a view whose items this model cannot change."""
 
     @abstractmethod
     def _change_items(self, change: ItemChange) -> None:
-        """Replace the items of a view, and all scores that it takes part in."""
+        """Replace the items of a view, and all its scores."""
 
     @abstractmethod
     def _check_explained(self, source: str, target: str) -> None:
@@ -88,11 +84,11 @@ class LiveSearch(VectorSearch):
 
     @abstractmethod
     def _check_suggested(self, source: str, target: str) -> None:
-        """Refuse views of which no pairs can be suggested."""
+        """Refuse views for which no pairs can be suggested."""
 
     @abstractmethod
     def _features(self, view: str, seed: int) -> Array:
-        """Return features whose inner products say how alike items of a view are."""
+        """Return features of a view whose inner products are a kernel of its items."""
 
     @on_own_backend
     @on_own_threads
@@ -127,7 +123,7 @@ class LiveSearch(VectorSearch):
     @on_own_backend
     @on_own_threads
     def remove_links(self, links: Links) -> Self:
-        """Take back judged pairs, without another fit.
+        """Undo judged pairs, without another fit.
 
         Parameters
         ----------
@@ -145,18 +141,18 @@ class LiveSearch(VectorSearch):
 
     @on_own_threads
     def add_items(self, view: str, rows: Any, *, ids: Any = None) -> Self:
-        """Add new items to a view, which can be found, and linked, from then on.
+        """Add new items to a view, to be found and linked from then on.
 
-        After many, :meth:`rebuild` makes graphs and maps that know them.
+        After many, call :meth:`rebuild` for graphs and maps made of all items.
 
         Parameters
         ----------
         view : str
-            Of `LinkSpreading` one with graph="knn".
+            With `LinkSpreading` a view with graph="knn".
         rows : table of shape (n_new, n_features)
         ids : array-like of shape (n_new,), default=None
-            Of the new items, where items of the view have ids; positions go on
-            counting.
+            Ids of the new items, where items of the view have ids; else they get the
+            next positions.
 
         Returns
         -------
@@ -174,10 +170,10 @@ class LiveSearch(VectorSearch):
         Parameters
         ----------
         view : str
-            Of `LinkSpreading` one with graph="knn".
+            With `LinkSpreading` a view with graph="knn".
         rows : table of shape (n_changed, n_features)
         ids : array-like of shape (n_changed,)
-            Of the items.
+            Ids of the items.
 
         Returns
         -------
@@ -192,16 +188,16 @@ class LiveSearch(VectorSearch):
     def remove_items(self, view: str, ids: Any) -> Self:
         """Remove items of a view, and their links with them.
 
-        The other items keep their ids. The scores of `LinkSpreading` are those of a
-        fit to what is left; the maps of `CrossViewSearch` stay until :meth:`rebuild`.
+        The scores of `LinkSpreading` are those of a fit to the remaining items; the
+        maps of `CrossViewSearch` stay until :meth:`rebuild`.
 
         Parameters
         ----------
         view : str
-            A view with ids; of `LinkSpreading` one with graph="knn" or a graph that
-            was given.
+            A view with ids; with `LinkSpreading` one with graph="knn" or a
+            precomputed graph.
         ids : array-like of shape (n_removed,)
-            Of the items.
+            Ids of the items.
 
         Returns
         -------
@@ -229,9 +225,9 @@ class LiveSearch(VectorSearch):
         Parameters
         ----------
         path : str or Path
-            A new folder, an empty one, or an older model. That is replaced in one
-            step, when all is on the disk: a save that is killed leaves it as it was.
-            Functions given as parameters cannot be saved.
+            A new folder, an empty one, or an older model, which is replaced in one
+            step: a save that is killed leaves it as it was. Functions given as
+            parameters cannot be saved.
 
         Examples
         --------
@@ -246,7 +242,7 @@ class LiveSearch(VectorSearch):
         >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
         True
         """
-        # It knows all models, and so it imports this one.
+        # Imported here, because it imports the models.
         from linkspread.models.persistence import save_model
 
         check_is_fitted(self)
@@ -268,17 +264,17 @@ class LiveSearch(VectorSearch):
         return self.fit(views, self.links_, ids=ids)
 
     def snapshot(self) -> Self:
-        """Return the model as it is now, which later changes leave alone.
+        """Return the model as it is now; later changes leave it as it is.
 
         One thread can change a model while others search its last snapshot. Arrays
-        are shared, so that a snapshot takes hardly any memory.
+        are shared, so a snapshot takes hardly any memory.
 
         Returns
         -------
         model : estimator
         """
         check_is_fitted(self)
-        # Changes replace what they change, so that both may share all they hold.
+        # Changes replace attributes and never modify them, so both may share all.
         return copy.copy(self)
 
     @on_own_threads
@@ -296,19 +292,18 @@ class LiveSearch(VectorSearch):
         Parameters
         ----------
         source_item : id, feature row, or table of one feature row
-            The item that searches; features are of a new one, as in :meth:`search`.
+            The query; features are those of a new item, as in :meth:`search`.
         target_item : id
             The item that was found.
         source, target : str
             Views of the two.
         n_links : int, default=None
-            How many parts are named in each split, the largest ones; None names all.
+            Number of largest parts named in each split; None names all.
 
         Returns
         -------
         explanation : Explanation
-            Its `contributions` and `rest` add up to its `score`; printed, it reads as
-            a few sentences.
+            Its `contributions` and `rest` add up to its `score`; print it to read it.
 
         Examples
         --------
@@ -353,30 +348,29 @@ class LiveSearch(VectorSearch):
         exclude: Any = None,
         random_state: int = 0,
     ) -> tuple[Array, Array]:
-        """Return the pairs whose judgement would teach most.
+        """Return the pairs most worth judging.
 
-        Well-connected items of both views, far from each other, are paired each with
-        each. No pair is returned that was judged, nor one of two labelled items.
+        Well-connected items of each view, far from each other, are paired with those
+        of the other. Judged pairs and pairs of two labelled items are left out.
 
         Parameters
         ----------
         n : int
-            Number of pairs. More than are left returns all that are left.
+            Number of pairs; fewer are returned where fewer are left.
         source, target : str
-            Views of the first and the second item of each pair; the same view twice
-            pairs its items with each other.
+            Views of the first and the second item of each pair; may be the same.
         queries : array-like of ids, boolean mask or slice, default=None
-            Items of `source` to ask about; None for all.
+            Items of `source` to suggest; None for all.
         exclude : array-like of ids, boolean mask or slice, default=None
-            Items of `target` that are in no pair.
+            Items of `target` not to suggest.
         random_state : int, default=0
-            The same number gives the same pairs.
+            Seed; the same number gives the same pairs.
 
         Returns
         -------
         source_ids, target_ids : ndarray of shape (n_found,)
-            The most informative pairs first; answer them for
-            ``Links.from_pairs(list(zip(source_ids, target_ids, answers)), ...)``.
+            Most informative first; with a weight for each, they make links by
+            ``Links.from_pairs(list(zip(source_ids, target_ids, weights)), ...)``.
 
         Examples
         --------
@@ -389,7 +383,7 @@ class LiveSearch(VectorSearch):
         (4, 4)
         """
         check_is_fitted(self)
-        check_count(n, name="n", remedy="Ask for 20 or so, and fit again with them.")
+        check_count(n, name="n", remedy="20 is usual.")
         check_count(
             random_state, name="random_state", remedy="The default is 0.", at_least=0
         )
@@ -429,12 +423,12 @@ class LiveSearch(VectorSearch):
         target: str,
         random_state: int = 0,
     ) -> Array:
-        """Return how much the judgement of each pair would add to all others.
+        """Return how much the judgement of each pair would explain of all others.
 
         Parameters
         ----------
         source_ids, target_ids : array-like of ids of shape (n_pairs,)
-            As of :meth:`suggest_pairs`.
+            Such as :meth:`suggest_pairs` returns.
         source, target : str
             Views of the first and the second item of each pair.
         random_state : int, default=0
@@ -442,9 +436,9 @@ class LiveSearch(VectorSearch):
         Returns
         -------
         gains : ndarray of shape (n_pairs,)
-            Share of the variance of all pairs that one judgement would explain, if
-            pairs were related as a short diffusion over both graphs relates them.
-            What was judged before is counted as known, labels are not.
+            Share of the variance of all pairs that one judgement would explain, under
+            the kernel of a short diffusion along both graphs. Judged pairs count as
+            known, labels do not.
         """
         check_is_fitted(self)
         self._check_suggested(source, target)
@@ -478,11 +472,11 @@ class LiveSearch(VectorSearch):
     def _both_features(
         self, source: str, target: str, seed: int
     ) -> tuple[Array, Array]:
-        """Return the features of two views, made once for one view."""
+        """Return the features of both views."""
         first = self._features(source, 2 * seed)
         if source == target:
             return first, first
-        # Seeds differ, as what is random must not be alike in both views.
+        # Seeds differ, so that random numbers of both views are independent.
         return first, self._features(target, 2 * seed + 1)
 
 
@@ -490,8 +484,8 @@ def _single_pairs(links: Any, items: Mapping[str, Items]) -> Links:
     """Return links by position, which must be single pairs."""
     if not isinstance(links, Links) or links.has_labels:
         raise LinkError(
-            f"live `links` must be single pairs, got {links!r:.60}. Make them with "
-            "`Links.from_pairs`; for labels, fit again."
+            f"`links` added or removed must be single pairs, got {links!r:.60}. Make "
+            "them with `Links.from_pairs`; for labels, fit again."
         )
     return links.resolve(items)
 
@@ -503,7 +497,7 @@ def _labelled(links: Links, items: Items, other: str) -> Array:
 
 
 def _judged_positions(links: Links, source: str, target: str) -> tuple[Array, Array]:
-    """Return the positions of all single pairs of two views, conflicts too."""
+    """Return the positions of all single pairs of two views, with conflicts."""
     found = [np.empty((2, 0), dtype=np.int64)]
     for between, table in links.pair_tables:
         positions = np.array(table.known_positions(between))

@@ -1,9 +1,9 @@
 """A saved model and the judgements of people: stored first, then applied once each.
 
-A model and the number of the last judgement in it cannot be replaced in one step. So
-the number that is to come is written before the model is saved, with the checksum of
-the manifest that will be replaced: whoever finds another manifest knows that the save
-was made, and whoever finds the same one knows that it was not.
+The model and the number of its last judgement cannot be replaced in one step. So the
+next number is written before the model is saved, with the checksum of the manifest that
+the save will replace. Later, another checksum shows that the save was completed, and
+the same checksum that it was not.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from linkspread.ground.errors import (
 )
 from linkspread.links import Links
 from linkspread.models.persistence import load
-from linkspread.models.stored_judgements import change_links, take_pairs
+from linkspread.models.stored_judgements import change_links, known_pairs
 from linkspread.storage import Judgement, Ledger, LinkStore
 from linkspread.storage.files import locked, sync_folder, write_file, writing
 from linkspread.storage.ledger import drop_repeated
@@ -35,7 +35,7 @@ from linkspread.storage.manifest import MANIFEST
 
 STORE, RUN = "judgements.db", "run.toml"
 APPLIED, LOCK = "absorbed.json", ".absorbing.lock"
-# Who gave the pairs of files, and what is noted of those that a model was fitted to.
+# Author of the pairs of files, and note of those that a model was fitted to.
 IMPORTED, FITTED = "import", "in the files of the fit"
 
 ViewPair = tuple[str, str]
@@ -45,7 +45,7 @@ StrPath = str | os.PathLike[str]
 
 
 class AppliedCounts(NamedTuple):
-    """How many pairs a model got and gave back, and how many name no item of it."""
+    """Pairs added to a model and removed, and pairs with items it does not have."""
 
     added: int
     removed: int
@@ -55,9 +55,9 @@ class AppliedCounts(NamedTuple):
 class ModelFolder:
     """A saved model with a store of judgements, which are applied to it once each.
 
-    A judgement is in the store, on the disk, before anything else happens. `apply`
-    brings the model up to date and saves it. Killed at any moment, no judgement is lost
-    and none is applied twice. Several processes may judge and apply at once.
+    A judgement is stored on disk before anything else happens. `apply` brings the
+    model up to date and saves it. Killed at any moment, no judgement is lost and none
+    is applied twice. Several processes may judge and apply at once.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ class ModelFolder:
         store: StrPath | None = None,
         run: str = "",
     ) -> Self:
-        """Save a fitted model with the judged pairs it knows, all of it or nothing.
+        """Save a fitted model with the judged pairs it was fitted to, all or nothing.
 
-        A new folder is written beside its place and moved there in one step. An older
-        model is replaced in one step, and its store stays.
+        A new folder is written elsewhere and moved in one step. An older model is
+        replaced in one step, and its store stays.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class ModelFolder:
         store : str or Path, default=None
             Place of the judgements; `judgements.db` in the folder if None.
         run : str, default=""
-            Text of `run.toml`, which tells how the model was made.
+            Text of `run.toml`: how the model was made.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class ModelFolder:
         """
         with _whole(Path(path)) as folder:
             if applied and (folder / MANIFEST).is_file():
-                coming = cls(folder, store=store)._row(applied)
+                coming = cls(folder, store=store)._state_at(applied)
                 # A damaged number is replaced after the save.
                 with suppress(ModelError):
                     _write_state(folder, _read_state(folder), coming=coming)
@@ -143,12 +143,12 @@ class ModelFolder:
             saved = cls(folder, store=store)
             if applied is None:
                 applied = saved._store_fitted(pairs) if pairs else 0
-            _write_state(folder, saved._row(applied))
+            _write_state(folder, saved._state_at(applied))
         return cls(path, store=store)
 
     @property
     def model(self) -> Any:
-        """The model, loaded when it is first asked for."""
+        """The model, loaded on first use."""
         if self._model is None:
             self._load()
         return self._model
@@ -159,11 +159,11 @@ class ModelFolder:
         return _read_state(self.path).number
 
     def store(self) -> LinkStore:
-        """Open the store of judgements, or create it; close it, or use it in `with`."""
+        """Open or create the store of judgements; close it, or use it in `with`."""
         return LinkStore.open(self._place or self.path / STORE)
 
     def has_store(self) -> bool:
-        """Tell whether there is a store, without creating one."""
+        """Return whether there is a store, without creating one."""
         place = str(self._place or self.path / STORE)
         return "://" in place or Path(place).is_file()
 
@@ -189,7 +189,7 @@ class ModelFolder:
         between : tuple of (str, str)
             Views of the two items.
         who : str
-            Who judges. Of each person the last word on a pair counts.
+            Who judges. Of each person the last judgement of a pair counts.
         weight : float, default=1.0
             How much the judgement counts.
         note : str, default=""
@@ -214,8 +214,8 @@ class ModelFolder:
     ) -> list[str]:
         """Store many judged pairs at once, such as those of a file.
 
-        What `who` said of a pair already is not stored again, also where it was taken
-        back, so that a file can be given twice.
+        A pair that `who` has judged is not stored again, even if that judgement was
+        undone; so the same file can be given twice.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class ModelFolder:
             return store.add_many(drop_repeated(given, known))
 
     def undo(self, id: str, *, who: str, note: str = "") -> str:
-        """Take a judgement back; it stays in the store, and :meth:`apply` removes it.
+        """Undo a judgement; it stays in the store, and :meth:`apply` removes it.
 
         Parameters
         ----------
@@ -282,8 +282,8 @@ class ModelFolder:
             ledger.read(rows)
             coming = _State(rows[-1].number or 0, rows[-1].id) if rows else state
             changes = ledger.changes()
-            added = take_pairs(changes.added, self._model.items_)
-            removed = take_pairs(changes.removed, self._model.items_)
+            added = known_pairs(changes.added, self._model.items_)
+            removed = known_pairs(changes.removed, self._model.items_)
             if added.n_pairs or removed.n_pairs:
                 self._change(added.links, removed.links)
                 _write_state(self.path, state, coming=coming)
@@ -294,7 +294,7 @@ class ModelFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Wait to be the only process that changes the model, where the system can."""
+        """Wait for the lock of the model, so that only one process changes it."""
         with locked(self.path / LOCK, wait=True):
             yield
 
@@ -310,8 +310,8 @@ class ModelFolder:
             warnings.warn(text, stacklevel=3)
             return 0
 
-    def _row(self, number: int) -> "_State":
-        """Return a row of the store, by its number."""
+    def _state_at(self, number: int) -> "_State":
+        """Return the state of a model with all rows of the store up to a number."""
         if not number:
             return _State()
         with self.store() as store:
@@ -319,17 +319,17 @@ class ModelFolder:
 
     def _load(self) -> None:
         """Load the model, or load it again."""
-        # Read first: a save meanwhile must be noticed, not taken for this one.
+        # Read first, so that a save during the loading is noticed.
         checksum = _checksum(self.path)
         self._model, self._checksum = load(self.path), checksum
 
     def _state(self, store: LinkStore) -> "_State":
-        """Return which rows are in the model, which must be rows of this store."""
+        """Return which rows are in the model; refuse another store."""
         state = _read_state(self.path)
         if state.number and state.row not in ("", _row_id(store, state.number)):
             raise StoreError(
-                "the store must be the one whose judgements the model has, and row "
-                f"{state.number:,} of this one is another judgement. Name the store "
+                "the store must be the one whose judgements the model has, got one "
+                f"with another judgement in row {state.number:,}. Name the right store "
                 f"with `--store`, or {self._rebuild()}."
             )
         return state
@@ -340,9 +340,9 @@ class ModelFolder:
             change_links(self._model, added, removed)
         except LinkspreadError as error:
             raise ModelError(
-                "a model must take links live so that judgements can be applied, and "
-                f"this one does not ({str(error).partition('. ')[0]}). The judgements "
-                f"are kept: {self._rebuild()}."
+                "judgements must be links that the model can add or remove, got one it "
+                f"refuses ({str(error).partition('. ')[0]}). The judgements are kept: "
+                f"{self._rebuild()}."
             ) from error
 
     def _rebuild(self) -> str:
@@ -354,7 +354,7 @@ class ModelFolder:
 
 
 def write_run(folder: Path, text: str) -> None:
-    """Write how the model of a folder was made, and what was found out about it."""
+    """Write how the model of a folder was made, and its measured quality."""
     write_file(folder, lambda file: file.write(text.encode()), lambda entry: RUN)
 
 
@@ -380,12 +380,12 @@ def _read_state(folder: Path) -> _State:
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
             f'{APPLIED} must hold {{"number": n}}, the last row of the store that is '
-            "in the model, and it does not. Fit the model again, which writes the file."
+            f"in the model, got {error!r:.60}. Fit the model again to write the file."
         ) from error
 
 
 def _write_state(folder: Path, state: _State, *, coming: _State | None = None) -> None:
-    """Write which rows are in the model, and perhaps which will be after a save."""
+    """Write which rows are in the model, and which will be after a coming save."""
     document: dict[str, Any] = state._asdict()
     if coming is not None:
         document |= {"next": coming._asdict(), "before": _checksum(folder)}
@@ -406,20 +406,20 @@ def _row_id(store: LinkStore, number: int) -> str:
 
 
 def judgement_of(
-    pair: Pair, between: ViewPair, verdict: str | None = None, **said: Any
+    pair: Pair, between: ViewPair, verdict: str | None = None, **about: Any
 ) -> Judgement:
-    """Return a judged pair as a judgement; without a verdict, its sign says it."""
+    """Return a judged pair as a judgement; the sign is the verdict if none is given."""
     (left_view, right_view), (left, right, weight) = between, pair
     if verdict is None:
         verdict, weight = "must" if weight > 0 else "cannot", abs(float(weight))
     views: dict[str, Any] = {"left_view": left_view, "right_view": right_view}
     items = {"left_id": left, "right_id": right, "weight": weight}
-    return Judgement(verdict=verdict, **views, **items, **said)
+    return Judgement(verdict=verdict, **views, **items, **about)
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Yield a folder to write, which then is at a path; an error leaves what was."""
+    """Yield a folder to write that ends up at a path; an error leaves it as it was."""
     with writing(path):
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -430,9 +430,9 @@ def _whole(path: Path) -> Iterator[Path]:
             finally:
                 shutil.rmtree(stage, ignore_errors=True)
             return
-        # Perhaps empty, and the place where another disk begins.
+        # An existing folder may be a mount point, which cannot be renamed over.
         was_empty = not any(path.iterdir())
-        with _undisturbed():
+        with _delayed_interrupt():
             try:
                 yield path
             except BaseException:
@@ -443,17 +443,17 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Put an interrupt off until a few steps that belong together are done."""
+def _delayed_interrupt() -> Iterator[None]:
+    """Delay an interrupt until the block is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked: list[Any] = []
+    interrupts: list[Any] = []
     before: Callable[..., Any] | int | None = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *given: asked.append(given))
+    signal.signal(signal.SIGINT, lambda *given: interrupts.append(given))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if asked:
+    if interrupts:
         raise KeyboardInterrupt

@@ -1,9 +1,9 @@
-"""Fitted models as folders, and back; see `linkspread.storage`.
+"""Save fitted models to folders, and load them; see `linkspread.storage`.
 
-Of a `LinkSpreading` graphs, links and scores are stored. Of a `CrossViewSearch` maps,
-tables and links are, what the items are as targets, and landmarks among many judged
-pairs. Spaces that views share are made of the tables again, and cores of the links:
-both are as they were, after live judgements of many pairs to rounding.
+Of a `LinkSpreading`, graphs, links and scores are stored. Of a `CrossViewSearch`: maps,
+tables, links, scales and hub corrections of the targets, and landmarks among many
+judged pairs. Its shared spaces are computed again from the tables and its cores from
+the links: the same numbers, up to rounding after many pairs judged since the fit.
 """
 
 import os
@@ -92,23 +92,23 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
-    """Load a model that :meth:`CrossViewSearch.save` wrote, or that of LinkSpreading.
+    """Load a model that its method `save` wrote.
 
-    Nothing is executed, and everything is checked before it is used: a folder that
-    was damaged or made up is refused with a sentence that names the file.
+    Nothing is executed, and everything is checked before it is used: a damaged or
+    forged folder is refused with a message that names the file.
 
     Parameters
     ----------
     path : str or Path
         The folder.
     verify : bool, default=True
-        Compare the checksums of all files: a second or two for each gigabyte.
+        Compare the checksums of all files, which takes 1 to 2 s per GB.
 
     Returns
     -------
     model : CrossViewSearch or LinkSpreading
-        Fitted, the one that was saved. Its arrays are mapped into memory, read from
-        the disk when they are needed, and shared by all processes that load the model.
+        The saved model. Its arrays are mapped into memory, read from the disk on
+        demand, and shared by all processes that load the model.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
 
 
 def _take_spreading(model: LinkSpreading) -> dict[str, Any]:
-    """Return the parameters, and the scores that are not made of graphs and links."""
+    """Return the parameters, and the scores that are not computed on demand."""
     scores = {
         pair: own
         for pair, own in model.spreads_.items()
@@ -138,7 +138,7 @@ def _take_spreading(model: LinkSpreading) -> dict[str, Any]:
 
 
 def _make_spreading(parameters: dict[str, Any], **fitted: Any) -> LinkSpreading:
-    """Return a fitted model, if all its parts are of the same views."""
+    """Return a fitted model; refuse parts of different views."""
     model = LinkSpreading(**parameters)
     check_parameters(model)
     check_alphas(model.alpha, fitted["items_"])
@@ -152,7 +152,7 @@ def _make_spreading(parameters: dict[str, Any], **fitted: Any) -> LinkSpreading:
 
 
 def _take_search(model: CrossViewSearch) -> dict[str, Any]:
-    """Return the parameters, tables among them as the views are, and the factors."""
+    """Return the parameters, with tables checked as views are, and the factors."""
     parameters = model.get_params(deep=False)
     if isinstance(model.prior, Mapping):
         given = {view: check_table(X, view=view) for view, X in model.prior.items()}
@@ -164,7 +164,7 @@ def _take_search(model: CrossViewSearch) -> dict[str, Any]:
 def _make_search(
     parameters: dict[str, Any], _factors: dict[Pair, Factors], **fitted: Any
 ) -> CrossViewSearch:
-    """Return a fitted search, if all its parts are of the same views."""
+    """Return a fitted search; refuse parts of different views."""
     model = CrossViewSearch(**parameters)
     model.__dict__.update(fitted)
     _refuse(_misfits_of_items(model))
@@ -178,7 +178,7 @@ def _make_search(
 
 
 def _take_factors(factors: ScoreFactors) -> tuple[Any, ...]:
-    """Return what the items are as targets, models of labels, and landmarks."""
+    """Return scales and hub corrections of targets, models of labels, landmarks."""
     labels = landmarks = None
     for term, _ in factors.terms:
         if isinstance(term, LabelTerm):
@@ -220,17 +220,17 @@ def _check_terms(choice: Choice, sides: Sides, pair: Pair, *, has_labels: bool) 
             or not has_kernels
         ):
             raise ModelError(
-                f"terms of {pair[0]!r} and {pair[1]!r} must be of what these views "
-                f"have, got {term.kind!r}. Save the model again."
+                f"terms of {pair[0]!r} and {pair[1]!r} must be ones that these views "
+                f"can have, got {term.kind!r}. Save the model again."
             )
 
 
 def _refuse(misfits: Iterator[str]) -> None:
-    """Refuse a model whose parts are of other items."""
+    """Refuse a model with parts that do not fit its items."""
     for what in misfits:
         raise ModelError(
-            f"{what} must be of the views of the model and of all their items, and "
-            "are not. Save the model again."
+            f"{what} must be of the views of the model and of all their items, got "
+            "others. Save the model again."
         )
 
 
@@ -284,7 +284,7 @@ def _misfits_of_spreading(model: LinkSpreading) -> Iterator[str]:
 
 
 def _differ(names: tuple[str, ...] | None, n_features: int) -> bool:
-    """Tell whether names of columns are neither one nor as many as features."""
+    """Return whether names of columns are neither one nor as many as features."""
     return names is not None and len(names) not in (1, n_features)
 
 
@@ -305,7 +305,7 @@ def _misfits_of_search(model: CrossViewSearch) -> Iterator[str]:
 def _misfits_of_factors(
     model: CrossViewSearch, factors: Mapping[Pair, Factors]
 ) -> Iterator[str]:
-    """Yield what makes scores and is not of the views and items."""
+    """Yield the parts of the factors that are not of the views and items."""
     places = {view: k for k, view in enumerate(model.view_names_)}
     pairs = set(model.choices_)
     if set(factors) != pairs or set(model._chosen_at) != pairs:

@@ -1,4 +1,4 @@
-"""What a fit expects to need, said before it starts."""
+"""The expected time and memory of a fit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ TIMES_MAPS, TIMES_TABLES = 3, 8
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit of `LinkSpreading` is expected to take."""
+    """The expected cost of a fit of `LinkSpreading`."""
 
     sizes: dict[str, tuple[int, int]]
     links: Links
@@ -48,7 +48,7 @@ class FitPlan:
     @property
     def cost(self) -> str:
         """Time and memory in words."""
-        exact = f", then about {format_seconds(self.query_seconds)} a query, exactly"
+        exact = f", then about {format_seconds(self.query_seconds)} per exact query"
         return (
             f"about {format_seconds(self.seconds)} and {format_bytes(self.n_bytes)} "
             f"beyond the tables{exact if self.query_seconds else ''}"
@@ -63,7 +63,7 @@ def plan_fit(
     ids: Mapping[str, Any] | None = None,
     columns: Mapping[str, Any] | None = None,
 ) -> FitPlan:
-    """Return what a fit would take, without fitting; input is checked as by a fit."""
+    """Return the expected cost of a fit; input is checked as by a fit."""
     check_parameters(model)
     read = check_views(views, ids, columns)
     tables = read.tables
@@ -82,7 +82,7 @@ def announce_plan(
     links: Links,
     alphas: Mapping[str, float],
 ) -> None:
-    """Log the time and the memory that a fit will take."""
+    """Log the expected time and memory of a fit."""
     plan = _plan(model, tables, choices, links, alphas)
     announce(str(plan), verbose=model.verbose)
 
@@ -108,7 +108,7 @@ def _plan(
     spreading = _spread_costs(model, tables, choices, links, alphas)
     costs += [(fit, n_bytes) for fit, n_bytes, _ in spreading]
     seconds = sum(cost[0] for cost in costs)
-    # Graphs are built one after another; what each leaves behind is small beside it.
+    # Graphs are built one after another, and what remains of each is small.
     n_bytes = max((cost[1] for cost in costs), default=0)
     sizes = {view: (X.shape[0], X.shape[1]) for view, X in tables.items()}
     query = max((query for _, _, query in spreading), default=0.0)
@@ -148,7 +148,7 @@ def _spread_costs(
 
 
 def working_width(Z: LinkMatrix, rank: int | None) -> tuple[int, int]:
-    """Return the width of the blocks of a propagation, and how often they pass."""
+    """Return the width of the blocks of a propagation, and its number of passes."""
     width = Z.thin_width()
     if rank is None:
         return width, 1
@@ -171,7 +171,7 @@ def _edges_per_item(chosen: Mapping[str, Any], X: Any) -> float:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What a fit of `CrossViewSearch` is expected to take.
+    """The expected cost of a fit of `CrossViewSearch`.
 
     Attributes
     ----------
@@ -192,13 +192,13 @@ class SearchPlan:
 
     @property
     def cost(self) -> str:
-        """What is done, and the memory for it, in words."""
+        """Memory and steps in words."""
         maps = ", ".join(f"{view} {width:,}" for view, width in self.widths.items())
-        how = "what counts is chosen on judgements that are held out"
+        how = "terms are chosen on held-out judgements"
         if not self.links.views:
-            how = "nothing is known, so the cosine counts"
+            how = "the cosine alone, as there are no links"
         if not self.links.views and not self.shares:
-            how = "nothing: no two views share a space, and nothing is known of them"
+            how = "nothing, as there are no links and no two views share a space"
         return (
             f"about {format_bytes(self.n_bytes)} beyond the tables: features of "
             f"each item ({maps}), then {how}"
@@ -208,13 +208,13 @@ class SearchPlan:
 def plan_search(
     views: Any, links: Links, *, ids: Mapping[str, Any] | None = None
 ) -> SearchPlan:
-    """Return what a fit of `CrossViewSearch` would take, without fitting.
+    """Return the expected cost of a fit of `CrossViewSearch`.
 
     Parameters
     ----------
     views : mapping from str to table of shape (n_items, n_features)
     links : Links
-        Perhaps none.
+        May be empty.
     ids : mapping from str to array-like of shape (n_items,), default=None
 
     Returns

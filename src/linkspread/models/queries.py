@@ -1,4 +1,4 @@
-"""What a search is asked: fitted items by id or position, new ones by feature row."""
+"""Queries of a search: fitted items by id or position, new items by feature row."""
 
 from typing import Any, NamedTuple
 
@@ -27,14 +27,14 @@ class Queries(NamedTuple):
 
 
 class SourceItem(NamedTuple):
-    """The item that searches: a fitted one by position, or a new one by its row."""
+    """The query of an explanation: a fitted item by position, or a new one by row."""
 
     position: int | None
     rows: Any = None
 
 
 def read_queries(queries: Any) -> Queries:
-    """Sort out what kind of queries these are."""
+    """Return queries by id or by row, whichever were given."""
     if is_table(queries):
         return Queries(None, queries, single=False)
     try:
@@ -44,7 +44,7 @@ def read_queries(queries: Any) -> Queries:
     is_ids = array.dtype.kind in "iuUSOT"
     if array.ndim == 2:
         return Queries(None, array, single=False)
-    # An empty list has no kind, and asks for nothing either way.
+    # An empty list has no type; it holds no query either way.
     if array.ndim == 1 and (is_ids or len(array) == 0):
         return Queries(array, None, single=False)
     if array.ndim == 1 and array.dtype.kind == "f":
@@ -55,7 +55,7 @@ def read_queries(queries: Any) -> Queries:
 
 
 def is_table(queries: Any) -> bool:
-    """Return whether something can only be rows of features."""
+    """Return whether these can only be rows of features."""
     if isinstance(queries, np.ndarray):
         return queries.ndim == 2
     return sparse.issparse(queries) or nw.dependencies.is_into_dataframe(queries)
@@ -108,7 +108,7 @@ def barred_pairs(
     *,
     judged: bool,
 ) -> sparse.csr_array | None:
-    """Return what each query may not find: itself, and perhaps what is judged."""
+    """Return what each query may not find: itself, and judged items if so chosen."""
     if not isinstance(judged, bool | np.bool_):
         raise LinkspreadError(
             f"`judged` must be True or False, got {judged!r:.60}. Name items that are "
@@ -117,7 +117,7 @@ def barred_pairs(
     if not judged and links is None:
         raise LinkspreadError(
             "`judged` must be True for a model that keeps no links, got False. Name "
-            "the items in `exclude` instead."
+            "items in `exclude` instead."
         )
     barred = None
     if own is not None and source == target.view:
@@ -132,7 +132,7 @@ def barred_pairs(
 
 
 def read_source(item: Any, items: Items) -> SourceItem:
-    """Return the item that searches, an id or a row of features."""
+    """Return the query of an explanation, given as an id or a row of features."""
     try:
         wanted = read_queries(item)
     except LinkspreadError as error:
@@ -153,7 +153,7 @@ def read_target(item: Any, items: Items) -> int:
 
 
 def _unreadable(got: str) -> LinkspreadError:
-    """Return the error about queries that are neither ids nor rows."""
+    """Return the error for queries that are neither ids nor rows."""
     return LinkspreadError(
         f"`queries` must be ids of fitted items or rows of features, got {got}. Give "
         "an id such as 't7', a list of ids, or a table with one row per new item."
@@ -161,9 +161,9 @@ def _unreadable(got: str) -> LinkspreadError:
 
 
 def _not_one(name: str, item: Any) -> LinkspreadError:
-    """Return the error about what is not one item."""
+    """Return the error for anything but one item."""
     new = ", or the features of a new one" if name == "source_item" else ""
     return LinkspreadError(
-        f"`{name}` must be the id of one item{new}, got {item!r:.60}. Ask for one "
+        f"`{name}` must be the id of one item{new}, got {item!r:.60}. Explain one "
         "score at a time."
     )

@@ -1,4 +1,4 @@
-"""Two views as they are searched: what they share, what is fitted, and why."""
+"""One pair of views of CrossViewSearch: fit, directions of search, explanations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,18 +32,18 @@ from linkspread.links import Links
 Array = np.ndarray
 Pair = tuple[str, str]
 
-# Kernels by which items of one view are alike before anything is judged.
+# Kernels that compare items of one view before anything is judged.
 OWN_MIXTURE = "linear + gaussian"
-# Items of a view between two others through which these are searched.
+# Items of an intermediate view that are used to search through it.
 N_BETWEEN = 1000
-# Scores that are computed at once, in bytes.
+# Bytes of the scores that are computed at once.
 BLOCK_BYTES = 2**26
-# Queries and targets for which bounds are computed first. Eight queries at once are as
-# soon scored by one product; fewer targets are scored in 3 ms, and need no codes.
+# At most so many queries and at least so many targets are searched by bounds first: one
+# product scores eight queries as fast, and fewer targets within 3 ms.
 FEW_QUERIES, MANY_TARGETS = 6, 32_768
-# Rows of a map that are looked at at once.
+# Rows of a map that are read at once.
 TILE = 4096
-# What each kind of term is called in a summary.
+# Name of each kind of term in a summary.
 TERMS = {
     "prior": "the cosine",
     "displacement": "the cosine, corrected by known pairs",
@@ -56,9 +56,9 @@ TERMS = {
 
 
 class _Blocks:
-    """What directions and chains do alike with their blocks of scores."""
+    """Blocks of scores, for directions and chains alike."""
 
-    shape: Any  # items that search, and items that are found
+    shape: Any  # numbers of source and target items
     block: Any
     dtype = np.dtype(np.float32)
 
@@ -81,13 +81,13 @@ class Direction(_Blocks):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Items that search, and items that are found."""
+        """Numbers of source and target items."""
         sizes = [own.n_items for own in self.factors.sides.maps]
         return sizes[self.side], sizes[1 - self.side]
 
     @property
     def few_queries(self) -> int:
-        """Queries whose best are found by bounds sooner than by all scores."""
+        """Largest number of queries that bounds answer faster than all scores."""
         return FEW_QUERIES if self.shape[1] >= MANY_TARGETS else 0
 
     def block(self, i: Array, j: Any) -> Array:
@@ -111,7 +111,7 @@ class Direction(_Blocks):
         return self.factors.query_vectors(self.side, self.known(rows))
 
     def vectors(self) -> tuple[Array, Array, Array]:
-        """Return the vectors that search, those found, and the turn of new ones."""
+        """Return the vectors of sources and targets, and the rotation of new ones."""
         return self.factors.vectors(self.side)
 
     def known(self, rows: Rows) -> Rows:
@@ -130,14 +130,14 @@ class Direction(_Blocks):
 
 @dataclass(frozen=True)
 class Chained(_Blocks):
-    """Searches through views between: by how alike the scores with their items are."""
+    """Searches through another view: inner products of scores with its items."""
 
     first: "Direction | Chained"
     second: "Direction | Chained"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Items that search, and items that are found."""
+        """Numbers of source and target items."""
         return self.first.shape[0], self.second.shape[1]
 
     @property
@@ -162,9 +162,9 @@ class Chained(_Blocks):
         return self._centred(self.first.unseen_rows(rows)[:, self._between])
 
     def vectors(self) -> tuple[Array, Array, Array]:
-        """Return the vectors that search, those found, and the turn of new ones."""
-        everyone = np.arange(self.shape[0])
-        searching = self._centred(self.first.block(everyone, self._between))
+        """Return the vectors of sources and targets, and the rotation of new ones."""
+        sources = np.arange(self.shape[0])
+        searching = self._centred(self.first.block(sources, self._between))
         found = np.ascontiguousarray(self.second.rows(self._between).T)
         return searching, found, np.eye(len(self._between), dtype=np.float32)
 
@@ -195,7 +195,7 @@ def make_sides(
 def fit_pair(
     sides: Sides, evidence: Evidence, *, seed: int
 ) -> tuple[Choice, ScoreFactors]:
-    """Choose what counts for two views, or for one, and fit it."""
+    """Choose the terms for two views, or for one, and fit them."""
     choice = choose(sides, evidence, seed=seed)
     return choice, fit_factors(sides, evidence, choice)
 
@@ -211,15 +211,15 @@ def renew_pair(
 ) -> tuple[Choice, ScoreFactors]:
     """Return the choice and the scores of two views after items of one changed.
 
-    `places` has the position that each item had, -1 where it is new or changed;
-    `evidence` is that of before and of now.
+    `places` has the earlier position of each item, -1 where it is new or changed;
+    `evidence` is that before and after.
     """
     before, now = evidence
     if now.labels is None and any(term.kind == "labels" for term in choice.terms):
         return fit_pair(sides, now, seed=seed)
     labelled = [_labelled(before, side) for side in (0, 1)]
     judged = map(np.union1d, before.judged_items(), labelled)
-    # Terms are fitted again where judged items went or changed, or positions moved.
+    # Terms are fitted again if judged items were removed or changed, or items moved.
     is_known = not all(map(_are_kept, judged, places))
     moved = any(
         not np.array_equal(own[own >= 0], np.arange((own >= 0).sum())) for own in places
@@ -234,8 +234,8 @@ def renew_pair(
     )
 
 
-def check_left(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
-    """Refuse to take back all that two views are searched by."""
+def check_still_linked(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
+    """Refuse to remove the last links of views without a shared space."""
     if not has_prior and not evidence.n_pairs and evidence.labels is None:
         raise LinkError(
             f"links must leave a pair of {pair[0]!r} and {pair[1]!r}, which share no "
@@ -244,7 +244,7 @@ def check_left(evidence: Evidence, pair: Pair, *, has_prior: bool) -> None:
 
 
 def unjudged_factors(map_: ViewMap) -> ScoreFactors:
-    """Return how alike the items of one view are before anything is judged."""
+    """Return the scores within one view before anything is judged."""
     sides = make_sides({"own": map_}, {}, ("own", "own"))
     plain = Choice((Setting("prior"),), 0.0, 0, {})
     nothing = np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
@@ -252,13 +252,13 @@ def unjudged_factors(map_: ViewMap) -> ScoreFactors:
 
 
 def leading_features(map_: ViewMap) -> Array:
-    """Return the leading directions of how alike the items of a view are."""
+    """Return items in the leading directions of the kernel of a view."""
     name = "graph" if map_.has("graph") else "gaussian"
     block, columns = map_.blocks[name], map_.columns(name)
     width = columns.stop - columns.start
 
     def kernel_features(start: int) -> Array:
-        """Return features as the kernel has them, which are not centred."""
+        """Return the features of the kernel, not centred."""
         centred = map_.values[start : start + TILE, columns].astype(np.float64)
         return centred * block.size + block.mean
 
@@ -287,7 +287,7 @@ def explain_pair(
         scale = 1.0 if scales is None else float(scales[j])
         parts, rest = term.contributions(side, query, target, scale, fitting)
         if isinstance(term, LabelTerm):
-            # Both items may be of the same class only.
+            # A class adds to a score only as the class of both items.
             both = dict.fromkeys((0, 1), np.arange(len(parts)))
             ones = np.ones(len(parts))
             shares.append(Shares("class", weight * parts, ones, classes=both))
@@ -307,7 +307,7 @@ def explain_pair(
 def _pair_shares(
     evidence: Evidence, amounts: Array, side: int, is_within: bool
 ) -> Shares:
-    """Return what judged pairs add; within a view both orders of one are one."""
+    """Return what judged pairs add; within a view both orders count as one pair."""
     parts = (evidence.must, evidence.cannot)
     both = [np.concatenate([own[k] for own in parts]) for k in (0, 1)]
     weights = np.concatenate([evidence.must[2], -evidence.cannot[2]])
@@ -323,11 +323,12 @@ def _pair_shares(
 def summarize(
     choices: Mapping[Pair, Choice], factors: Mapping[Pair, ScoreFactors], links: Links
 ) -> str:
-    """Say for each two views what was known, what counts and how good it is."""
+    """Return sentences on what is known of each two views, their terms and quality."""
     sentences = []
     for pair, choice in choices.items():
-        sentences.append(_known(pair, read_evidence(links, *pair), factors[pair].sides))
-        sentences.append(_counted(pair, choice))
+        evidence, sides = read_evidence(links, *pair), factors[pair].sides
+        sentences.append(_describe_evidence(pair, evidence, sides))
+        sentences.append(_describe_terms(pair, choice))
         if choice.n_held_out:
             prior = choice.quality.get("prior")
             beside = "" if prior is None else f", {prior:.2f} by the cosine alone"
@@ -339,8 +340,8 @@ def summarize(
     return " ".join(sentences)
 
 
-def _known(pair: Pair, evidence: Evidence, sides: Sides) -> str:
-    """Say what was known of two views."""
+def _describe_evidence(pair: Pair, evidence: Evidence, sides: Sides) -> str:
+    """Return a sentence on what is known of two views."""
     a, b = pair
     n_must, n_cannot = len(evidence.must[0]), len(evidence.cannot[0])
     if a == b:
@@ -360,8 +361,8 @@ def _known(pair: Pair, evidence: Evidence, sides: Sides) -> str:
     )
 
 
-def _counted(pair: Pair, choice: Choice) -> str:
-    """Say which terms count, in words."""
+def _describe_terms(pair: Pair, choice: Choice) -> str:
+    """Return a sentence on the terms of two views."""
     words = []
     for term in choice.terms:
         is_plain = term.kind == "displacement" and np.isinf(term.ridge)
@@ -373,7 +374,7 @@ def _counted(pair: Pair, choice: Choice) -> str:
 
 
 def _own_prior(map_: ViewMap, rows: Rows) -> Array:
-    """Return unit rows by which items of one view are compared."""
+    """Return the unit rows that compare items of one view."""
     return unit_rows(rows.values[:, map_.columns(OWN_MIXTURE)])
 
 
@@ -390,5 +391,5 @@ def _labelled(evidence: Evidence, side: int) -> Array:
 
 
 def _are_kept(items: Array, places: Array) -> bool:
-    """Return whether items are still there, as they were."""
+    """Return whether all items remain, unchanged."""
     return bool(np.isin(items, places).all())

@@ -1,4 +1,4 @@
-"""Links spread over the graphs of the views: parameters, scores, and a report."""
+"""The propagation of LinkSpreading: parameters, scores and a report."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -35,17 +35,17 @@ Array = np.ndarray
 ViewPair = tuple[str, str]
 Scores = Spread | ScoreRows
 
-# Errors that single precision alone explains.
+# Relative error that single precision alone causes.
 ROUNDING = 1e-5
 
 
 def _check_rank(rank: Any) -> None:
-    """Refuse a length of vectors that is no positive integer or None."""
+    """Refuse a `rank` that is neither None nor a positive integer."""
     if rank is not None:
         check_count(rank, name="rank", remedy="None keeps what `tol` needs.")
 
 
-# What the parameters that all views share must be; `alpha` is given by view.
+# Checks of the parameters that all views share; `alpha` is given by view.
 CONSTRAINTS: Mapping[str, Callable[[Any], Any]] = {
     "beta": check_beta,
     "tol": check_tol,
@@ -109,7 +109,7 @@ class GraphReport:
 
 @dataclass(frozen=True)
 class SpreadReport:
-    """The propagation between two views; rows that are computed have no rank."""
+    """The propagation between two views; `rank` is None for exact rows."""
 
     rank: int | None
     error: float
@@ -129,14 +129,14 @@ class SpreadReport:
 
 @dataclass
 class FitReport:
-    """All that a fit did; print it."""
+    """Columns, graphs and propagations of a fit; print it."""
 
     graphs: dict[str, GraphReport] = field(default_factory=dict)
     spreads: dict[ViewPair, SpreadReport] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
 
     def inexact(self, tol: float) -> list[str]:
-        """Say which scores are less exact than `tol`, and how much so."""
+        """Return sentences on the scores that are less exact than `tol`."""
         return [
             f"scores of {a} and {b} are cut to {s.rank:,} dimensions: their relative "
             f"error is {s.error:.2g}, more than tol={tol:g}."
@@ -161,7 +161,7 @@ class FitReport:
 
 @dataclass(kw_only=True, frozen=True)
 class Spreading:
-    """Spread the links between two views by the two-sided filter."""
+    """Propagate the links between two views by the two-sided filter."""
 
     links: Links
     graphs: Mapping[str, Any]
@@ -182,7 +182,7 @@ class Spreading:
         *,
         normalized: Mapping[str, sparse.csr_array] | None = None,
     ) -> "Spreading":
-        """Return what makes scores of links, with the parameters of a model."""
+        """Return the propagation with the parameters of a model."""
         if normalized is None:
             normalized = {
                 view: normalize(own.affinity_) for view, own in graphs.items()
@@ -193,30 +193,31 @@ class Spreading:
         )
 
     def scores(self, source: str, target: str) -> Spread | SpreadRows:
-        """Return the spread links of two views."""
+        """Return the propagated links of two views."""
         if not self.keeps_vectors(source, target):
             return self.rows(source, target)
-        arrows, settings = self.arrows(source, target), self.settings(source, target)
-        return spread_links(*arrows, rank=self.rank, **settings)
+        S_x, Z, S_y = self.operands(source, target)
+        settings = self.settings(source, target)
+        return spread_links(S_x, Z, S_y, rank=self.rank, **settings)
 
     def timed_scores(
         self, source: str, target: str
     ) -> tuple[Spread | SpreadRows, SpreadReport]:
-        """Return the spread links of two views, and a report about them."""
+        """Return the propagated links of two views, and a report about them."""
         start = time.perf_counter()
         scores = self.scores(source, target)
         return scores, SpreadReport.of(scores, time.perf_counter() - start)
 
     def keeps_vectors(self, source: str, target: str) -> bool:
-        """Return whether scores come from vectors, and not from rows on demand."""
-        _, Z, _ = self.arrows(source, target)
+        """Return whether scores come from vectors, not from rows on demand."""
+        _, Z, _ = self.operands(source, target)
         settings = self.settings(source, target)
         return self.rank is not None or has_short_vectors(Z, **settings)
 
     def rows(self, source: str, target: str) -> SpreadRows:
         """Return the scores of two views as rows that are computed on demand."""
-        S_x, Z, S_y = self.arrows(source, target)
-        # Normalised here, so that every judgement need not check them again.
+        S_x, Z, S_y = self.operands(source, target)
+        # Here, so that it is not done again for every judgement.
         S_x, S_y = same_precision(S_x, S_y)
         settings = self.settings(source, target)
         return SpreadRows(S_x, as_link_matrix(Z), S_y, **settings)
@@ -225,15 +226,15 @@ class Spreading:
         """Return the normalised similarities of new items to the fitted ones."""
         if self.alphas[view] == 0:
             raise LinkspreadError(
-                f"new items of view {view!r} learn from their neighbours, and `alpha` "
-                "is 0 there, so that nothing reaches them. Fit with a larger `alpha`."
+                f"`alpha` of view {view!r} must be above 0 for new items, which learn "
+                "from their neighbours alone, got 0. Fit with a larger `alpha`."
             )
         return similarities(self.graphs[view], rows, view=view)
 
     def relink(
         self, links: Links, scores: Mapping[ViewPair, Any]
     ) -> tuple["Spreading", dict[ViewPair, SpreadRows]]:
-        """Return the same with other links, and the scores that change with them."""
+        """Return the propagation with other links, and the scores that change."""
         after = replace(self, links=links)
         return after, {
             pair: after.rows(*pair)
@@ -241,8 +242,8 @@ class Spreading:
             if (links.judged(*pair) - self.links.judged(*pair)).count_nonzero()
         }
 
-    def arrows(self, source: str, target: str) -> tuple[Any, Any, Any]:
-        """Return the graphs of two views, and between them their links."""
+    def operands(self, source: str, target: str) -> tuple[Any, Any, Any]:
+        """Return (S_x, Z, S_y): both normalised graphs and the links between them."""
         Z = self.links.between(source, target, balance=self.balance)
         return self.normalized[source], Z, self.normalized[target]
 
@@ -253,10 +254,9 @@ class Spreading:
 
 
 def chain_scores(steps: list[Scores]) -> Scores:
-    """Return the scores of views that no link joins, through views in between.
+    """Return the scores of two views without links, through views in between.
 
-    An audio and an image that no one ever compared score what the texts between them
-    give: ``F[audio, image] = F[audio, text] @ F[text, image]``.
+    Such as ``F[audio, image] = F[audio, text] @ F[text, image]``.
     """
 
     def multiply(first: Scores, second: Scores) -> Scores:

@@ -1,4 +1,4 @@
-"""Pairs of a link store taken up by a fitted model."""
+"""Apply the pairs of a link store to a fitted model."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -14,18 +14,18 @@ from linkspread.storage import PairColumns
 ViewPair = tuple[str, str]
 
 
-class TakenPairs(NamedTuple):
-    """Pairs of a store whose items a model has."""
+class KnownPairs(NamedTuple):
+    """The pairs of a store whose items a model has, and the number of others."""
 
     links: Links | None
     n_pairs: int
     n_unknown: int
 
 
-def take_pairs(
+def known_pairs(
     columns: Mapping[ViewPair, PairColumns], items: Mapping[str, Items]
-) -> TakenPairs:
-    """Return as links those pairs of a store whose items are there."""
+) -> KnownPairs:
+    """Return the pairs of a store whose items are known, as links."""
     links, n_pairs, n_unknown = None, 0, 0
     for between, pairs in columns.items():
         known = _known(between, pairs, items)
@@ -35,11 +35,11 @@ def take_pairs(
             with _conflicts_allowed():
                 found = Links.from_pairs(some, between=between)
             links = found if links is None else links + found
-    return TakenPairs(links, int(n_pairs), int(n_unknown))
+    return KnownPairs(links, int(n_pairs), int(n_unknown))
 
 
 def change_links(model: Any, added: Links | None, removed: Links | None) -> None:
-    """Add links and remove others; a mistake leaves the model as it was."""
+    """Add links and remove others; an error leaves the model as it was."""
     with _conflicts_allowed():
         if added is not None:
             model.add_links(added)
@@ -55,7 +55,7 @@ def change_links(model: Any, added: Links | None, removed: Links | None) -> None
 def _known(
     between: ViewPair, pairs: PairColumns, items: Mapping[str, Items]
 ) -> np.ndarray:
-    """Tell of which pairs both items are there."""
+    """Return which pairs have two known items."""
     if not set(between) <= items.keys():
         return np.zeros(len(pairs.weight), dtype=bool)
     left = items[between[0]].contains(pairs.left)
@@ -64,7 +64,7 @@ def _known(
 
 @contextmanager
 def _conflicts_allowed() -> Iterator[None]:
-    """Keep silent about pairs of which people say different things: they add up."""
+    """Silence warnings about conflicting judgements of a pair: they add up."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConflictWarning)
         yield

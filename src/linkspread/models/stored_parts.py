@@ -1,7 +1,7 @@
-"""How items, links, graphs, maps and scores are stored, beside their annotations.
+"""How items, links, graphs, maps and scores are stored.
 
-Most classes are stored as their annotations say. Here stands what is left out because
-it follows from other parts, how it is made again, and which parts must fit each other.
+Most classes are stored as their annotations say. For the others, functions here leave
+out what follows from other parts, make it again, and check that parts fit each other.
 """
 
 from dataclasses import replace
@@ -33,13 +33,13 @@ from linkspread.storage.schema import AnyMatrix, IdArray, Matrix, Positions, Vec
 Array = np.ndarray
 Graph = NeighborGraph | L1Graph | AdjustedGraph | GivenGraph
 Pair = tuple[str, str]
-# Views, weights, rows, columns, whether by row, and ids if they are not those of items.
+# Views, weights, rows, columns, whether by row, and ids where those of items differ.
 Pairs = tuple[Pair, Vector, Positions, Positions, bool, IdArray | None, IdArray | None]
 TERMS = ("prior", "displacement", "grid", *MAPS_INTO, "pairs", "labels")
 
 
 def _take_items(items: Items) -> dict[str, Any]:
-    """Return the ids of a view, or their number where these are positions."""
+    """Return the ids of a view, or None where items are known by position."""
     return {"ids": Ids(items.ids) if items.has_ids else None}
 
 
@@ -51,7 +51,7 @@ def _make_items(view: str, n_items: int, ids: IdArray | None) -> Items:
 
 
 def _take_links(links: Links) -> dict[str, Any]:
-    """Return resolved links; ids that are those of the items are left out."""
+    """Return resolved links, without the ids that are those of the items."""
     items, pairs = links._items, []
     for views, table in links.pair_tables:
         rows, columns = table.known_positions(views)
@@ -64,7 +64,7 @@ def _take_links(links: Links) -> dict[str, Any]:
 
 
 def _given_ids(ids: Array, items: Items, positions: Array) -> Any:
-    """Return ids as they were given, or None if they are those of the items."""
+    """Return the ids of pairs, or None if they are those of the items."""
     own = _ids_at(items, positions)
     if own.dtype.kind == ids.dtype.kind and np.array_equal(own, ids):
         return None
@@ -100,7 +100,7 @@ def _make_links(
 
 
 def _check_labels(links: Links) -> bool:
-    """Tell whether labels are of all items of their views, over the same classes."""
+    """Return whether labels are of all items of their views, over the same classes."""
     for labels in links._labels:
         if len({memberships.shape[1] for memberships in labels.values()}) != 1:
             return False
@@ -135,7 +135,7 @@ def _make_neighbors(
 
 
 def _check_neighbors(graph: NeighborGraph) -> bool:
-    """Tell whether edges and widths are of all items."""
+    """Return whether edges and widths are of all items."""
     n_items, widths = graph._index.items.shape[0], graph.bandwidths_
     is_square = graph.affinity_.shape == (n_items, n_items)
     return is_square and np.shape(widths) in ((), (n_items,))
@@ -161,7 +161,7 @@ def _make_codes(
     links: LinkMatrix | None,
     report: L1Report,
 ) -> L1Graph:
-    """Return a fitted graph of sparse codes, without coding any item anew."""
+    """Return a fitted graph of sparse codes, without solving again."""
     graph = L1Graph(**parameters)
     n_items = items.shape[0]
     check_n_neighbors(graph.n_neighbors, n_items)
@@ -179,24 +179,24 @@ def _make_given(affinity: csr_array) -> GivenGraph:
 
 
 def _is_square(graph: Any) -> bool:
-    """Tell whether a graph joins the items of one view with each other."""
+    """Return whether a graph joins the items of one view with each other."""
     return graph.affinity_.shape[0] == graph.affinity_.shape[1]
 
 
 def _joins(scores: Any) -> bool:
-    """Tell whether the core of scores fits the vectors that it joins."""
+    """Return whether the core of scores fits the vectors that it joins."""
     return scores.core.shape == (scores.left.shape[1], scores.right.shape[1])
 
 
 def _check_spread(scores: Spread) -> bool:
-    """Tell whether all cores fit the vectors."""
+    """Return whether all cores fit the vectors."""
     cores = scores.unseen_left, scores.unseen_right
     shape = scores.core.shape
     return _joins(scores) and all(own is None or own.shape == shape for own in cores)
 
 
 def _check_spreading(own: Spreading) -> bool:
-    """Tell whether settings are within their ranges, and graphs are graphs."""
+    """Return whether settings are within their ranges, and graphs are graphs."""
     shares = [own.beta, *own.alphas.values()]
     graphs = all(isinstance(graph, Graph) for graph in own.graphs.values())
     return graphs and own.tol > 0 and all(0 <= share < 1 for share in shares)
@@ -218,7 +218,7 @@ def _make_setting(
 
 
 def _take_labels(model: LabelModel) -> dict[str, Any]:
-    """Return the quality of a model of labels; None where nothing tells it."""
+    """Return the quality of a model of labels; None where it is unknown."""
     return {"quality": None if np.isnan(model.quality) else model.quality}
 
 
@@ -236,12 +236,12 @@ def _make_labels(
 def _make_heat(
     graph: NeighborGraph, values: Matrix, mean: Vector, size: float
 ) -> maps._Graph:
-    """Return the heat of a graph, whose items are those of the graph."""
+    """Return the graph block of a map, whose items are those of the graph."""
     return maps._Graph(graph, graph._index.items, values, mean, size)
 
 
 def _take_map(own: ViewMap) -> dict[str, Any]:
-    """Return the blocks of a map; what its graph says of the items is stored once."""
+    """Return the blocks of a map; the features of its graph are stored once."""
     blocks = dict(own.blocks)
     graph = blocks.get("graph")
     if graph is not None:
@@ -263,7 +263,7 @@ def _make_map(
 
 
 def _check_map(own: ViewMap) -> bool:
-    """Tell whether the blocks of a map are of one view."""
+    """Return whether the blocks of a map are of one view."""
     kinds = {"linear": maps._Linear, "gaussian": maps._Gaussian, "graph": maps._Graph}
     if not own.blocks or not set(own.blocks) <= set(kinds):
         return False
@@ -280,7 +280,7 @@ def _check_map(own: ViewMap) -> bool:
 
 
 def _check_block(block: Any, k: int, d: int) -> bool:
-    """Tell whether a block maps `d` columns of a table to `k` features."""
+    """Return whether a block maps `d` columns of a table to `k` features."""
     if isinstance(block, maps._Linear):
         if block.components is None:
             return k == d
@@ -292,7 +292,7 @@ def _check_block(block: Any, k: int, d: int) -> bool:
     return block.graph.n_features_in_ == d and block.values.shape == (n_items, k)
 
 
-# Each with all that it may hold; what is not here is neither stored nor loaded.
+# All classes that may be stored or loaded.
 PARTS = (
     Stored(Items, take=_take_items, make=_make_items),
     Stored(Links, take=_take_links, make=_make_links, check=_check_labels),

@@ -27,19 +27,19 @@ from linkspread.search.rank import rank_bounded, rank_rows
 
 Array = np.ndarray
 
-# Fitted items whose queries an approximate search is set up by.
+# Fitted items whose queries tune an approximate search.
 N_SAMPLED = 512
 SEED = 0
-# Two searches at the same time must not both build what one of them can use.
+# Simultaneous searches must build a shared index only once.
 _BUILDING = threading.Lock()
 
 
 class RowScores(Protocol):
-    """Scores of two views whose rows are computed when they are asked for."""
+    """Scores of two views whose rows are computed on demand."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Items that search, and items that are found."""
+        """Numbers of source and target items."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -62,9 +62,8 @@ class RowScores(Protocol):
 class VectorSearch(BaseEstimator, ABC):
     """Search and score between views, for items that have vectors.
 
-    A score is the inner product of the vector with which an item searches and the
-    vector with which another is found. A subclass is fitted when it has `items_`, and
-    says where the vectors come from.
+    A score is the inner product of the vector of a source item and the vector of a
+    target item. A subclass is fitted when it has `items_`, and provides the vectors.
     """
 
     items_: dict[str, Items]
@@ -86,11 +85,11 @@ class VectorSearch(BaseEstimator, ABC):
         return self._vectors_found(source, target)[positions]
 
     def _exact_rows(self, source: str, target: str) -> RowScores | None:
-        """Return what computes rows of scores, where no short vectors are kept."""
+        """Return what computes rows of scores, or None where vectors are kept."""
         return None
 
     def _similarities(self, rows: Any, view: str) -> Any:
-        """Return what `RowScores.unseen_rows` takes of new items."""
+        """Return new items in the form that `RowScores.unseen_rows` takes."""
         raise NotImplementedError
 
     @on_own_threads
@@ -114,27 +113,27 @@ class VectorSearch(BaseEstimator, ABC):
             Integers and strings are ids of fitted items; floats, tables, sparse
             matrices and DataFrames are features of new ones.
         source, target : str
-            View of the queries and view that is searched. A search within one view
-            leaves out the query itself.
+            View of the queries and view that is searched. Within one view no query
+            finds itself.
         n_results : int, default=10
-            More than there are items returns what there is.
+            Number of results; fewer are returned where there are fewer items.
         only : array-like of ids, boolean mask or slice, default=None
             Items of `target` that may be found; None for all.
         exclude : array-like of ids, boolean mask or slice, default=None
             Items of `target` that no query may find.
         judged : bool, default=True
-            Whether items may be found that a single pair of the links judges.
+            Whether items may be found that form a judged pair with the query.
         method : {"exact", "approximate", "auto"}, default="exact"
-            "approximate" finds nearly all through faiss, after an :meth:`index` is
+            "approximate" finds nearly all by faiss, through an :meth:`index` that is
             built once; "auto" does so for large views if faiss is installed.
 
         Returns
         -------
         ids : ndarray of shape (n_queries, n_found), or (n_found,) for one query
-            Best first; equal scores in the order of the items. All rows are as long
-            as that of the query with the fewest items left, `n_results` at most.
+            Best first; equal scores in the order of the items. Where exclusions leave
+            a query fewer than `n_results`, all rows have its length.
         scores : ndarray of the same shape
-            Inner products; above 0 speaks for belonging together.
+            Inner products; above 0 means that items tend to belong together.
         """
         check_is_fitted(self)
         check_count(n_results, name="n_results", remedy="The default is 10.")
@@ -165,7 +164,7 @@ class VectorSearch(BaseEstimator, ABC):
 
     @on_own_threads
     def index(self, source: str, target: str, *, method: str = "auto") -> ItemIndex:
-        """Make the items of a view ready to be found, before the first search.
+        """Build the index of a view, which the first search would do otherwise.
 
         Parameters
         ----------
@@ -177,7 +176,7 @@ class VectorSearch(BaseEstimator, ABC):
         Returns
         -------
         index : ItemIndex
-            Its `method_` says how it searches, its `recall_` how much it finds.
+            With `method_`, and `recall_`, the share of true results that it finds.
         """
         check_is_fitted(self)
         items = self._vectors_found(source, target)
@@ -186,7 +185,7 @@ class VectorSearch(BaseEstimator, ABC):
         kept = self.__dict__.setdefault("_indexes", {})
         with _BUILDING:
             index = kept.get((source, target))
-            # Another fit has other vectors, which are another array.
+            # A fit or a change replaces the array of vectors.
             if index is None or index.items is not items:
                 n_items = self.items_[source].n_items
                 rng = np.random.default_rng(SEED)
@@ -213,8 +212,8 @@ class VectorSearch(BaseEstimator, ABC):
         source, target : str
             View of the rows and view of the columns.
         rows : array-like of ids, boolean mask, slice or table, default=None
-            None takes all. Integers are positions where ids are strings. A table
-            holds the features of new items.
+            None for all. Where ids are strings, integers are positions. A table holds
+            features of new items.
         cols : array-like of ids, boolean mask or slice, default=None
             The same for fitted items of the columns.
         max_bytes : float, default=2e9
@@ -253,12 +252,12 @@ class VectorSearch(BaseEstimator, ABC):
         """
         check_is_fitted(self)
         found = self._vectors_found(source, target)
-        everyone = np.arange(self.items_[source].n_items)
-        return self._vectors_of_fitted(everyone, source, target), found
+        positions = np.arange(self.items_[source].n_items)
+        return self._vectors_of_fitted(positions, source, target), found
 
     @on_own_threads
     def embed(self, queries: Any, *, source: str, target: str) -> Array:
-        """Return the vectors with which queries search, as for a store of vectors.
+        """Return the vectors of queries, for instance to search a vector database.
 
         Parameters
         ----------
@@ -270,7 +269,7 @@ class VectorSearch(BaseEstimator, ABC):
         Returns
         -------
         vectors : ndarray of shape (n_queries, r), or (r,) for one query
-            Inner products with the vectors found of :meth:`embeddings` are scores.
+            Inner products with `found` of :meth:`embeddings` are scores.
         """
         check_is_fitted(self)
         wanted = read_queries(queries)
@@ -303,7 +302,7 @@ class VectorSearch(BaseEstimator, ABC):
         return self._vectors_of_fitted(own, source, target)
 
     def __getstate__(self) -> dict[str, Any]:
-        # What can be made again is not stored, nor carried to other processes.
+        # Caches are neither stored nor sent to other processes.
         made = ("_indexes", "_chains", "_made_vectors", "_made_within")
         state = super().__getstate__()
         return {name: own for name, own in state.items() if name not in made}
@@ -312,7 +311,7 @@ class VectorSearch(BaseEstimator, ABC):
 def _rank_by_rows(
     exact: Any, own: Array | None, near: Any, limits: dict[str, Any]
 ) -> tuple[Array, Array]:
-    """Return the best items by rows of scores that are computed now."""
+    """Return the best items by rows of scores computed on demand."""
     n_queries = near.shape[0] if own is None else len(own)
     shape = n_queries, exact.shape[1]
 
@@ -329,7 +328,7 @@ def _rank_by_rows(
     if 0 < n_queries <= getattr(exact, "few_queries", 0):
         return rank_bounded(ask, shape, exact.dtype, **limits)
     step = exact.rows_at_a_time
-    # One query has short products: threads would wait for each other longer.
+    # The products of one query are short: threads would cost more than they save.
     with hold_blas(1) if n_queries == 1 else nullcontext():
         return rank_rows(score, shape, exact.dtype, step=step, **limits)
 
@@ -340,6 +339,6 @@ def _check_block(n_rows: int, n_cols: int, dtype: Any, max_bytes: float) -> None
     if n_bytes > max_bytes:
         raise BlockTooLargeError(
             f"a block of scores must be at most {format_bytes(max_bytes)}, and "
-            f"{n_rows:,} x {n_cols:,} takes {format_bytes(n_bytes)}. Ask for "
+            f"{n_rows:,} x {n_cols:,} takes {format_bytes(n_bytes)}. Give "
             "fewer `rows` or `cols`, use `search`, or raise `max_bytes`."
         )

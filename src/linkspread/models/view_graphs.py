@@ -26,11 +26,11 @@ from linkspread.tables.validation import check_table, check_varied, per_view
 
 Array = np.ndarray
 
-# As many as `LinkSpreading` has by default.
+# The default of `LinkSpreading`.
 N_NEIGHBORS = 30
 # Graphs by name that need links within their view.
 CONSTRAINED = ("cwa", "csr")
-# What the parameters of a graph by name must be, given the number of items.
+# Checks of the parameters of a graph by name, given the number of items.
 CONSTRAINTS: Mapping[str, Callable[[Any, int], Any]] = {
     "n_neighbors": check_n_neighbors,
     "metric": lambda metric, n: resolve_metric(metric),
@@ -56,7 +56,7 @@ class GraphContext:
 
 
 class GivenGraph:
-    """A graph that someone else built."""
+    """A graph that the user gave."""
 
     def __init__(self, W: Any) -> None:
         self.affinity_ = check_graph(W)
@@ -183,7 +183,7 @@ def build_graphs(
 
 
 def build_graph(X: Any, context: GraphContext, graph: Any, **parameters: Any) -> Any:
-    """Build the graph of one view, or take the one that is remembered."""
+    """Build the graph of one view, or take the one in memory."""
 
     def build() -> FittedGraph:
         with naming(context.view):
@@ -228,7 +228,7 @@ def fitted_table(graph: Any) -> Any:
 def changed_graph(graph: Any, X: Any, places: Array, *, view: str) -> FittedGraph:
     """Return the graph of a view with new or changed items, or without some.
 
-    `places` has the position that each item had, -1 where it is new or changed.
+    `places` has the earlier position of each item, -1 where it is new or changed.
     """
     changed = np.flatnonzero(places < 0)
     if len(changed):
@@ -258,7 +258,7 @@ def _check_choice(chosen: Mapping[str, Any], n_items: int) -> None:
         return
     if n_items == 1:
         raise GraphError(
-            "neighbours must be other items, and there are none, got 1 sample. "
+            "a view must have two items or more to have neighbours, got 1 sample. "
             "Add items."
         )
     for name, check in CONSTRAINTS.items():
@@ -269,6 +269,6 @@ def _check_links_within(links: Links, view: str, graph: str) -> None:
     """Refuse a graph that needs links within its view where there are none."""
     if not links.connects(view, view):
         raise GraphError(
-            f"graph={graph!r} must have links within the view, and there are none. "
-            "Give labels, or pairs of its items, or use graph='knn' or 'sr'."
+            f"graph={graph!r} must have links within the view, got none. Give labels, "
+            "or pairs of its items, or use graph='knn' or 'sr'."
         )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
-from linkspread.models.stored_judgements import change_links, take_pairs
+from linkspread.models.stored_judgements import change_links, known_pairs
 from linkspread.storage import LinkStore
 from linkspread.storage.ledger import Ledger
 
@@ -141,8 +141,8 @@ class LiveModel:
         start = time.perf_counter()
         changes = self.ledger.changes()
         try:
-            added = take_pairs(changes.added, self._model.items_)
-            removed = take_pairs(changes.removed, self._model.items_)
+            added = known_pairs(changes.added, self._model.items_)
+            removed = known_pairs(changes.removed, self._model.items_)
             change_links(self._model, added.links, removed.links)
         except LinkspreadError as error:
             log.warning("links", extra={"event": {"problem": type(error).__name__}})
