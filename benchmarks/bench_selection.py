@@ -49,8 +49,8 @@ def run_single(graphs, trials, alpha, beta):
 def score_all(trials):
     """Score as many settings as the grid has on every fold."""
     for trial in trials:
-        (question,) = trial.questions
-        n_queries, n_items = len(question.rows), len(question.cols)
+        (test,) = trial.tests
+        n_queries, n_items = len(test.rows), len(test.cols)
         rng = np.random.default_rng(0)
         # As wide as the shared functions of the grid for ten classes.
         left, right = (rng.standard_normal((n, 260)) for n in (n_queries, n_items))

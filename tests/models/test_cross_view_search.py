@@ -74,7 +74,7 @@ def test_pairs_make_the_search_better_where_nothing_is_shared(strangers):
         scores = ls.CrossViewSearch().fit(strangers, links).scores("text", "image")
         recalls.append(np.mean(scores.argmax(axis=1)[60:] == np.arange(60, 150)))
     assert recalls[1] > recalls[0]
-    with pytest.raises(LinkError, match="share no space"):
+    with pytest.raises(LinkError, match="joined by links"):
         ls.CrossViewSearch().fit(strangers)
 
 

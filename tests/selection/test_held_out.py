@@ -66,7 +66,7 @@ def by_hand(data, links, model=MODEL):
     scores, must = [], []
     for part in parts_of(data, links):
         fitted = clone(model).fit(data.views(), part.trial.links)
-        own = part.question
+        own = part.test
         scores += fitted.scores(own.source, own.target)[own.rows, own.cols].tolist()
         must += (own.weights > 0).tolist()
     return roc_auc_score(must, scores), average_precision_score(must, scores)
@@ -120,7 +120,7 @@ def test_no_fit_knows_anything_of_the_items_it_is_asked_about(data, kind):
     links = LINKS[kind](data).resolve(SIZES)
     parts, asked = parts_of(data, links), []
     for part in parts:
-        own, shown = part.question, part.trial.links
+        own, shown = part.test, part.trial.links
         touched = shown.judged("text", "image").astype(bool)
         if "text" in part.hidden:
             assert touched[own.rows].nnz == 0
@@ -207,13 +207,13 @@ def test_many_judgements_are_held_out_in_few_parts(data, rng):
     weights = np.where(data.labels["text"][i] == data.labels["image"][j], 1.0, -1.0)
     links = Links.from_pairs(np.column_stack([i, j, weights]), between=BETWEEN)
     parts = parts_of(data, links)
-    assert held_out.ENOUGH <= sum(part.n_asked for part in parts) < 2 * held_out.ENOUGH
+    assert held_out.ENOUGH <= sum(part.n_tested for part in parts) < 2 * held_out.ENOUGH
     assert len(parts) <= 3
     labels = {v: rng.integers(0, 3, 4000) for v in BETWEEN}
     wide = {v: np.zeros((4000, 1)) for v in BETWEEN}
     known = Links.from_labels(labels).resolve(dict.fromkeys(BETWEEN, 4000))
     (part,) = held_out._label_parts(wide, known, plan_held_out(known), 5)
-    assert len(part.question.rows) == held_out.MAX_ITEMS**2
+    assert len(part.test.rows) == held_out.MAX_ITEMS**2
 
 
 @pytest.mark.parametrize(

@@ -265,10 +265,10 @@ def test_folds_hide_the_same_rows_of_matched_views(data, known):
     links = Links.from_labels(dict.fromkeys(known, known["text"]))
     trials = item_trials(data.views(), links, LabelFolds(3), protocol="transductive")
     for (trial,) in trials:
-        (question,) = trial.questions
-        assert np.array_equal(question.rows, question.cols)
+        (test,) = trial.tests
+        assert np.array_equal(test.rows, test.cols)
         shown = trial.links.memberships("text").sum(axis=1)
-        assert not np.any(shown[question.rows])
+        assert not np.any(shown[test.rows])
 
 
 def test_every_labelled_item_is_hidden_once():
@@ -283,9 +283,9 @@ def test_inductive_queries_are_not_in_the_fit(data, known):
     trials = item_trials(data.views(), links, LabelFolds(4), protocol="inductive")
     for fold in trials:
         for trial in fold:
-            (question,) = trial.questions
-            own = {row.tobytes() for row in trial.views[question.source]}
-            assert not own & {row.tobytes() for row in question.rows}
+            (test,) = trial.tests
+            own = {row.tobytes() for row in trial.views[test.source]}
+            assert not own & {row.tobytes() for row in test.rows}
 
 
 def test_pairs_given_twice_are_never_on_both_sides():
@@ -297,9 +297,9 @@ def test_pairs_given_twice_are_never_on_both_sides():
     assert len(trials) == 2
     for (trial,) in trials:
         shown = trial.links.judged("a", "b").toarray() != 0
-        for question in trial.questions:
-            where = question.rows, question.cols
-            asked = where if question.source == "a" else where[::-1]
+        for test in trial.tests:
+            where = test.rows, test.cols
+            asked = where if test.source == "a" else where[::-1]
             assert not shown[asked].any()
 
 
@@ -321,12 +321,12 @@ def test_held_out_partners_are_ranked_among_all_items_without_a_link(rng):
         return 1 / (1 + np.sum(rivals > row[j]) + np.sum(rivals == row[j]) / 2)
 
     for (trial,) in trials:
-        (question,) = trial.questions
-        asked = list(zip(*question.held_out, strict=True))
+        (test,) = trial.tests
+        asked = list(zip(*test.held_out, strict=True))
         shown = trial.links.judged("a", "b").toarray() != 0
         assert len(asked) + shown.sum() == 5
-        free_rows = {*np.flatnonzero(~shown.any(1)), *question.held_out[0]}
-        free_cols = {*np.flatnonzero(~shown.any(0)), *question.held_out[1]}
+        free_rows = {*np.flatnonzero(~shown.any(1)), *test.held_out[0]}
+        free_cols = {*np.flatnonzero(~shown.any(0)), *test.held_out[1]}
         expected = [
             reciprocal(F[i], j, free_cols, {b for a, b in asked if a == i})
             for i, j in asked
@@ -334,7 +334,7 @@ def test_held_out_partners_are_ranked_among_all_items_without_a_link(rng):
             reciprocal(F[:, j], i, free_rows, {a for a, b in asked if b == j})
             for i, j in asked
         ]
-        found = question.measure(lambda a, b, *, rows, cols: F[np.ix_(rows, cols)])
+        found = test.measure(lambda a, b, *, rows, cols: F[np.ix_(rows, cols)])
         assert np.isclose(found, np.mean(expected))
 
 
@@ -343,8 +343,8 @@ def test_no_item_finds_itself_when_partners_are_in_its_own_view():
     trials = link_trials({}, links, n_splits=2, n_repeats=1, random_state=0)
     near = 10 * np.eye(6) + np.kron(np.eye(3), np.ones((2, 2)))
     for (trial,) in trials:
-        (question,) = trial.questions
-        score = question.measure(lambda a, b, *, rows, cols: near[np.ix_(rows, cols)])
+        (test,) = trial.tests
+        score = test.measure(lambda a, b, *, rows, cols: near[np.ix_(rows, cols)])
         assert score == 1
 
 

@@ -1,4 +1,4 @@
-"""Choosing parameters by cross-validation, and measuring how good a model is."""
+"""Choose parameters by cross-validation, and measure how good a model is."""
 
 from linkspread.models.plan import SearchPlan, plan_search
 from linkspread.selection.evaluation import (

@@ -1,9 +1,8 @@
-"""How good a fitted model is: searches, judged pairs, and what its scores mean.
+"""Measure a fitted model by searches and by judged pairs, and calibrate its scores.
 
-A model is measured by labels or pairs that it does not know. Scores become
-probabilities by how often held-out pairs that score so belong together: each fold of
-the links is scored by a model fitted to the other folds, and a rising curve is fitted
-to what was scored and what is known.
+A model is measured by labels or pairs that it does not know. For a calibration, each
+fold of the links is scored by a model fitted to the other folds, and an isotonic
+regression maps these scores to the probability of belonging together.
 """
 
 import warnings
@@ -29,9 +28,9 @@ from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
 from linkspread.models.link_choice import labelled_items
 from linkspread.selection.folds import (
-    ItemQuestion,
+    ItemTest,
     LabelFolds,
-    PairQuestion,
+    PairTest,
     Trial,
     item_trials,
     judged_pairs,
@@ -42,9 +41,9 @@ from linkspread.tables.validation import as_mapping, check_columns, check_views
 
 Array = np.ndarray
 K = 10
-# Must-links alone of which all pairs of items are scored.
+# Partners of which all pairs of items are scored, where there are no cannot-links.
 MAX_PARTNERS = 300
-# Pairs of labelled items that are scored in each fold of a calibration.
+# Most pairs of labelled items that are scored in each fold of a calibration.
 LARGEST_SAMPLE = 100_000
 
 
@@ -57,10 +56,10 @@ class SearchQuality:
     source, target : str
         Views of the queries and of the items that are searched.
     n_queries, n_items : int
-        Queries that have something to find, and items searched.
+        Queries with an item of their class to find, and items searched.
     mean_average_precision : float
     precision_at_10 : float
-        Share of the first ten that are of the query's class.
+        Share of the first ten results that are of the query's class.
     ndcg : float
     """
 
@@ -104,7 +103,7 @@ class ScoreCalibration:
         Parameters
         ----------
         scores : array-like of any shape
-            Of the model that was calibrated, between the same views.
+            Scores of the calibrated model, between the same views.
 
         Returns
         -------
@@ -126,15 +125,15 @@ def evaluate_search(
     model : CrossViewSearch or LinkSpreading
         Fitted.
     labels : mapping from str to array-like of shape (n_items,)
-        Classes of the fitted items, as for `Links.from_labels`; those unknown are
-        neither asked nor searched.
+        Classes of the fitted items, as for `Links.from_labels`; items without a class
+        are neither queries nor results.
     include_known : bool, default=False
-        Whether items count whose label the model knows.
+        Whether to count items whose label the model knows.
 
     Returns
     -------
     qualities : list of SearchQuality
-        Both directions between each two views that links or a common space join.
+        Both directions between each two views that are searched directly.
 
     Examples
     --------
@@ -148,27 +147,27 @@ def evaluate_search(
     [60, 60]
     """
     classes = number_classes(labels)
-    asked = {}
+    tested = {}
     for view, own in classes.items():
         known = None if include_known else labelled_items(model.links_, view)
         counted = own >= 0
-        asked[view] = np.flatnonzero(counted if known is None else counted & ~known)
-        if len(asked[view]) == 0:
+        tested[view] = np.flatnonzero(counted if known is None else counted & ~known)
+        if len(tested[view]) == 0:
             raise LinkspreadError(
                 f"view {view!r} must have items with a label that the model does not "
                 f"know, got none of {int(counted.sum()):,}. Give labels of other "
-                "items, or count all of them."
+                "items, or pass `include_known=True`."
             )
     joined = {frozenset(pair) for pair in model.pairs_}
     found = [
-        _measure_search(model, classes, asked, *direction)
+        _measure_search(model, classes, tested, *direction)
         for a, b in combinations(classes, 2)
         if {a, b} in joined
         for direction in ((a, b), (b, a))
     ]
     if not found:
         raise LinkspreadError(
-            "there must be labels of two views that the model joins, got labels of "
+            "`labels` must be of two views that the model joins, got labels of "
             f"{', '.join(map(repr, classes)) or 'none'}. Give those of another view."
         )
     return found
@@ -177,12 +176,12 @@ def evaluate_search(
 def _measure_search(
     model: Any,
     classes: Mapping[str, Array],
-    asked: Mapping[str, Array],
+    tested: Mapping[str, Array],
     source: str,
     target: str,
 ) -> SearchQuality:
     """Search one view from another, a block of queries at a time."""
-    rows, cols = asked[source], asked[target]
+    rows, cols = tested[source], tested[target]
     scores = _ScoreRows(model, source, target, rows, cols)
     given: tuple[Any, ...] = scores, classes[source][rows], classes[target][cols]
     precisions = average_precision(*given)
@@ -190,8 +189,8 @@ def _measure_search(
     if not counted.any():
         raise LinkspreadError(
             f"some items of view {source!r} must have a label that some item of "
-            f"view {target!r} has too, got none of {len(rows):,}. Name the classes "
-            "alike in both views."
+            f"view {target!r} has too, got none of {len(rows):,}. Give classes the "
+            "same names in both views."
         )
     return SearchQuality(
         source,
@@ -209,16 +208,16 @@ def evaluate_pairs(
 ) -> list[Quality]:
     """Score judged pairs, and measure how well must is separated from cannot.
 
-    Where there is no cannot-link, partners are compared with those of the others.
+    Without cannot-links, partners are compared with the partners of other items.
 
     Parameters
     ----------
     model : CrossViewSearch or LinkSpreading
         Fitted.
     links : Links
-        Pairs with their verdicts, of items of the model.
+        Judged pairs of items of the model.
     include_known : bool, default=False
-        Whether pairs count that the model knows, as pairs or by labels of both.
+        Whether to count pairs that the model knows, as pairs or by both labels.
 
     Returns
     -------
@@ -244,23 +243,23 @@ def _measure_pairs(
     must = weights > 0
     if not must.any():
         raise LinkError(
-            "there must be must-links that the model does not know, got 0 must and "
+            "`links` must have must-links that the model does not know, got 0 must and "
             f"{len(weights):,} cannot between {between[0]!r} and {between[1]!r}. Judge "
-            "more pairs, or count all."
+            "more pairs, or pass `include_known=True`."
         )
-    kind, question = "pairs", PairQuestion(*between, i, j, weights)
+    kind, test = "pairs", PairTest(*between, i, j, weights)
     if must.all():
         kind = "partners"
-        question = PairQuestion.of_partners(*between, i, j, n_asked=MAX_PARTNERS)
+        test = PairTest.of_partners(*between, i, j, n_tested=MAX_PARTNERS)
 
     def scores(source: str, target: str, *, rows: Array, cols: Array) -> Array:
         return _ScoreRows(model, source, target, rows, cols).rows(slice(None))
 
     return measure_pairs(
-        question.pair_scores(scores),
-        question.weights > 0,
-        question.rows,
-        question.cols,
+        test.pair_scores(scores),
+        test.weights > 0,
+        test.rows,
+        test.cols,
         between=between,
         kind=kind,
         n_judged=len(weights),
@@ -269,7 +268,7 @@ def _measure_pairs(
 
 
 def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Array:
-    """Return which pairs links judge, or give both items of a label."""
+    """Return which pairs are known, by a link or by labels of both items."""
     a, b = between
     is_known = np.asarray(links.judged(a, b).astype(bool)[i, j]).ravel()
     left = labelled_items(links, a, shared_with=b)
@@ -281,7 +280,7 @@ def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Arr
 
 @dataclass(frozen=True)
 class _ScoreRows:
-    """Scores of some items of two views, computed when their rows are asked for."""
+    """Scores of some items of two views, computed row by row on demand."""
 
     model: Any
     source: str
@@ -301,7 +300,7 @@ class _ScoreRows:
         return self.model.scores(self.source, self.target, rows=rows, cols=cols)
 
     def _mask(self, view: str, positions: Array) -> Array:
-        """Return positions, which are in order, as a mask: ids may be numbers too."""
+        """Return sorted positions as a mask, as ids may be integers too."""
         mask = np.zeros(self.model.items_[view].n_items, dtype=bool)
         mask[positions] = True
         return mask
@@ -316,21 +315,21 @@ def calibrate(
     n_splits: int = 5,
     random_state: int = 0,
 ) -> ScoreCalibration:
-    """Learn what probability a score means, from links held out of the fit.
+    """Map scores to probabilities, learnt from held-out links.
 
-    Takes `n_splits` further fits. Where items of both views have labels, these are
-    held out; else judged pairs.
+    Takes `n_splits` further fits. Labels are held out where both views have them, else
+    judged pairs.
 
     Parameters
     ----------
     model : LinkSpreading, or a baseline of :mod:`linkspread.studies.baselines`
-        Fitted; its `links_` are what is held out.
+        Fitted; its `links_` are held out.
     views : mapping from str to table of shape (n_items, n_features)
         Those that the model was fitted to.
     source, target : str
         Views that the scores are between.
     n_splits : int, default=5
-        Folds; fewer where there are not so many links of a kind.
+        Folds; fewer where there are fewer links of a kind.
     random_state : int, default=0
 
     Returns
@@ -359,7 +358,7 @@ def calibrate(
     between = source, target
     trials = _calibration_trials(model.links_, tables, between, n_splits, random_state)
     with warnings.catch_warnings():
-        # The fit of the model itself has warned of its columns.
+        # The fit of the model has given these warnings.
         warnings.simplefilter("ignore", ColumnWarning)
         parts = [
             part
@@ -370,7 +369,7 @@ def calibrate(
     if is_must.all() or not is_must.any():
         raise FewLinksError(
             "held-out links must be of both kinds for a calibration, got "
-            f"{len(scores):,} of one. Add links of the other kind."
+            f"{len(scores):,} of one kind. Add links of the other."
         )
     # Scores are too unevenly spread for a logistic curve: most are near 0.
     curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
@@ -387,7 +386,7 @@ def _calibration_trials(
     n_splits: int,
     random_state: int,
 ) -> list[Trial]:
-    """Return the fits to make, each with the questions that lie between two views."""
+    """Return the trials with tests between two views."""
     if links.memberships(views[0], shared_with=views[1]) is not None:
         splitter = LabelFolds(n_splits, random_state=random_state)
         folds = item_trials(tables, links, splitter, protocol="transductive")
@@ -398,15 +397,15 @@ def _calibration_trials(
             raise FewLinksError(
                 f"a calibration between {views[0]!r} and {views[1]!r} must have at "
                 f"least two must- and two cannot-links, got {n_must} and {n_cannot}. "
-                "Judge a few pairs of both kinds; scores can be ranked without."
+                "Judge a few pairs of both kinds."
             )
         drawn = {"n_splits": n_splits, "n_repeats": 1, "random_state": random_state}
         folds = link_trials(tables, links, **drawn)
     trials = []
     for trial in (trial for fold in folds for trial in fold):
-        asked = tuple(q for q in trial.questions if {q.source, q.target} == set(views))
-        if asked:
-            trials.append(Trial(trial.views, trial.links, asked))
+        own = tuple(t for t in trial.tests if {t.source, t.target} == set(views))
+        if own:
+            trials.append(Trial(trial.views, trial.links, own))
     if not trials:
         raise LinkspreadError(
             "`source` and `target` must be views whose links can be held out, got "
@@ -422,36 +421,36 @@ def _held_out_scores(
     """Return scores of held-out pairs, and which of them belong together."""
     model.fit(trial.views, trial.links, ids=ids)
     parts = []
-    for question in trial.questions:
-        rows, cols, is_must = _pairs_of(question, random_state)
-        scale = _score_scale(model, question.source, question.target)
-        left, right = model.embeddings(question.source, question.target)
+    for test in trial.tests:
+        rows, cols, is_must = _pairs_of(test, random_state)
+        scale = _score_scale(model, test.source, test.target)
+        left, right = model.embeddings(test.source, test.target)
         scores = np.einsum("ij,ij->i", left[rows], right[cols]) / scale
         parts.append((scores.astype(float), is_must))
     return parts
 
 
-def _pairs_of(question: Any, random_state: int) -> tuple[Array, Array, Array]:
-    """Return the positions of the pairs that a question asks for, and the answers."""
-    if isinstance(question, PairQuestion):
-        return question.rows, question.cols, question.weights > 0
-    assert isinstance(question, ItemQuestion)
+def _pairs_of(test: Any, random_state: int) -> tuple[Array, Array, Array]:
+    """Return the positions of the pairs of a test, and which belong together."""
+    if isinstance(test, PairTest):
+        return test.rows, test.cols, test.weights > 0
+    assert isinstance(test, ItemTest)
     rng = np.random.default_rng(random_state)
-    n_pairs = len(question.rows) * len(question.cols)
+    n_pairs = len(test.rows) * len(test.cols)
     n_sampled = min(n_pairs, LARGEST_SAMPLE)
     chosen = rng.choice(n_pairs, n_sampled, replace=False)
-    i, j = np.divmod(chosen, len(question.cols))
-    same = question.query_labels[i] == question.item_labels[j]
-    different = i != j if question.source == question.target else np.ones_like(same)
+    i, j = np.divmod(chosen, len(test.cols))
+    same = test.query_labels[i] == test.item_labels[j]
+    different = i != j if test.source == test.target else np.ones_like(same)
     i, j, same = i[different], j[different], same[different]
-    return question.rows[i], question.cols[j], same
+    return test.rows[i], test.cols[j], same
 
 
 def _score_scale(model: Any, source: str, target: str) -> float:
     """Return the root mean square of all scores, from the vectors of both views.
 
-    A model that saw fewer links scores lower. In units of its own scores, those of
-    every fold and of the whole fit mean the same.
+    A model fitted to fewer links gives lower scores; in this unit, scores of all folds
+    and of the whole fit are comparable.
     """
     left, right = (side.astype(float) for side in model.embeddings(source, target))
     total = np.sum((left.T @ left) * (right.T @ right))
@@ -459,7 +458,7 @@ def _score_scale(model: Any, source: str, target: str) -> float:
     if scale == 0:
         raise LinkspreadError(
             f"scores between {source!r} and {target!r} must not all be 0 for a "
-            "calibration, and they are after a part of the links was held out. Give "
-            "more links, or a larger `alpha`."
+            "calibration, got only 0 with a part of the links held out. Give more "
+            "links, or a larger `alpha`."
         )
     return scale

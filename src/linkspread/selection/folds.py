@@ -1,4 +1,4 @@
-"""Folds: what is hidden from a fit, and the questions that are asked afterwards."""
+"""Folds: links held out of a fit, and the tests that measure the fit on them."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +27,7 @@ BLOCK_ENTRIES = 1 << 22
 class SingleScores:
     """Scores of blocks, and of single pairs without the blocks around them.
 
-    Where vectors are long, a block of all their products takes far longer than what
-    is asked of it.
+    Where vectors are long, a block takes far longer than the few pairs that are needed.
     """
 
     block: ScoreBlock
@@ -40,7 +39,7 @@ class SingleScores:
 
 
 @dataclass(frozen=True)
-class ItemQuestion:
+class ItemTest:
     """Find the items of the same class among items whose label was hidden."""
 
     source: str
@@ -52,7 +51,7 @@ class ItemQuestion:
     both_ways: bool = True
 
     def measure(self, scores: ScoreBlock) -> float:
-        """Return the mean average precision, the mean of both directions if asked."""
+        """Return the mean average precision, of both directions if `both_ways`."""
         block = scores(self.source, self.target, rows=self.rows, cols=self.cols)
         labels = self.query_labels, self.item_labels
         there = mean_average_precision(block, *labels)
@@ -63,8 +62,8 @@ class ItemQuestion:
 
 
 @dataclass(frozen=True)
-class PairQuestion:
-    """Separate held-out must-links from held-out cannot-links."""
+class PairTest:
+    """Distinguish held-out must-links from held-out cannot-links."""
 
     source: str
     target: str
@@ -74,16 +73,16 @@ class PairQuestion:
 
     @classmethod
     def of_partners(
-        cls, source: str, target: str, i: Array, j: Array, *, n_asked: int
-    ) -> "PairQuestion":
-        """Ask for all pairs of some partners' items, those not linked as cannot."""
-        chosen = np.random.default_rng(0).permutation(len(i))[:n_asked]
+        cls, source: str, target: str, i: Array, j: Array, *, n_tested: int
+    ) -> "PairTest":
+        """Return a test of all pairs of some partners; others are cannot-links."""
+        chosen = np.random.default_rng(0).permutation(len(i))[:n_tested]
         rows, own_i = np.unique(i[chosen], return_inverse=True)
         cols, own_j = np.unique(j[chosen], return_inverse=True)
         weights = np.full((len(rows), len(cols)), -1.0)
         weights[own_i, own_j] = 1.0
         p, q = (own.ravel() for own in np.indices(weights.shape))
-        # Within a view nothing is its own partner.
+        # No item is its own partner.
         apart = rows[p] != cols[q] if source == target else p >= 0
         p, q = p[apart], q[apart]
         return cls(source, target, rows[p], cols[q], weights[p, q])
@@ -110,8 +109,8 @@ class PairQuestion:
 
 
 @dataclass(frozen=True)
-class PartnerQuestion:
-    """Find held-out partners among all items that no link of the fit judges.
+class PartnerTest:
+    """Find held-out partners among all items without a link in the fit.
 
     `held_out` has the positions of the items of each held-out pair; `rows` and `cols`
     are the candidates of both views, these items among them.
@@ -152,27 +151,27 @@ class PartnerQuestion:
         return float(np.mean([1 / own for own in ranks]))
 
 
-Question = ItemQuestion | PairQuestion | PartnerQuestion
+HeldOutTest = ItemTest | PairTest | PartnerTest
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit and what is asked of it."""
+    """One fit and its tests."""
 
     views: Mapping[str, Any]
     links: Links
-    questions: tuple[Question, ...]
+    tests: tuple[HeldOutTest, ...]
 
     def measure(self, scores: ScoreBlock) -> list[float]:
-        """Return the answer to every question."""
-        return [question.measure(scores) for question in self.questions]
+        """Return the result of every test."""
+        return [test.measure(scores) for test in self.tests]
 
 
 class LabelFolds:
-    """Split labelled items into folds of equal classes; unknown ones stay in all.
+    """Split labelled items into folds with the same classes.
 
-    A splitter for scikit-learn: unlabelled items, -1, are in every training part and
-    in no test part.
+    A splitter for scikit-learn. Unlabelled items, -1, are in every training part and in
+    no test part.
 
     Parameters
     ----------
@@ -206,7 +205,7 @@ class LabelFolds:
         X : object, default=None
             Not used.
         y : array-like of int of shape (n,), default=None
-            Labels, -1 for unknown; None takes them as plenty.
+            Labels, -1 for unknown; None returns the number for many labels.
         groups : object, default=None
             Not used.
 
@@ -263,27 +262,27 @@ class LabelFolds:
 def item_trials(
     views: Mapping[str, Any], links: Links, folds: LabelFolds, *, protocol: str
 ) -> list[list[Trial]]:
-    """Return for each fold the fits to make, with the labels of a fold hidden.
+    """Return the trials of each fold, with the labels of the fold held out.
 
-    Transductive fits are to all items; inductive ones lack the queries.
+    Transductive fits have all items; inductive ones lack the queries.
     """
     labelled = [view for view in views if links.memberships(view) is not None]
     labels = {view: hard_labels(links, view) for view in labelled}
 
     def transductive(hidden: Mapping[str, Array]) -> Trial:
         ways = list(combinations(hidden, 2)) or [(view, view) for view in hidden]
-        questions = tuple(
-            ItemQuestion(
+        tests = tuple(
+            ItemTest(
                 a, b, hidden[a], hidden[b], labels[a][hidden[a]], labels[b][hidden[b]]
             )
             for a, b in ways
         )
-        return Trial(views, links.hide(hidden), questions)
+        return Trial(views, links.hide(hidden), tests)
 
     def inductive(hidden: Mapping[str, Array], source: str, target: str) -> Trial:
         queries, items = hidden[source], hidden[target]
         kept = np.setdiff1d(np.arange(len(labels[source])), queries)
-        question = ItemQuestion(
+        test = ItemTest(
             source,
             target,
             views[source][queries],
@@ -294,7 +293,7 @@ def item_trials(
         )
         seen = {**views, source: views[source][kept]}
         shown = links.hide({target: items}).select({source: kept})
-        return Trial(seen, shown, (question,))
+        return Trial(seen, shown, (test,))
 
     hidden = hidden_items(labels, folds)
     if protocol == "transductive":
@@ -310,7 +309,7 @@ def link_trials(
     n_repeats: int,
     random_state: int,
 ) -> list[list[Trial]]:
-    """Return for each fold one fit to make, with the pairs of a fold held out."""
+    """Return the trial of each fold, with the pairs of the fold held out."""
     groups = _pair_groups(links)
     weights = [table.weights for _, table in links.pair_tables]
     # All judgements of a pair add up.
@@ -331,13 +330,13 @@ def link_trials(
     for _, test in splitter.split(is_must, is_must):
         held_out = np.isin(groups, test)
         shown = links.pick(~held_out)
-        questions = _pair_questions(links.pick(held_out), shown)
-        trials.append([Trial(views, shown, questions)])
+        tests = _pair_tests(links.pick(held_out), shown)
+        trials.append([Trial(views, shown, tests)])
     return trials
 
 
 def judged_pairs(links: Links, between: tuple[str, str]) -> tuple[Array, Array, Array]:
-    """Return rows, columns and weights of judged pairs, of those within a view once."""
+    """Return rows, columns and weights of judged pairs, each pair once."""
     pairs = links.judged(*between)
     pairs = (sparse.triu(pairs) if between[0] == between[1] else pairs).tocoo()
     return pairs.row, pairs.col, pairs.data
@@ -348,8 +347,8 @@ def deal_items(
 ) -> tuple[Array, Array]:
     """Return the fold of each pair's row item, and of its column item.
 
-    Items that pairs connect, near or far, go into one fold, so that no other pair is
-    lost with them. Where too many are connected they are dealt one by one.
+    Connected components of items go into one fold, so that no pair falls between two
+    folds. Items of components larger than a fold are dealt one by one.
     """
     rng, n_rows = np.random.default_rng(0), int(i.max()) + 1
     nodes = i, j if is_within else j + n_rows
@@ -359,7 +358,7 @@ def deal_items(
     of_pair = parts[i]
     sizes = np.bincount(of_pair, minlength=parts.max() + 1)
     n_must = np.bincount(of_pair, weights > 0, minlength=len(sizes))
-    # Parts of one size and kind stand together, so that folds get as many of each.
+    # Sorted by size and kind, so that folds get equal shares of each.
     order = np.lexsort((rng.random(len(sizes)), n_must, -sizes))
     fold_of_part = np.empty(len(sizes), dtype=np.int64)
     fold_of_part[order] = np.arange(len(sizes)) % n_folds
@@ -373,10 +372,10 @@ def deal_items(
 def hidden_items(
     labels: Mapping[str, Array], folds: LabelFolds
 ) -> list[dict[str, Array]]:
-    """Return the items of each view that every fold hides.
+    """Return the items of each view whose labels each fold holds out.
 
-    Where rows of all views are the same things with the same labels, they are hidden
-    together: the picture of a text must not give away what the text is about.
+    Where all views have the same labels row by row, matched rows are held out together:
+    the label of a picture must not give away that of its text.
     """
     first, *others = labels.values()
     if all(np.array_equal(first, other) for other in others):
@@ -388,7 +387,7 @@ def hidden_items(
 
 
 def _pair_groups(links: Links) -> Array:
-    """Give every pair a number, the same to pairs of the same two items."""
+    """Return a number for every pair, the same for pairs of the same two items."""
     names = sorted(links.views)
     keys = [np.zeros((0, 4), dtype=np.int64)]
     for between, table in links.pair_tables:
@@ -400,23 +399,23 @@ def _pair_groups(links: Links) -> Array:
     return np.unique(np.vstack(keys), axis=0, return_inverse=True)[1].ravel()
 
 
-def _pair_questions(held_out: Links, shown: Links) -> tuple[Question, ...]:
-    """Return a question for every two views that pairs were held out of.
+def _pair_tests(held_out: Links, shown: Links) -> tuple[HeldOutTest, ...]:
+    """Return a test for every two views with held-out pairs.
 
-    Without any cannot-link between them, partners are searched among all items that
-    the fit has no link of: any score separates a handful of held-out partners.
+    Without cannot-links between them, partners are searched among all items without a
+    link in the fit: among a few held-out partners any score would find them.
     """
-    questions: list[Question] = []
+    tests: list[HeldOutTest] = []
     for between, table in held_out.pair_tables:
         if len(table) == 0:
             continue
         i, j = table.known_positions(between)
         judged = shown.judged(*between)
         if table.weights.min() <= 0 or judged.data.min(initial=1) <= 0:
-            questions.append(PairQuestion(*between, i, j, table.weights))
+            tests.append(PairTest(*between, i, j, table.weights))
             continue
         known, (n, m) = judged.tocoo(), judged.shape
         rows = np.union1d(np.setdiff1d(np.arange(n), known.row), i)
         cols = np.union1d(np.setdiff1d(np.arange(m), known.col), j)
-        questions.append(PartnerQuestion(*between, (i, j), rows, cols))
-    return tuple(questions)
+        tests.append(PartnerTest(*between, (i, j), rows, cols))
+    return tuple(tests)

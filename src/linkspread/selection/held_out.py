@@ -1,8 +1,8 @@
-"""Held-out quality of a fit: its own judgements, asked of fits that lack their items.
+"""Held-out quality: a model measured by judgements of items that are held out.
 
-A pair that is held out alone has its items judged elsewhere, as most items of a
-collection are not. So whole items are hidden, with all that is known of them, and what
-is asked are the pairs whose items are both hidden.
+The items of a single held-out pair would still be judged in other pairs, while most
+items of a collection are not judged at all. So whole items are held out, with all their
+links, and pairs of two held-out items are tested.
 """
 
 import math
@@ -24,7 +24,7 @@ from linkspread.models.spreading import check_alphas
 from linkspread.propagation.exact import propagation_cost
 from linkspread.selection.folds import (
     LabelFolds,
-    PairQuestion,
+    PairTest,
     Trial,
     deal_items,
     hidden_items,
@@ -41,20 +41,19 @@ from linkspread.tables.validation import as_mapping, check_columns, check_views
 Array = np.ndarray
 
 FEWEST = 10
-# Parts of the items that are hidden in turn: where graphs are shared, and where each
-# part takes a fit.
+# Folds of items: where graphs are shared, and where each fold takes a fit.
 N_FOLDS, N_REFITS = 5, 3
-# Judged pairs, or labelled items, after which no further part is hidden.
+# Judged pairs, or labelled items, after which no further fold is measured.
 ENOUGH = 300
-# Items of each view of which all pairs are asked, in one part.
+# Most items of each view whose pairs are all tested in one fold.
 MAX_ITEMS = 100
-# Share of cannot-links below which must-links are all there is to measure by.
+# Share of cannot-links below which must-links alone are used.
 FEW_CANNOT = 0.05
 # Bootstrap: draws for few pairs and for many, and the product of draws and pairs.
 N_DRAWS, FEWEST_DRAWS, DRAWN_ENTRIES = 500, 100, 1 << 22
-# Drawn weights that are held in memory at a time.
+# Drawn weights that are in memory at a time.
 BLOCK_ENTRIES = 1 << 20
-# The interval covers this share of the draws, so many deviations of a normal variable.
+# Share of the draws in an interval, and its half width in standard deviations.
 COVERED, DEVIATIONS = 0.9, 1.645
 KINDS = {
     "pairs": "{must:,} must- and {cannot:,} cannot-links",
@@ -65,7 +64,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the same pairs give to something simpler than the model.
+    """The quality of something simpler than the model, on the same pairs.
 
     Attributes
     ----------
@@ -80,31 +79,31 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well scores separate pairs that belong together from others; print it.
+    """How well scores distinguish pairs that belong together; print it.
 
     Attributes
     ----------
     between : tuple of two str
     kind : {"pairs", "partners", "labels"}
-        Judged pairs; must-links alone, where all other pairs of the same items stand
-        for cannot-links; or labels, where these are pairs of different classes.
+        Judged pairs; must-links, with all other pairs of their items as cannot-links;
+        or labels, with pairs of different classes as cannot-links.
     n_judged : int
         Judged pairs, or labelled items.
     n_must, n_cannot : int
         Pairs of both kinds that were scored.
     auc, average_precision : float
-        How often a pair that belongs together scores higher than one that does not;
-        and the mean precision at each that does.
+        How often a pair that belongs together scores higher than one that does not,
+        and the mean precision at the ranks of pairs that do.
     auc_interval, average_precision_interval : tuple of two float
         90 % intervals, by a bootstrap over the items.
     baselines : tuple of Baseline
-        The first is chance: what a random order of the same pairs has on average.
+        The first is chance: a random order of the same pairs.
     hidden : tuple of str, default=()
-        Views whose items were hidden from the fits that scored them.
+        Views whose items were held out.
     n_folds : int, default=0
-        Parts in which they were hidden.
+        Number of folds.
     n_known : int, default=0
-        Pairs that were left out, because the model knew them.
+        Pairs left out because the model knew them.
     """
 
     between: tuple[str, str]
@@ -137,7 +136,7 @@ class Quality:
         )
 
     def _figure(self, name: str, words: str = "") -> str:
-        """Return a figure with its interval and the baselines beside it."""
+        """Return a figure with its interval and the baselines."""
         low, high = getattr(self, f"{name}_interval")
         beside = "".join(f", {b.name} {getattr(b, name):.2f}" for b in self.baselines)
         return f"{getattr(self, name):.2f} ({words}{low:.2f} to {high:.2f}{beside})"
@@ -145,7 +144,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class HeldOutPlan:
-    """What is to be held out; print it.
+    """The judgements to hold out; print it.
 
     Attributes
     ----------
@@ -166,12 +165,12 @@ class HeldOutPlan:
 
 @dataclass(frozen=True)
 class _Part:
-    """One fit, what it is asked, and how many judgements are asked and left."""
+    """One fold: its fit, its test, and the judgements that are tested and left."""
 
     trial: Trial
-    question: PairQuestion
+    test: PairTest
     hidden: tuple[str, ...]
-    n_asked: int
+    n_tested: int
     n_left: int
 
 
@@ -185,32 +184,32 @@ def held_out_quality(
     max_seconds: float = math.inf,
     verbose: bool = False,
 ) -> Quality:
-    """Measure a model by its own judgements, of items that are hidden from its fit.
+    """Measure a model by its own judgements, of held-out items.
 
-    Items are hidden in a few parts, with all their pairs and labels, and pairs of
-    hidden items are scored by fits to the rest. Spread links share their graphs, which
-    makes that cheap.
+    Items are held out in a few folds, with all their pairs and labels, and pairs of
+    held-out items are scored by fits to the rest. Fits of `LinkSpreading` share their
+    graphs, which makes them cheap.
 
     Parameters
     ----------
     model : LinkSpreading, or a baseline of :mod:`linkspread.studies.baselines`
         Only its parameters are used where `links` are given.
     views : mapping from str to table of shape (n_items, n_features)
-        Those that the model was fitted to, or is to be.
+        Those of the fit.
     links : Links, or mapping from str to labels, default=None
-        None takes what the model was fitted to.
+        None takes the links of the fitted model.
     ids : mapping from str to array-like of shape (n_items,), default=None
     columns : mapping from str to list of str, default=None
         Both as for :meth:`LinkSpreading.fit`, where `links` are given.
     max_seconds : float, default=inf
-        Refuse if further fits of a fitted model would take longer.
+        Refuse if the fits would take longer, where that is known.
     verbose : bool, default=False
-        Show how far it is.
+        Show progress.
 
     Returns
     -------
     quality : Quality
-        Of the two views with the most judgements; print it.
+        For the two views with the most judgements; print it.
 
     Examples
     --------
@@ -221,8 +220,8 @@ def held_out_quality(
     >>> quality.kind, quality.auc > quality.baselines[0].auc
     ('labels', True)
     """
-    with warnings.catch_warnings(), cache_tables():
-        # The fit itself has given its warnings.
+    with warnings.catch_warnings(), remember_tables():
+        # The fit of the model has given these warnings.
         warnings.simplefilter("ignore", UserWarning)
         if links is not None:
             read = check_views(views, ids, columns)
@@ -241,7 +240,7 @@ def held_out_quality(
 
 
 def plan_held_out(links: Links) -> HeldOutPlan:
-    """Return what of these links is to be held out, of which there must be enough.
+    """Return which of these links to hold out; refuse too few.
 
     Parameters
     ----------
@@ -262,14 +261,14 @@ def plan_held_out(links: Links) -> HeldOutPlan:
     if not plans or plans[0].n_judged < FEWEST:
         got = plans[0] if plans else "none"
         raise FewLinksError(
-            f"a held-out figure must have at least {FEWEST} judgements and a "
-            f"must-link among them, got {got}. Judge a few more pairs."
+            f"held-out quality must have at least {FEWEST} judgements and a must-link "
+            f"among them, got {got}. Judge a few more pairs."
         )
     return plans[0]
 
 
 def _plans_between(links: Links, between: tuple[str, str]) -> Iterator[HeldOutPlan]:
-    """Yield what labels and judged pairs of two views can be held out."""
+    """Yield the labels and the judged pairs of two views that can be held out."""
     labels = _labels(links, between)
     if labels is not None:
         n_judged = sum(int(np.sum(own >= 0)) for own in labels.values())
@@ -283,7 +282,7 @@ def _plans_between(links: Links, between: tuple[str, str]) -> Iterator[HeldOutPl
 
 
 def _labels(links: Links, between: tuple[str, str]) -> dict[str, Array] | None:
-    """Return the classes of each view's items, -1 for unknown; None without any."""
+    """Return the class of each view's items, -1 for unknown, or None without labels."""
     labels = {}
     for view, other in (between, between[::-1]):
         known = links.memberships(view, shared_with=other)
@@ -301,7 +300,7 @@ def _hold_out(
     max_seconds: float,
     verbose: bool,
 ) -> Quality:
-    """Fit without each part of the items, and score their pairs."""
+    """Fit without each fold of items, and score their pairs."""
     runner = choose_runner(model)
     whole = Trial(tables, links, ())
     # Fits that share their graphs are cheap.
@@ -314,30 +313,30 @@ def _hold_out(
     seconds = _expected_seconds(model, plan, parts, is_cheap=is_cheap)
     if seconds > max_seconds:
         raise LinkspreadError(
-            f"a held-out figure must take no more than {format_seconds(max_seconds)}, "
-            f"and {len(parts)} fits to parts of the links would take about "
-            f"{format_seconds(seconds)}. Judge some pairs that are in no fit, and "
-            "measure by them with `linkspread evaluate MODEL --links`."
+            f"held-out quality must take no more than {format_seconds(max_seconds)}, "
+            f"got {len(parts)} fits that would take about {format_seconds(seconds)}. "
+            "Judge pairs that are not in the fit, and measure with "
+            "`linkspread evaluate MODEL --links`."
         )
     runner.prepare([part.trial for part in parts], {}, [{}])
     scores = []
     label = f"held-out quality by {len(parts)} fits"
     for part in track(parts, total=len(parts), label=label, verbose=verbose):
         (block,) = runner.run(part.trial, {}, [{}])
-        scores.append(part.question.pair_scores(block))
-    asked = [part.question for part in parts]
-    n_asked = sum(part.n_asked for part in parts)
+        scores.append(part.test.pair_scores(block))
+    tests = [part.test for part in parts]
+    n_tested = sum(part.n_tested for part in parts)
     n_left = float(np.mean([part.n_left for part in parts]))
     return measure_pairs(
         np.concatenate(scores),
-        np.concatenate([question.weights for question in asked]) > 0,
-        np.concatenate([question.rows for question in asked]),
-        np.concatenate([question.cols for question in asked]),
-        # Fits that share judgements err together; see [Nadeau2003].
-        widening=math.sqrt(1 + n_asked / n_left),
+        np.concatenate([test.weights for test in tests]) > 0,
+        np.concatenate([test.rows for test in tests]),
+        np.concatenate([test.cols for test in tests]),
+        # Errors of fits that share judgements are correlated; see [Nadeau2003].
+        widening=math.sqrt(1 + n_tested / n_left),
         between=plan.between,
         kind=plan.kind,
-        n_judged=n_asked,
+        n_judged=n_tested,
         hidden=parts[0].hidden,
         n_folds=len(parts),
     )
@@ -346,7 +345,7 @@ def _hold_out(
 def _expected_seconds(
     model: Any, plan: HeldOutPlan, parts: list[_Part], *, is_cheap: bool
 ) -> float:
-    """Return how long the parts of a fitted model will take, 0 where that is open."""
+    """Return how long the folds of a fitted model will take, 0 where unknown."""
     report = getattr(model, "report_", None)
     if report is None:
         return 0.0
@@ -370,30 +369,30 @@ def _expected_seconds(
 def _label_parts(
     tables: Mapping[str, Any], links: Links, plan: HeldOutPlan, n_folds: int
 ) -> Iterator[_Part]:
-    """Yield fits without some labelled items, and all pairs of these."""
+    """Yield folds of labelled items, and all pairs of these as a test."""
     a, b = plan.between
     labels = _labels(links, plan.between)
     assert labels is not None
-    rng, n_asked = np.random.default_rng(0), 0
+    rng, n_tested = np.random.default_rng(0), 0
     for hidden in hidden_items(labels, LabelFolds(n_folds)):
         some = {v: rng.permutation(own)[:MAX_ITEMS] for v, own in hidden.items()}
         rows, cols = some[a], some[b]
         same = labels[a][rows][:, None] == labels[b][cols]
         i, j = np.nonzero(np.triu(np.ones_like(same), 1) if a == b else same | True)
-        question = PairQuestion(a, b, rows[i], cols[j], np.where(same[i, j], 1.0, -1.0))
-        trial = Trial(tables, links.hide(hidden), (question,))
+        test = PairTest(a, b, rows[i], cols[j], np.where(same[i, j], 1.0, -1.0))
+        trial = Trial(tables, links.hide(hidden), (test,))
         n_hidden = sum(map(len, hidden.values()))
         left = plan.n_judged - n_hidden
-        yield _Part(trial, question, tuple(hidden), n_hidden, left)
-        n_asked += n_hidden
-        if n_asked >= ENOUGH:
+        yield _Part(trial, test, tuple(hidden), n_hidden, left)
+        n_tested += n_hidden
+        if n_tested >= ENOUGH:
             return
 
 
 def _pair_parts(
     tables: Mapping[str, Any], links: Links, plan: HeldOutPlan, n_folds: int
 ) -> Iterator[_Part]:
-    """Yield fits without some judged items, and the pairs of these."""
+    """Yield folds of judged items, and the judged pairs of these as a test."""
     i, j, weights = judged_pairs(links, plan.between)
     if plan.kind == "partners":
         i, j, weights = i[weights > 0], j[weights > 0], weights[weights > 0]
@@ -402,36 +401,33 @@ def _pair_parts(
     # The folds of rows and of columns that pairs have, equal ones first.
     both = np.sort([left, right], axis=0) if is_within else np.stack([left, right])
     cells = [(int(a), int(b)) for a, b in np.unique(both, axis=1).T]
-    n_asked = 0
+    n_tested = 0
     for a, b in sorted(cells, key=lambda cell: cell[0] != cell[1]):
-        asked, out = (left == a) & (right == b), (left == a, right == b)
+        tested, out = (left == a) & (right == b), (left == a, right == b)
         if is_within:
-            asked |= (left == b) & (right == a)
+            tested |= (left == b) & (right == a)
             out = np.isin(left, (a, b)), np.isin(right, (a, b))
         hidden: dict[str, Array] = {}
         for view, own, is_out in zip(plan.between, (i, j), out, strict=True):
-            # The only judged item of a view is not hidden.
+            # The only judged item of a view is not held out.
             if len(np.unique(own)) > 1:
                 before = hidden.get(view, np.zeros(0, dtype=np.int64))
                 hidden[view] = np.union1d(before, own[is_out])
         rest = links.hide(hidden)
         n_left = len(judged_pairs(rest, plan.between)[0])
-        if n_left and n_asked < ENOUGH:
-            question = PairQuestion(*plan.between, i[asked], j[asked], weights[asked])
+        if n_left and n_tested < ENOUGH:
+            test = PairTest(*plan.between, i[tested], j[tested], weights[tested])
             if plan.kind == "partners":
-                pairs = question.rows, question.cols
-                question = PairQuestion.of_partners(
-                    *plan.between, *pairs, n_asked=MAX_ITEMS
-                )
-            n_new = int(asked.sum())
-            trial = Trial(tables, rest, (question,))
-            yield _Part(trial, question, tuple(hidden), n_new, n_left)
-            n_asked += n_new
-    if not n_asked:
+                pairs = test.rows, test.cols
+                test = PairTest.of_partners(*plan.between, *pairs, n_tested=MAX_ITEMS)
+            n_new = int(tested.sum())
+            trial = Trial(tables, rest, (test,))
+            yield _Part(trial, test, tuple(hidden), n_new, n_left)
+            n_tested += n_new
+    if not n_tested:
         raise FewLinksError(
-            "items must be judged apart from each other for a held-out figure, and "
-            f"nothing is left of {plan} without a few of them. Judge pairs of other "
-            "items."
+            "judged pairs must be of different items for held-out quality, got "
+            f"{plan}, of which no fold leaves any. Judge pairs of other items."
         )
 
 
@@ -444,12 +440,12 @@ def measure_pairs(
     widening: float = 1.0,
     **about: Any,
 ) -> Quality:
-    """Return how well scores separate the pairs of two kinds.
+    """Return how well scores distinguish must-links from cannot-links.
 
-    The bootstrap draws the items of one view, with all their pairs, and then those of
-    the other; the widest interval counts, and at least that of a share among as many
-    as there are items: a few pairs without an error are no proof. `widening` is
-    for scores of several fits that share judgements, and so err together.
+    One bootstrap draws the items of one view with all their pairs, another those of the
+    other view. The interval covers both, and the Wilson interval for as many items, as
+    a few pairs without an error prove little. `widening` is for scores of several fits
+    that share judgements, whose errors are correlated.
     """
     n_must, n_cannot = int(is_must.sum()), int((~is_must).sum())
     if not n_must or not n_cannot:
@@ -461,7 +457,7 @@ def measure_pairs(
         )
     order = np.argsort(-scores, kind="stable")
     ranked, is_must = scores[order], is_must[order]
-    # Where pairs of another score begin: equal ones tie.
+    # Starts of runs of equal scores, which tie.
     starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
     found = _weighted(is_must, starts, np.ones((1, len(scores))))[:, 0]
     drawn = [_draw(is_must, starts, items[order]) for items in (rows, cols)]
@@ -488,9 +484,9 @@ def measure_pairs(
 
 
 def _chance_precision(n_must: int, n_cannot: int) -> float:
-    """Return the mean average precision of all orders of the pairs.
+    """Return the mean average precision over all orders of the pairs.
 
-    It is the share of must-links, and a little more where pairs are few.
+    That is the share of must-links, and a little more where pairs are few.
     """
     n_pairs = n_must + n_cannot
     others = (n_must - 1) / (n_pairs - 1)
@@ -499,7 +495,7 @@ def _chance_precision(n_must: int, n_cannot: int) -> float:
 
 
 def _draw(is_must: Array, starts: Array, items: Array) -> Array:
-    """Return AUC and average precision of pairs whose items are drawn with return."""
+    """Return AUC and average precision for items drawn with replacement."""
     known, places = np.unique(items, return_inverse=True)
     n_draws = int(np.clip(DRAWN_ENTRIES // len(items), FEWEST_DRAWS, N_DRAWS))
     rng, parts = np.random.default_rng(0), []
@@ -518,7 +514,7 @@ def _weighted(is_must: Array, starts: Array, weights: Array) -> Array:
     )
     n_must, n_cannot = np.cumsum(must, axis=1), np.cumsum(cannot, axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        # Cannot-links that a must-link beats, of those that tie with it a half.
+        # Cannot-links that score below a must-link, and half of those that tie.
         beaten = n_cannot[:, -1:] - n_cannot + cannot / 2
         auc = np.sum(must * beaten, axis=1) / (n_must[:, -1] * n_cannot[:, -1])
         precision = np.where(must > 0, n_must / (n_must + n_cannot), 0.0)
@@ -527,7 +523,7 @@ def _weighted(is_must: Array, starts: Array, weights: Array) -> Array:
 
 
 def _wilson(share: float, n: int) -> Array:
-    """Return the interval of a share among n, never a point [Wilson1927]."""
+    """Return the Wilson interval of a share among n [Wilson1927]."""
     z = DEVIATIONS**2 / n
     middle = (share + z / 2) / (1 + z)
     half = np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)

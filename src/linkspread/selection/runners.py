@@ -35,19 +35,19 @@ from linkspread.selection.folds import SingleScores, Trial
 Array = np.ndarray
 Parameters = dict[str, Any]
 Way = tuple[str, str]
-# Of each view its graph, and that normalised.
+# The graph of each view, and the same normalised.
 Graphs = Mapping[str, tuple[Any, Any]]
 
-# Memory that the shared functions of a grid may take; of larger links only the rows
-# that are asked for are spread.
+# Memory that the vectors shared by a grid may take; beyond it, only the rows that are
+# needed are propagated.
 MAX_BYTES = 2e9
-# Error of the scores that no choice depends on.
+# Error of the scores, too small to change a choice.
 TOL = 1e-4
 
 
 @runtime_checkable
 class SharingModel(Protocol):
-    """A model that can share what it learns of one trial with other settings."""
+    """A model that can share intermediate results of a trial with other settings."""
 
     def fit(self, views: Any, links: Any) -> Self:
         """Learn from views and links."""
@@ -57,7 +57,7 @@ class SharingModel(Protocol):
         """Return a block of scores."""
 
     def sharing_with(self, other: Self | None) -> Self:
-        """Take what another setting learnt of the same views and links."""
+        """Share the results of another setting on the same views and links."""
 
     def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
         """Return the scores of single pairs."""
@@ -68,10 +68,10 @@ class ModelRunner:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        # Parameters in which settings may differ and still share a fit: all those of
-        # a model that shares, so that this is kept for no more than one trial.
+        # Parameters whose settings are run jointly: all those of a model that shares
+        # results, which are then kept for one trial only.
         shares = isinstance(model, SharingModel)
-        self.together = tuple(model.get_params(deep=False)) if shares else ()
+        self.joint = tuple(model.get_params(deep=False)) if shares else ()
 
     def prepare(
         self,
@@ -97,16 +97,16 @@ class ModelRunner:
 
 
 class SpreadingRunner:
-    """Fit `LinkSpreading`: a whole grid of `alpha` and `beta` is spread at once."""
+    """Fit `LinkSpreading`: a whole grid of `alpha` and `beta` in one propagation."""
 
-    together = ("alpha", "beta", "rank")
+    joint = ("alpha", "beta", "rank")
 
     def __init__(
         self, model: LinkSpreading, graphs: Mapping[str, Any] | None = None
     ) -> None:
         self.model = model
         self._graphs = graphs
-        # Trials whose links were spread together with those of others.
+        # Trials whose links were propagated together.
         self._prepared: list[_TrialSpreads] = []
 
     def prepare(
@@ -115,7 +115,7 @@ class SpreadingRunner:
         common: Parameters,
         settings: Sequence[Parameters],
     ) -> None:
-        """Spread the links of all trials at once, where they have the same graphs."""
+        """Propagate the links of all trials at once, where they share graphs."""
         self._prepared = []
         models, first = self._models(common, settings), trials[0]
         if any(trial.views is not first.views for trial in trials):
@@ -168,7 +168,7 @@ class SpreadingRunner:
 
 
 class _TrialSpreads:
-    """The graphs and links of a trial, and the settings to spread them with."""
+    """The graphs and links of a trial, and the settings to propagate them with."""
 
     def __init__(
         self, trial: Trial, graphs: Graphs, models: Sequence[LinkSpreading]
@@ -177,19 +177,19 @@ class _TrialSpreads:
         self.graphs = graphs
         self.models = models
         self.alphas = [check_alphas(m.alpha, trial.views) for m in models]
-        ways = {(q.source, q.target) for q in trial.questions}
+        ways = {(test.source, test.target) for test in trial.tests}
         self.links = {
             way: trial.links.between(*way, balance=models[0].balance) for way in ways
         }
-        self.unseen = any(is_table(q.rows) for q in trial.questions)
-        # Models whose scores are not truncated, which can share their functions.
+        self.unseen = any(is_table(test.rows) for test in trial.tests)
+        # Models without a `rank`, which can share vectors.
         self.whole = [k for k, model in enumerate(models) if model.rank is None]
         self.spreads: dict[Way, SettingsSpread] = {}
-        # Views, new items and their similarities, which all settings share.
+        # Views, new items and their similarities, shared by all settings.
         self._nears: list[tuple[str, Any, Any]] = []
 
     def run(self) -> Iterator[ScoreBlock]:
-        """Yield the scores of each model, as its fit would have them."""
+        """Yield the scores that a fit of each model would give."""
         shared = bool(self.spreads) or _spread_together([self])
         for k, model in enumerate(self.models):
             if shared and model.rank is None:
@@ -205,7 +205,7 @@ class _TrialSpreads:
         return (alphas[way[0]], alphas[way[1]]), self.models[k].beta
 
     def _shared_scores(self, place: int) -> ScoreBlock:
-        """Score a setting from functions that all of them share."""
+        """Score a setting from vectors that all settings share."""
 
         def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
             spread = self.spreads[source, target]
@@ -213,14 +213,14 @@ class _TrialSpreads:
                 own = self._near(rows, source) @ spread.left
             else:
                 own = spread.left_of(rows)
-            # Spinning threads of BLAS would slow the measure that comes next.
+            # Spinning threads of BLAS would slow down the measure that follows.
             with small_algebra(len(own) * len(cols)):
                 return spread.queries(own, place) @ spread.right_of(cols).T
 
         return scores
 
     def _exact_scores(self, k: int) -> ScoreBlock:
-        """Spread the links to the rows, or columns, that are asked for."""
+        """Propagate the links to the rows, or columns, that are needed."""
 
         def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
             S_x, S_y = (self.graphs[view][1] for view in (source, target))
@@ -234,7 +234,7 @@ class _TrialSpreads:
         return scores
 
     def _single_scores(self, k: int) -> ScoreBlock:
-        """Spread the links as a fit does, to vectors of its rank."""
+        """Propagate the links as a fit does, to vectors of its rank."""
         spreads = {way: self._spread_one(k, way) for way in self.links}
 
         def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
@@ -248,7 +248,7 @@ class _TrialSpreads:
         return scores
 
     def _spread_one(self, k: int, way: Way) -> Spread:
-        """Spread the links of two views with one setting, turned as a fit does."""
+        """Propagate the links of two views with one setting, in the order of a fit."""
         names, Z, model = list(self.trial.views), self.links[way], self.models[k]
         is_turned = names.index(way[0]) > names.index(way[1])
         if is_turned:
@@ -262,8 +262,8 @@ class _TrialSpreads:
 
     def _near(self, rows: Any, view: str) -> Any:
         """Return the similarities of new items to the fitted ones, searched once."""
-        for known, asked, near in self._nears:
-            if known == view and asked is rows:
+        for known, given, near in self._nears:
+            if known == view and given is rows:
                 return near
         near = similarities(self.graphs[view][0], rows, view=view)
         self._nears.append((view, rows, near))
@@ -271,7 +271,7 @@ class _TrialSpreads:
 
 
 def _spread_together(trials: Sequence[_TrialSpreads]) -> bool:
-    """Spread the links of trials with the same graphs at once, if memory allows."""
+    """Propagate the links of trials with the same graphs at once, if memory allows."""
     first, n_bytes = trials[0], 0.0
     if not first.whole:
         return False
@@ -303,21 +303,21 @@ def _spread_together(trials: Sequence[_TrialSpreads]) -> bool:
 def _wanted_items(
     trials: Sequence[_TrialSpreads], way: Way
 ) -> tuple[Array | None, Array]:
-    """Return the items of two views that are asked about; None for new ones."""
-    asked = [
-        question
+    """Return the items of two views that tests need; None for new ones."""
+    tests = [
+        test
         for own in trials
-        for question in own.trial.questions
-        if (question.source, question.target) == way
+        for test in own.trial.tests
+        if (test.source, test.target) == way
     ]
-    cols = np.unique(np.concatenate([question.cols for question in asked]))
-    if any(is_table(question.rows) for question in asked):
+    cols = np.unique(np.concatenate([test.cols for test in tests]))
+    if any(is_table(test.rows) for test in tests):
         return None, cols
-    return np.unique(np.concatenate([question.rows for question in asked])), cols
+    return np.unique(np.concatenate([test.rows for test in tests])), cols
 
 
 def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:
-    """Return whether the graphs of a model are made with the help of the links."""
+    """Return whether any graph of a model is built with links."""
     choices = choose_graphs(model, trial.views, trial.links)
     kinds = [choice["graph"] for choice in choices.values()]
     return any(isinstance(kind, str) and kind in CONSTRAINED for kind in kinds)
@@ -325,7 +325,7 @@ def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:
 
 def choose_runner(model: Any) -> ModelRunner | SpreadingRunner:
     """Return the cheapest way to try the parameters of a model."""
-    # Spread links have a grid of alpha and beta for the price of one.
+    # A grid of alpha and beta costs about one propagation.
     if type(model) is LinkSpreading:
         return SpreadingRunner(model)
     return ModelRunner(model)

@@ -1,4 +1,4 @@
-"""Choose parameters by cross-validation over two views or more."""
+"""Choose parameters by cross-validation."""
 
 import time
 import warnings
@@ -19,9 +19,9 @@ from linkspread.links import Items, Links
 from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import choose_links
 from linkspread.selection.folds import (
-    ItemQuestion,
+    ItemTest,
     LabelFolds,
-    PartnerQuestion,
+    PartnerTest,
     Trial,
     item_trials,
     link_trials,
@@ -36,7 +36,7 @@ Trials = list[list[Trial]]
 PROTOCOLS = ("transductive", "inductive")
 FOLDS = ("auto", "items", "links")
 
-# Few and far apart: with few links, choosing among many settings is choosing noise.
+# Few and far apart: with few links, the best of many settings is best by chance.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
     "n_neighbors": (10, 30, 90),
     "alpha": (0.025, 0.1, 0.3, 0.6, 0.9),
@@ -46,7 +46,7 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True)
 class Tuning:
-    """Settings, how well each did on every fold, and which one is best.
+    """Settings, their scores on every fold, and the best one.
 
     Attributes
     ----------
@@ -56,11 +56,11 @@ class Tuning:
         Every setting that was tried.
     fold_scores : ndarray of shape (n_settings, n_folds)
     default : dict
-        The model's own values of what was tried.
+        The model's own values of the parameters that were tried.
     default_fold_scores : ndarray of shape (n_folds,)
         NaN where these views are too small for the default.
     measure : str
-        What the mean of a setting's scores is, in words.
+        Name of the score.
     seconds : float
         Time of the search.
     protocol : str
@@ -83,11 +83,9 @@ class Tuning:
         )
         words = f"{self.measure} (± standard deviation over the folds)"
         if self.keeps_default:
-            return f"default {own} stays, the best that was tried has {best}: {words}"
+            return f"default {own} stays, best setting tried {best}: {words}"
         if np.isnan(self.default_score):
-            return (
-                f"best {best}, and these views are too small for the default: {words}"
-            )
+            return f"best {best}, the views are too small for the default: {words}"
         return f"default {own}, best {best}: {words}"
 
     @property
@@ -102,12 +100,12 @@ class Tuning:
 
     @property
     def best_index(self) -> int:
-        """Which of the settings that were tried is best; the first of equal ones."""
+        """Position of the best setting, the first of equal ones."""
         return int(np.argmax(self.scores))
 
     @property
     def keeps_default(self) -> bool:
-        """Whether no setting that was tried has a larger mean than the default."""
+        """Whether no setting has a larger mean than the default."""
         return bool(self.scores[self.best_index] <= self.default_score)
 
     @property
@@ -117,7 +115,7 @@ class Tuning:
 
     @property
     def best_score(self) -> float:
-        """Its mean over the folds, a little too high because it was chosen."""
+        """Mean of the best setting, slightly too high because it was chosen."""
         return float(np.nanmax([self.scores[self.best_index], self.default_score]))
 
     def columns(self) -> dict[str, list[Any]]:
@@ -150,7 +148,7 @@ class Tuning:
         return frame.sort_values("mean", ascending=False, kind="stable")
 
     def curve(self, parameter: str) -> tuple[list[Any], Array]:
-        """Return the scores against one parameter, others as in the best tried.
+        """Return the scores against one parameter, others as in the best setting.
 
         Parameters
         ----------
@@ -193,44 +191,44 @@ def tune(
     random_state: int = 0,
     verbose: bool = False,
 ) -> Tuning:
-    """Try a grid of parameters on folds of the labels or links, and choose.
+    """Choose parameters from a grid by cross-validation on labels or links.
 
-    Every setting is scored as a fit with it would be. The model's own parameters are
-    measured too, and stay unless a setting has a larger mean. A whole grid of `alpha`
-    and `beta` of `LinkSpreading` costs about one propagation for each graph and fold.
+    The model's own parameters are measured too, and stay unless a setting has a larger
+    mean. A whole grid of `alpha` and `beta` of `LinkSpreading` costs about one
+    propagation for each graph and fold.
 
     Parameters
     ----------
     views : mapping from str to table of shape (n_items, n_features)
         As for :meth:`LinkSpreading.fit`.
     links : Links, or mapping from str to labels
-        Only these are used: what is hidden from the links cannot be tuned on.
+        Only these are used.
     grid : mapping, or sequence of mappings, default=None
         Lists of values by the name of the parameter; a dict by view in place of a
         list tries all combinations of the views' values. A sequence of grids is
-        searched in stages, each starting from the best setting of those before.
+        searched in stages, each starting from the best setting of earlier ones.
         None takes `DEFAULT_GRID`.
     model : estimator, default=None
         With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``. Its own
-        parameters are the default that settings are compared with, and its `n_jobs`
-        holds for all that is tried.
+        parameters are the default that settings are compared with; its `n_jobs` holds
+        for all fits.
     n_splits : int, default=5
-        Folds; fewer where there are not so many labels of a class.
+        Folds; fewer where there are fewer labels of a class.
     n_repeats : int, default=1
-        How often all folds are drawn; more for few labels.
+        How often all folds are drawn; several help where labels are few.
     protocol : {"transductive", "inductive"}, default="transductive"
         Whether queries take part in the fit, without a label, or are new.
     folds : {"auto", "items", "links"}, default="auto"
-        Hide labels of items and search among these, or hold out judged pairs and
-        separate must from cannot; "auto" takes items where there are labels.
-        Must-links alone are scored by the mean reciprocal rank of held-out partners
-        among all items without a link.
+        Hold out labels and search among their items, or hold out judged pairs and
+        distinguish must from cannot; "auto" takes items where there are labels.
+        Without cannot-links the score is the mean reciprocal rank of held-out
+        partners among all items without a link.
     ids : mapping from str to array-like of shape (n_items,), default=None
     columns : mapping from str to list of str, default=None
         Both as for :meth:`LinkSpreading.fit`.
     random_state : int, default=0
     verbose : bool, default=False
-        Show how far it is.
+        Show progress.
 
     Returns
     -------
@@ -268,8 +266,8 @@ def tune(
     tried: list[Parameters] = []
     scores, own_scores = np.zeros((0, len(trials))), np.zeros(0)
     threads = own_threads(getattr(model, "n_jobs", None), count_rows(views))
-    with threads, cache_tables(), warnings.catch_warnings():
-        # Columns of the whole views were warned of; each fold would warn again.
+    with threads, remember_tables(), warnings.catch_warnings():
+        # Warned of once, for the whole views.
         warnings.simplefilter("ignore", ColumnWarning)
         for own in grids:
             settings = [chosen | setting for setting in own]
@@ -299,10 +297,10 @@ def tune(
 def _make_trials(
     read: Views, links: Any, protocol: str, folds: str, drawn: dict[str, int]
 ) -> Trials:
-    """Part labels or links into folds."""
+    """Split labels or links into folds."""
     tables = read.tables
     items = {view: Items(own, view=view) for view, own in read.ids.items()}
-    # A trial knows items by their positions, so that no fit needs their ids.
+    # Trials identify items by position, so that no fit needs ids.
     resolved: Links = choose_links(links, tables).resolve(items).select({})
     has_labels = any(resolved.memberships(view) is not None for view in tables)
     if folds == "items" and not has_labels:
@@ -346,10 +344,10 @@ def _measure(
     optional: int | None = None,
     verbose: bool,
 ) -> Array:
-    """Return the score of every setting on every fold, NaN where one may fail."""
+    """Return the score of every setting on every fold; NaN if `optional` fails."""
     values = np.full((len(settings), len(trials)), np.nan)
     runner = choose_runner(model)
-    groups = group_settings(settings, runner.together)
+    groups = group_settings(settings, runner.joint)
     steps = [(group, fold) for group in groups for fold in range(len(trials))]
     label = f"{len(settings):,} settings on {len(trials)} folds"
     for (common, members), fold in track(
@@ -361,28 +359,28 @@ def _measure(
         try:
             if fold == 0:
                 runner.prepare([t for trial in trials for t in trial], common, own)
-            answers: list[list[float]] = [[] for _ in own]
+            results: list[list[float]] = [[] for _ in own]
             for trial in trials[fold]:
                 run = runner.run(trial, common, own)
-                for found, scores in zip(answers, run, strict=True):
+                for found, scores in zip(results, run, strict=True):
                     found += trial.measure(scores)
-            values[members, fold] = [float(np.mean(found)) for found in answers]
+            values[members, fold] = [float(np.mean(found)) for found in results]
         except LinkspreadError:
-            # A default that these views are too small for is no reason to stop.
+            # The default may need larger views; other settings are compared anyway.
             if members != [optional]:
                 raise
     return values
 
 
 def _name_measure(trials: Trials) -> str:
-    """Say what the score of a setting is the mean of."""
-    questions = [q for fold in trials for trial in fold for q in trial.questions]
+    """Return the name of the score of a setting."""
+    tests = [test for fold in trials for trial in fold for test in trial.tests]
     both = ", both directions"
-    if all(isinstance(q, PartnerQuestion) for q in questions):
+    if all(isinstance(test, PartnerTest) for test in tests):
         what, ways = "mean reciprocal rank of held-out partners", both
-    elif all(isinstance(q, ItemQuestion) for q in questions):
+    elif all(isinstance(test, ItemTest) for test in tests):
         what = "mean average precision of held-out labels"
-        ways = "" if questions[0].source == questions[0].target else both
+        ways = "" if tests[0].source == tests[0].target else both
     else:
         what, ways = "average precision of held-out pairs", ""
     return f"{what} over {len(trials)} folds{ways}"
@@ -466,7 +464,7 @@ def _choices(name: str, values: Any) -> list[Any]:
 def _own_setting(
     model: Any, stages: Sequence[Mapping[str, Any]], views: Mapping[str, Any]
 ) -> Parameters:
-    """Return the model's own values of all that is tried, by view where grids are."""
+    """Return the model's own values of the tried parameters, by view as in grids."""
     own = model.get_params(deep=False)
     for stage in stages:
         for name, values in stage.items():
@@ -476,13 +474,13 @@ def _own_setting(
 
 
 def group_settings(
-    settings: Sequence[Parameters], together: Iterable[str]
+    settings: Sequence[Parameters], joint: Iterable[str]
 ) -> list[tuple[Parameters, list[int]]]:
-    """Gather the settings that differ in some parameters only."""
-    together = set(together)
+    """Group settings that differ in the `joint` parameters only."""
+    joint = set(joint)
     groups: list[tuple[Parameters, list[int]]] = []
     for k, setting in enumerate(settings):
-        common = {n: v for n, v in setting.items() if n not in together}
+        common = {n: v for n, v in setting.items() if n not in joint}
         for known, members in groups:
             if _equal(known, common):
                 members.append(k)
@@ -507,7 +505,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def flatten(setting: Parameters) -> Parameters:
-    """Return a setting with a name of its own for each view's value."""
+    """Return a setting with one name for each view's value, such as "alpha text"."""
     flat: Parameters = {}
     for name, value in setting.items():
         if isinstance(value, dict):
@@ -518,7 +516,7 @@ def flatten(setting: Parameters) -> Parameters:
 
 
 def unflatten(flat: Parameters) -> Parameters:
-    """Return the setting that `flatten` gave a name for each view's value."""
+    """Return the setting that `flatten` flattened."""
     setting: Parameters = {}
     for key, value in flat.items():
         # Names of parameters have no space; those of views may have some.
