@@ -271,7 +271,7 @@ def test_a_fit_without_its_quality(run, folder, capsys):
 def test_too_few_judgements_for_a_quality_are_noted(run, folder, capsys):
     lines = (folder / "pairs.csv").read_text().splitlines()
     (folder / "pairs.csv").write_text("\n".join(lines[:8]) + "\n")
-    words = "no held-out figure of quality: a held-out figure must have at least 10"
+    words = "no held-out quality: held-out quality must have at least 10"
     assert run(f"{QUICK} --output model --dry-run") == 0
     assert words in capsys.readouterr().out
     assert run(f"{QUICK} --output model") == 0
@@ -443,15 +443,15 @@ def test_views_with_one_space_are_fitted_without_a_judgement(run, folder, capsys
     assert ls.load(folder / "model").links_.judged("text", "image").nnz == 1
     some = f"fit {VIEWS} --columns text=x0,x1,x2 --output none"
     assert run(some) == 2
-    assert "links must join two views that share no space" in capsys.readouterr().err
+    assert "must be joined by links" in capsys.readouterr().err
     assert run(f"{some} --model spreading") == 2
     assert "links, labels or matched items" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_a_search_will_take(run, folder, capsys):
     plans = {
-        " --links pairs.csv": "chosen on judgements that are held out",
-        "": "nothing is known, so the cosine counts",
+        " --links pairs.csv": "chosen on held-out judgements",
+        "": "the cosine alone, as there are no links",
         " --columns text=x0,x1": "no two views share a space",
     }
     for rest, told in plans.items():

@@ -73,7 +73,7 @@ def test_whole_numbers_are_read_in_double_precision(tmp_path):
 def test_a_chunk_that_went_away_or_changed_is_told(table, tmp_path):
     view = write("npy folder", table, tmp_path)
     np.save(view.files[2], table[:2])
-    with pytest.raises(ViewError, match="chunk 2 of view 'text' must have the shape"):
+    with pytest.raises(ViewError, match="chunk 2 of view 'text' must keep the shape"):
         view.read(2)
     with open(view.files[1], "r+b") as file:
         file.truncate(100)

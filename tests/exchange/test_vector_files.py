@@ -73,7 +73,7 @@ def test_a_damaged_file_is_refused_and_never_read_wrongly(both, tmp_path):
             # Some bytes of a file, such as times of its parts, mean nothing here.
             assert same_embeddings(read(path), wanted)
         except LinkspreadError as error:
-            assert "Export it anew" in str(error)
+            assert "Export it again" in str(error)
             n_refused += 1
     assert n_refused > 150  # of 240
 
@@ -85,7 +85,7 @@ def test_foreign_files_are_refused(both, tmp_path):
         path.write_bytes(content)
         with pytest.raises(LinkspreadError, match=f"written by `{write.__name__}`"):
             read(path)
-    with pytest.raises(LinkspreadError, match="is no file. Correct the path"):
+    with pytest.raises(LinkspreadError, match="is no file"):
         read(tmp_path / "nowhere")
     with pytest.raises(LinkspreadError, match="cannot be read"):
         read(tmp_path)
@@ -116,7 +116,7 @@ def test_a_table_of_somebody_else_is_refused(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "file.parquet"
     parquet.write_table(arrow.table({"id": [1], "vector": [[1.0]]}), path)
-    with pytest.raises(LinkspreadError, match="does not say that its format is 1"):
+    with pytest.raises(LinkspreadError, match="its format is not 1"):
         read_parquet(path)
 
 
@@ -199,7 +199,7 @@ def test_a_damaged_file_is_refused(name, tmp_path):
     content = (tmp_path / name).read_bytes()
     for changed in damaged(content):
         (tmp_path / name).write_bytes(changed)
-        with pytest.raises(LinkspreadError, match="Export it anew"):
+        with pytest.raises(LinkspreadError, match="Export it again"):
             read_faiss(path)
 
 
@@ -207,7 +207,7 @@ def test_index_and_ids_of_two_exports_are_refused(tmp_path):
     first = write_faiss(make_given(9), tmp_path / "first", **BETWEEN)
     second = write_faiss(make_given(9, seed=1), tmp_path / "second", **BETWEEN)
     first.write_bytes(second.read_bytes())
-    with pytest.raises(LinkspreadError, match="not the one that its ids were written"):
+    with pytest.raises(LinkspreadError, match="does not belong to the ids"):
         read_faiss(first)
 
 
@@ -215,7 +215,7 @@ def test_index_and_ids_of_two_exports_are_refused(tmp_path):
 def test_a_missing_file_is_told(name, tmp_path):
     path = write_faiss(make_given(9), tmp_path / "i", **BETWEEN)
     (tmp_path / name).unlink()
-    with pytest.raises(LinkspreadError, match=f"{name}' is no file"):
+    with pytest.raises(LinkspreadError, match=f"{name}.*is no file"):
         read_faiss(path)
 
 

@@ -336,7 +336,7 @@ def _fit_and_write(
         try:
             quality = held_out_quality(model, inputs.views, max_seconds=MAX_SECONDS)
         except LinkspreadError as error:
-            notes.append(f"no held-out figure of quality: {error}")
+            notes.append(f"no held-out quality: {error}")
         else:
             document = {"summary": str(quality), **asdict(quality)}
             run = option.run_file("fit", options, folder, quality=document)
@@ -455,8 +455,8 @@ def _print_plan(
             held_out = f"then its quality by {plan_held_out(plan.links)}, held out"
             print_line(f"  {held_out} (--no-quality skips it)")
         except FewLinksError as error:
-            print_line(f"  no held-out figure of quality: {error}")
-    print_line(f"  model folder: {_relative_path(folder)}")
+            print_line(f"  no held-out quality: {error}")
+    print_line(f"  model folder: {_shown(folder)}")
 
 
 def _print_notes(notes: Iterable[str], inputs: Inputs) -> None:

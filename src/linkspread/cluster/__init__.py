@@ -1,4 +1,4 @@
-"""The same fit beyond one machine, by the workers of a Dask cluster."""
+"""Fit models by the workers of a Dask cluster."""
 
 from linkspread.cluster.fitting import ClusterReport, fit
 from linkspread.cluster.planning import ClusterPlan, plan

@@ -1,7 +1,7 @@
 """Graphs as blocks of rows that stay with the workers, and polynomials of them.
 
-In each round every worker gets the thin matrix of the round before, and the number of
-rounds is the degree of the polynomial.
+In each round every worker gets the thin matrix of the round before. A polynomial takes
+as many rounds as its degree.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,8 +21,8 @@ from linkspread.propagation.chebyshev import N_TERMS
 Array = np.ndarray
 Join = Callable[[sparse.csr_array, sparse.csr_array], sparse.csr_array]
 
-# Of a thin matrix that all workers hold at once; a wider one is taken in slabs of
-# columns, which do not depend on each other.
+# Size of a thin matrix that every worker holds; a wider one is processed in slabs of
+# columns, which are independent.
 SLAB_BYTES = 1 << 28
 
 
@@ -62,7 +62,7 @@ class BlockGraph:
     def symmetrized(self, join: Join) -> "BlockGraph":
         """Join each block with the same rows of the transpose.
 
-        Every block sends to every other the edges that end there, once.
+        Every block sends to every other the edges that end there.
         """
         cut = self.map(_mirror, self.parts, blocks=self.blocks)
         pieces = [self.map(getitem, cut, [i] * len(cut)) for i in range(len(cut))]
@@ -76,9 +76,9 @@ class BlockGraph:
         return replace(self, parts=self.map(_scaled, self.parts, largest=largest))
 
     def normalized(self, *, rescale: bool = True) -> "BlockGraph":
-        """Return a symmetric graph normalised, as `graphs.normalize` does.
+        """Normalise a symmetric graph, as `graphs.normalize` does.
 
-        Only row sums travel. Weights up to 1 need not be rescaled.
+        Only row sums are sent. Weights up to 1 need not be rescaled.
         """
         largest = max(self.results(_largest, self.parts)) if rescale else 1.0
         sums = self.results(_row_sums, self.parts, largest=largest)
@@ -152,7 +152,7 @@ class BlockGraph:
                 shared = {"scale": 1 if i == 1 else 2, "sent": self.map(same, term)}
                 before, term = term, self.map(_step, self.parts, before, **shared)
                 fresh = [[*own, now] for own, now in zip(fresh, term, strict=True)]
-            # Sums take several times the memory of a term; few of them are written.
+            # Sums take several times the memory of a term, so they are updated rarely.
             if i % N_TERMS == N_TERMS - 1 or i == len(steps) - 1:
                 weights = steps[i - i % N_TERMS : i + 1]
                 sums = self.map(_add, sums, fresh, weights=weights)
@@ -161,14 +161,14 @@ class BlockGraph:
         return sums
 
     def _rounds(self, rounds: range) -> Iterator[int]:
-        """Yield the rounds, and show how far they are."""
+        """Yield the rounds and show progress."""
         verbose = self.session.verbose
         yield from track(rounds, total=len(rounds), label=self._label, verbose=verbose)
 
     @property
     def _label(self) -> str:
-        """What a recurrence is called."""
-        return f"spreading over {self.name}"
+        """Label of the progress of a recurrence."""
+        return f"propagating along {self.name}"
 
 
 def larger_of_both(A: sparse.csr_array, mirrored: sparse.csr_array) -> sparse.csr_array:
@@ -232,11 +232,11 @@ def _normalize_block(
 
 
 def _few_rows(rows: Any) -> Any:
-    """Return rows as they travel best: without those that are zero."""
+    """Return rows in the smaller form: sparse if most of them are zero."""
     if sparse.issparse(rows):
         return sparse.csr_array(rows)
     used = rows.any(axis=1)
-    # An index and a number for each entry that is left.
+    # A sparse entry takes an index and a number.
     return rows if 2 * used.sum() > len(rows) else sparse.csr_array(rows)
 
 
@@ -247,7 +247,7 @@ def _first_term(rows: Any, *, columns: slice, dtype: Any) -> Array:
 
 
 def _no_sum(source: Array) -> Array:
-    """Return the sum of nothing."""
+    """Return the zeros at which the recurrence starts."""
     return np.zeros((source.shape[0], source.shape[2]), source.dtype)
 
 
@@ -266,9 +266,9 @@ def _step(
 
 @alone
 def _add(sums: Array | None, terms: list[Array], *, weights: Array) -> Array:
-    """Return the sums of a block with a few terms more."""
+    """Return the sums of a block with a few more terms."""
     n_rows, n_columns = terms[0].shape
-    # A copy: what another task made must stay as it was.
+    # A copy, as the result of another task must not change.
     shape = n_rows, weights.shape[1], n_columns
     sums = np.zeros(shape, terms[0].dtype) if sums is None else sums.copy()
     add_terms(np.stack(terms), weights, sums)

@@ -1,8 +1,7 @@
 """The fit of either model by the workers of a Dask cluster.
 
-Of `LinkSpreading` they build the graphs and spread the links. Of `CrossViewSearch` they
-compute the maps; what is chosen, and the cores, are computed by the client as on one
-machine.
+For `LinkSpreading` they build the graphs and propagate the links. For `CrossViewSearch`
+they compute the maps; the client chooses the terms and fits the cores.
 """
 
 import os
@@ -70,12 +69,12 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class ClusterReport:
-    """What a fit on a cluster took, beside what was expected; print it.
+    """The measured and the expected cost of a fit on a cluster; print it.
 
     Attributes
     ----------
     plan : ClusterPlan or None
-        None of `CrossViewSearch`, which is not planned.
+        None for `CrossViewSearch`, whose cost is not planned.
     usage : Usage
     """
 
@@ -100,9 +99,9 @@ def fit(
 ) -> CrossViewSearch | LinkSpreading:
     """Fit a model by the workers of a Dask cluster.
 
-    The scores are those of ``model.fit``. Tables are read by the workers, a block of
-    rows at a time; graphs stay with them in blocks; thin matrices travel. Of
-    `CrossViewSearch` they make the maps, and the client chooses and fits the cores.
+    The scores are those of ``model.fit``. Workers read tables a block of rows at a time
+    and keep blocks of the graphs; thin matrices are sent. For `CrossViewSearch` they
+    compute the maps, and the client chooses the terms and fits the cores.
 
     Parameters
     ----------
@@ -111,22 +110,22 @@ def fit(
         Paths as for `open_view`, on a disk that all workers share. Dense tables in
         memory are written to `folder` first.
     links : Links, or mapping from str to labels, default=None
-        As ``model.fit`` takes them.
+        As for ``model.fit``.
     client : distributed.Client
     ids : mapping from str to array-like of shape (n_items,), default=None
     folder : str or Path, default=None
         On a disk that all workers share, for tables in memory; None takes the
         temporary folder of this machine.
     method : {"exact", "approximate", "auto"}, default="auto"
-        How neighbours are searched. "approximate" has faiss look them up in cells of
-        each block of rows, and misses a few per cent of them; "auto" does so where an
-        exact search by all workers would take more than a minute.
+        Search of neighbours. "approximate" looks them up with faiss in cells of each
+        block of rows and misses a few per cent; "auto" does so where an exact search
+        by all workers would take more than a minute.
 
     Returns
     -------
     model : CrossViewSearch or LinkSpreading
-        The same, fitted: an ordinary model that needs no cluster any more. Its
-        `cluster_report_` has what was moved and held, beside what was expected.
+        The same model, fitted; it does not need the cluster any more. Its
+        `cluster_report_` has the measured and the expected cost.
     """
     is_spreading = not isinstance(model, CrossViewSearch)
     if is_spreading:
@@ -172,7 +171,7 @@ class SpreadingFit:
         announce(str(self.expected), verbose=model.verbose)
 
     def run(self) -> None:
-        """Fit, and change the model only when all of it is there."""
+        """Fit, and change the model only at the end."""
         model, report = self.model, FitReport(columns=self.columns)
         graphs, normalized, blocks = {}, {}, {}
         for view in self.opened.chunked:
@@ -223,7 +222,7 @@ class SpreadingFit:
     def spread(
         self, graphs: Mapping[str, BlockGraph], pair: tuple[str, str]
     ) -> BlockVectors:
-        """Spread the links of two views over their normalised graphs."""
+        """Propagate the links of two views along their normalised graphs."""
         model, (a, b) = self.model, pair
         Z = self.links.between(a, b, balance=model.balance)
         responses = spread_responses((self.alphas[a], self.alphas[b]), model.beta)
@@ -255,15 +254,14 @@ def _check_graphs(choices: Mapping[str, Any]) -> None:
             got = repr(graph) if isinstance(graph, str) else type(graph).__name__
             raise LinkspreadError(
                 f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a fit "
-                f"on a cluster, got {got}. Graphs that are given are fitted on one "
-                "machine."
+                f"on a cluster, got {got}. Use one of these, or fit on one machine."
             )
 
 
 def _learn(
     model: CrossViewSearch, session: Session, opened: OpenViews, links: Any, method: str
 ) -> None:
-    """Fit the learner, with maps that the workers compute."""
+    """Fit a `CrossViewSearch` with maps that the workers compute."""
     opened.report_columns(verbose=session.verbose)
     whole = opened.whole()
     n_items = sum(X.shape[0] for X in whole.tables.values())
@@ -278,7 +276,7 @@ def _learn(
 
 @dataclass(frozen=True)
 class BlockWork:
-    """What the map of a view needs of all rows, computed by the workers."""
+    """The steps of the map of a view that read all rows, done by the workers."""
 
     session: Session
     view: ChunkedView
@@ -320,7 +318,7 @@ class BlockWork:
         return np.concatenate(self.session.fetch(parts))
 
     def fill(self, view: ViewMap) -> None:
-        """Write the features of all items, and centre and scale them here."""
+        """Write the features of all items, centred and scaled by the client."""
         names = [name for name in view.blocks if name != "graph"]
         for name in set(view.blocks) - set(names):
             view.values[:, view.columns(name)] = view.blocks[name].values
@@ -345,9 +343,9 @@ class BlockWork:
 def _rows_of(S: BlockGraph, sums: list[Any], items: Array) -> Array:
     """Return the rows of some items, in their order."""
     own = [np.flatnonzero((a <= items) & (items < b)) for a, b in S.blocks]
-    asked = [items[i] - a for i, (a, _) in zip(own, S.blocks, strict=True)]
+    places = [items[i] - a for i, (a, _) in zip(own, S.blocks, strict=True)]
     rows = np.empty((len(items), len(items)), np.float32)
-    rows[np.concatenate(own)] = np.concatenate(S.results(_some_rows, sums, asked))
+    rows[np.concatenate(own)] = np.concatenate(S.results(_some_rows, sums, places))
     return rows
 
 

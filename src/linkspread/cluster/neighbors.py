@@ -1,9 +1,9 @@
 """Nearest neighbours, a block of rows against every block of items.
 
-Large views are searched approximately: faiss sorts the items of each block into cells
-once, and how many cells and candidates are enough is tried out on a sample of them. The
-cells of all blocks, a few bytes for each item, then travel to every worker, which looks
-up its rows in them and ranks the candidates by exact distances.
+Large views are searched approximately: faiss sorts the items of each block into cells,
+and the numbers of cells and candidates are tuned on a sample. The cells of all blocks,
+a few bytes for each item, are sent to every worker, which looks up its rows in them and
+ranks the candidates by exact distances.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ QUERIES_AT_A_TIME = 2048
 
 @dataclass(frozen=True)
 class BlockCells:
-    """The cells of one block of items, as they travel."""
+    """The cells of one block of items, serialised."""
 
     content: Array
     n_probed: int
@@ -59,8 +59,8 @@ def search_blocks(
     if cells is None:
         return found, None
     hits = session.results(blocks, _count_found, list(blocks), found, search=search)
-    n_found, n_asked = np.sum(hits, axis=0)
-    return found, float(n_found / n_asked)
+    n_found, n_true = np.sum(hits, axis=0)
+    return found, float(n_found / n_true)
 
 
 def choose_search(
@@ -68,8 +68,9 @@ def choose_search(
 ) -> str:
     """Return "exact" or "approximate"."""
     check_method(method)
-    asked = method, resolve_metric(metric), view, n_neighbors
-    return choose_method(*asked, n_machines=n_workers / count_threads(None))
+    n_machines = n_workers / count_threads(None)
+    metric = resolve_metric(metric)
+    return choose_method(method, metric, view, n_neighbors, n_machines=n_machines)
 
 
 def nearest_in_chunks(
@@ -94,7 +95,7 @@ class _Search:
     def nearest(
         self, queries: Array, positions: Array, cells: list[BlockCells] | None = None
     ) -> Found:
-        """Return the neighbours of items, which are not their own."""
+        """Return the neighbours of items, the items themselves excluded."""
         ids = np.full((len(queries), 0), -1)
         distances = np.full(ids.shape, np.inf)
         for j, (start, stop) in enumerate(self.blocks):
@@ -164,7 +165,7 @@ def _search_block(
     queries, positions = search.view.rows(*own), np.arange(*own)
     ids, distances = search.nearest(queries, positions, cells)
     missed = np.flatnonzero(~np.isfinite(distances[:, -1]))
-    if len(missed):  # cells with too few items in them
+    if len(missed):  # their cells had too few items
         found = search.nearest(queries[missed], positions[missed])
         ids[missed], distances[missed] = found
     small = search.blocks.n_items <= np.iinfo(np.int32).max
@@ -175,7 +176,7 @@ def _search_block(
 def _count_found(
     own: tuple[int, int], found: Found, *, search: _Search
 ) -> tuple[int, int]:
-    """Return how many true neighbours of sampled rows were found, and of how many."""
+    """Return the numbers of found and of true neighbours of sampled rows."""
     n_items = search.blocks.n_items
     rng = np.random.default_rng(1)
     sample = np.sort(rng.choice(n_items, min(N_SAMPLED, n_items), replace=False))
@@ -184,5 +185,5 @@ def _count_found(
         return 0, 0
     exact = search.nearest(search.view.take(positions), positions)[1]
     distances = found[1][positions - own[0]]
-    # By distance, because of two items equally far away either is right.
+    # By distance: of two items equally far away either is right.
     return int(np.sum(distances <= exact[:, -1:])), distances.size

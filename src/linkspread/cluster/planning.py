@@ -1,4 +1,4 @@
-"""What a fit on a cluster will move and hold, said before it starts.
+"""The expected traffic and memory of a fit on a cluster.
 
 The formulas stand in docs/cluster.md.
 """
@@ -34,28 +34,28 @@ from linkspread.tables.validation import as_mapping, check_views
 INDEX_BYTES = 4
 # Ids and distances of neighbours, as a search returns them.
 FOUND_BYTES = 12
-# What a search through cells takes however small its blocks are, and keeps: faiss,
-# compiled loops, tiles, candidates of the rows in hand.
+# Memory of a search through cells that does not depend on its blocks: faiss, compiled
+# loops, tiles, candidates of the current rows.
 CELL_SEARCH_BYTES = 140e6
 
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """What a fit on a cluster is expected to take.
+    """The expected cost of a fit on a cluster.
 
     Attributes
     ----------
     n_workers : int
     n_rounds : int
-        In which all workers get the thin matrix of the round before.
+        Rounds in which all workers get a thin matrix.
     read_bytes : int
         Read from the disk by all workers.
     moved_bytes : int
         Sent by workers, to each other and to the client.
     worker_bytes : int
-        Largest memory of a worker beyond that of an idle one.
+        Largest memory of a worker, beyond that of an idle one.
     client_bytes : int
-        Memory of the model on the client, beyond tables that are mapped.
+        Memory of the model on the client, beyond mapped tables.
     """
 
     n_workers: int
@@ -82,7 +82,7 @@ def plan(
     n_workers: int,
     ids: Mapping[str, Any] | None = None,
 ) -> ClusterPlan:
-    """Return what a fit on a cluster would take, without fitting.
+    """Return the expected cost of a fit on a cluster.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def plan(
 
 
 def check_spreading(model: Any) -> None:
-    """Refuse a model that is not planned, nor written in shards."""
+    """Refuse models that cannot be planned or written in shards."""
     if not isinstance(model, LinkSpreading):
         raise LinkspreadError(
             "`model` must be a LinkSpreading to be planned or written in shards, got "
@@ -130,7 +130,7 @@ def check_spreading(model: Any) -> None:
 def plan_of(
     model: Any, tables: Mapping[str, Any], links: Links, n_workers: int
 ) -> ClusterPlan:
-    """Add up what graphs and rounds take."""
+    """Add up the costs of graphs and rounds."""
     choices = choose_graphs(model, tables, links)
     alphas = check_alphas(model.alpha, tables)
     views = {v: _ViewCost(X, choices[v], n_workers) for v, X in tables.items()}
@@ -145,7 +145,7 @@ def plan_of(
         separable = separate(responses, tol=model.tol / 2)
         rank = model.rank
         if rank is None and not has_thin_factors(Z, separable, rank):
-            # At most: a model that keeps its graphs computes rows on demand instead.
+            # An upper bound: a model that keeps its graphs computes rows on demand.
             rank = widest_basis(Z.shape, views[a].itemsize)
         width, n_passes = working_width(Z, rank)
         functions = len(separable.left), len(separable.right)
@@ -170,7 +170,7 @@ def plan_of(
 
 
 class _ViewCost:
-    """Bytes that one view takes in each step."""
+    """Bytes of one view in each step."""
 
     def __init__(self, X: Any, chosen: Mapping[str, Any], n_workers: int) -> None:
         self.n_items, n_features = X.shape
@@ -181,7 +181,7 @@ class _ViewCost:
         self.n_blocks = len(blocks)
         # Every block of rows is compared with the whole table.
         self.read_bytes = (self.n_blocks + 1) * n_items * row_bytes
-        # Codes are searched exactly, as a fit does if not told otherwise.
+        # A fit with method="auto" searches the neighbours of codes exactly.
         searched = X, n_neighbors, chosen["metric"], n_workers
         is_coded = chosen["graph"] in CODED
         self.has_cells = not is_coded and choose_search("auto", *searched) != "exact"
@@ -190,7 +190,7 @@ class _ViewCost:
         # From each item to its neighbours, and the symmetric graph.
         edges = n_items * n_neighbors * (self.itemsize + INDEX_BYTES)
         self.graph_bytes = EDGES_PER_NEIGHBOR * edges
-        # Edges to their other end, vectors to all, and the graph to the client.
+        # Edges go to their other end, vectors to all workers, the graph to the client.
         pieces = edges + INDEX_BYTES * self.n_blocks * n_items
         self.moved_bytes = (n_workers - 1) * (pieces / n_workers + cells)
         self.moved_bytes += 2 * 8 * n_items * n_workers + 2 * self.graph_bytes
@@ -212,11 +212,11 @@ class _ViewCost:
         return min(max(SLAB_BYTES // (self.n_items * self.itemsize), 1), width)
 
     def round_bytes(self, width: int) -> float:
-        """Return what all workers together receive in a round of all slabs."""
+        """Return the bytes that all workers receive in a round of all slabs."""
         return (self.n_workers - 1) * self.n_items * width * self.itemsize
 
     def spreading_bytes(self, width: int, n_functions: int) -> float:
-        """Return what a worker holds in a round."""
+        """Return the bytes that a worker holds in a round."""
         whole = self.n_items * self.slab(width) * self.itemsize
         own = self.n_items * width * self.itemsize / self.n_workers
         # Received and joined; the terms of a few rounds; the sums and one copy of them.
@@ -225,7 +225,7 @@ class _ViewCost:
 
 
 def _shaped(view: Any, name: str) -> Any:
-    """Return something with the shape and the precision of a view."""
+    """Return a view as an object with `shape` and `dtype`."""
     if isinstance(view, str | os.PathLike):
         return open_view(view, name=name)
     if is_frame(view):

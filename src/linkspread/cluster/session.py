@@ -1,7 +1,7 @@
-"""The workers of a Dask cluster: tasks sent to them, results fetched, costs counted.
+"""The workers of a Dask cluster: send tasks, fetch results, measure the cost.
 
-Everything that a task needs is either another task or small: no data is scattered, so
-that whatever a lost worker held can be computed again by the others.
+The arguments of a task are other tasks or small: no data is scattered, so that all
+results of a lost worker can be computed again by the others.
 """
 
 import os
@@ -24,12 +24,12 @@ from linkspread.ground.progress import format_bytes, track
 Array = np.ndarray
 VERSIONS = {"linkspread": __version__, "numpy": np.__version__}
 TIMEOUT = "10s"
-# Codes are solved so many at a time: blocks of multiples of it give the same numbers
-# as one machine does.
+# Codes are solved so many at a time: blocks of multiples give the same numbers as one
+# machine.
 MULTIPLE = 64
-# A worker that is done early takes another block.
+# More than one, so that a worker that is done early can take another.
 BLOCKS_PER_WORKER = 2
-# Of a block of a table: a search holds two of them and copies of both.
+# Size of a block of a table: a search holds two of them and copies of both.
 BLOCK_BYTES = 1 << 27
 # Compiled loops use all threads of a process and must not be entered twice at once.
 _COMPUTING = threading.RLock()
@@ -37,7 +37,7 @@ _COMPUTING = threading.RLock()
 
 @contextmanager
 def connect(address: str) -> Iterator[Any]:
-    """Connect to a Dask scheduler, and leave it running in the end.
+    """Connect to a Dask scheduler, which keeps running afterwards.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def connect(address: str) -> Iterator[Any]:
         client = distributed.Client(address, timeout=TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise LinkspreadError(
-            f"`scheduler` must be the address of a Dask scheduler that runs, got "
+            f"`scheduler` must be the address of a running Dask scheduler, got "
             f"{address!r} ({error!s:.80}). Start one with `dask scheduler`, and "
             "workers with `dask worker`."
         ) from error
@@ -63,14 +63,14 @@ def connect(address: str) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Usage:
-    """What the workers sent and held.
+    """The measured traffic and memory of the workers.
 
     Attributes
     ----------
     n_workers : int
     moved_bytes : int
-        Sent by workers, to each other and to the client, without what a lost worker
-        had sent.
+        Sent by workers, to each other and to the client; those of lost workers are
+        not counted.
     peak_bytes : int
         Largest memory of a worker beyond what it had at the start.
     """
@@ -88,7 +88,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """Blocks of rows of a table, of which each worker holds a few."""
+    """Blocks of rows of a table."""
 
     boundaries: tuple[int, ...]
     homes: tuple[str, ...] = ()  # the worker of each block; empty where any will do
@@ -116,7 +116,7 @@ def cut_rows(
 
 
 def alone(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a task all threads of its worker, and no more than these."""
+    """Let a task use all threads of its worker, one such task at a time."""
 
     @wraps(task)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -127,7 +127,7 @@ def alone(task: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def worker_threads() -> int | None:
-    """Return how many threads the worker that runs this was given."""
+    """Return the number of threads of the worker that runs this, or None."""
     if "distributed" not in sys.modules:
         return None
     from distributed import get_worker
@@ -139,7 +139,7 @@ def worker_threads() -> int | None:
 
 
 class Session:
-    """A client of a Dask cluster, with the few things that a fit does with it."""
+    """A client of a Dask cluster, with the operations that a fit needs."""
 
     def __init__(self, client: Any, *, verbose: bool = False) -> None:
         self.distributed = _distributed()
@@ -150,7 +150,7 @@ class Session:
             )
         self.client, self.verbose = client, verbose
         self._kept: list[Any] = []
-        self._start = self._ask(_begin)
+        self._start = self._run_on_all(_begin)
         self.n_workers = len(self._start)
         for worker, (*_, versions) in self._start.items():
             _check_versions(worker, versions)
@@ -171,7 +171,7 @@ class Session:
         *columns: Sequence[Any],
         **shared: Any,
     ) -> list[Any]:
-        """Send a task for each block to its worker; what all share goes by name."""
+        """Send a task for each block to its worker; shared arguments go by name."""
         homes = blocks.homes or ("",) * len(blocks)
         return [
             self.submit(task, *args, home=home, **shared)
@@ -190,19 +190,19 @@ class Session:
         return self.fetch(self.map(blocks, task, *columns, **shared))
 
     def settle(self, blocks: RowBlocks, futures: Sequence[Any]) -> RowBlocks:
-        """Let blocks stay with the workers that hold their results."""
+        """Assign blocks to the workers that hold their results."""
         holders = self.client.who_has(futures)
         homes = [(*holders.get(future.key, ()), "")[0] for future in futures]
         return replace(blocks, homes=tuple(homes) if all(homes) else ())
 
     def hold(self, value: Any) -> Any:
-        """Return a small value as a task, for many others that need it.
+        """Return a small value as a task that many others can take.
 
         The scheduler keeps it, so that it is not lost with a worker.
         """
         import dask
 
-        # A vector of all items is meant to be here, however long it is.
+        # A vector of all items may be long: no warning about that.
         name = "distributed.admin.large-graph-warning-threshold"
         with dask.config.set({name: "1TB"}):
             future = self.submit(same, value)
@@ -210,15 +210,14 @@ class Session:
         return future
 
     def keep(self, *futures: Any) -> None:
-        """Hold results until the end of the session.
+        """Keep results until the end of the session.
 
-        What is made of them, and is lost with a worker, is then made again from them
-        and not from the beginning.
+        What is lost with a worker is then computed again from them, not from the start.
         """
         self._kept.extend(futures)
 
     def finish(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done, show how far they are, and raise their errors."""
+        """Wait until tasks are done, show progress, and raise their errors."""
         done = self.distributed.as_completed(futures)
         done = track(done, total=len(futures), label=label, verbose=self.verbose)
         for future in done:
@@ -226,7 +225,7 @@ class Session:
                 self.fetch(future)
 
     def wait(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done or have failed, which fetching them will raise."""
+        """Wait until tasks are done or have failed; `fetch` raises their errors."""
         self.distributed.wait(futures)
 
     def fetch(self, futures: Any) -> Any:
@@ -235,14 +234,14 @@ class Session:
             return self.client.gather(futures)
         except self.distributed.KilledWorker as error:
             raise LinkspreadError(
-                "a task must not bring down the worker it runs on, and one did so "
-                f"several times ({error.args[0]!s:.60}). Give the workers more memory, "
-                "or use more of them."
+                "a task must not kill its worker, got one that did so several times "
+                f"({error.args[0]!s:.60}). Give the workers more memory, or use more "
+                "of them."
             ) from error
 
     def usage(self) -> Usage:
-        """Return what was moved and held since the session began."""
-        now = self._ask(_state)
+        """Return traffic and memory since the session began."""
+        now = self._run_on_all(_state)
         moved = peak = 0
         for worker, (sent, most, _, _) in now.items():
             sent_before, _, held_before, _ = self._start.get(worker, (0, 0, 0, None))
@@ -250,31 +249,31 @@ class Session:
             peak = max(peak, most - held_before)
         return Usage(len(now), moved, peak)
 
-    def _ask(self, question: Callable[..., Any]) -> dict[str, Any]:
-        """Return what each worker answers."""
-        answers = self.client.run(question, on_error="return")
+    def _run_on_all(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Return the result of a function on each worker."""
+        answers = self.client.run(function, on_error="return")
         if not answers:
             raise LinkspreadError(
-                "`client` must have workers, and none are connected to its scheduler. "
+                "`client` must have workers, got none connected to its scheduler. "
                 "Start some, and wait with `client.wait_for_workers(1)`."
             )
         for worker, answer in answers.items():
             if isinstance(answer, Exception):
                 raise LinkspreadError(
-                    f"every worker must have linkspread {__version__} installed, and "
-                    f"{worker} answered {answer!r:.80}. Install the same packages "
-                    "there as here."
+                    f"every worker must have linkspread {__version__} installed, got "
+                    f"{answer!r:.80} from {worker}. Install the same packages there as "
+                    "here."
                 )
         return answers
 
 
 def same(value: Any) -> Any:
-    """Return a value under a name of its own, which workers may fetch and forget."""
+    """Return a value as a task of its own, whose copies on workers can be freed."""
     return value
 
 
 def _distributed() -> Any:
-    """Return the module of Dask's clusters, or say how to install it."""
+    """Return the package `distributed`."""
     return require("distributed", purpose="a fit on a cluster")
 
 
@@ -283,7 +282,7 @@ def _check_versions(worker: str, versions: dict[str, str]) -> None:
     for package, here in VERSIONS.items():
         if versions[package] != here:
             raise LinkspreadError(
-                f"every worker must have {package} {here} as it is here, got "
+                f"every worker must have {package} {here} like the client, got "
                 f"{package} {versions[package]} on {worker}. Install the same "
                 "version there."
             )
@@ -314,9 +313,9 @@ def _state(dask_worker: Any) -> tuple[int, int, int, dict[str, str]]:
 
 
 def _measure_graphs() -> None:
-    """Tell Dask how large sparse blocks are, where it is loaded, as in workers.
+    """Register the size of sparse matrices with Dask, if it is loaded.
 
-    It would take them for a few bytes, and send and count them as such.
+    It would take them for a few bytes and schedule them as such.
     """
     if "dask" not in sys.modules:
         return

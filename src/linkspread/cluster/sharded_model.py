@@ -1,12 +1,12 @@
-"""A model whose vectors stay on the disk: fitted by workers, searched shard by shard.
+"""A model with its vectors on disk: fitted by workers, searched shard by shard.
 
 ::
 
     output/
-      head/       a folder as of a model: ids, links, cores, which files are the shards
+      head/       like a model folder: ids, links, cores, names of the shards
       vectors/    the shards, each named after its checksum
 
-Replacing the manifest in `head` is what makes new shards the model; older ones are
+New shards replace the old ones when the manifest in `head` is replaced; old files are
 deleted afterwards.
 """
 
@@ -48,7 +48,7 @@ from linkspread.storage.schema import Matrix, Vector
 from linkspread.tables.validation import check_table
 
 Array = np.ndarray
-# Graphs in which a new item has the neighbours that a fitted one would have.
+# Graphs in which new items have neighbours as fitted ones do.
 EXTENSIBLE = ("knn", "cwa")
 SHARDS = "linkspread shards"
 HEAD, VECTORS = "head", "vectors"
@@ -56,7 +56,7 @@ HEAD, VECTORS = "head", "vectors"
 
 @dataclass(frozen=True)
 class ShardedView:
-    """What places new items of a view."""
+    """What is needed to find the neighbours of new items of a view."""
 
     graph: str
     n_neighbors: int
@@ -99,7 +99,7 @@ class ShardedPair:
 
 @dataclass(frozen=True)
 class Head:
-    """What the head of a folder holds."""
+    """The content of the folder `head`."""
 
     items: dict[str, Items]
     links: Links
@@ -111,15 +111,15 @@ class ShardedModel(VectorSearch):
     """Search between views whose vectors are in shards on the disk.
 
     Made by `fit_shards` or `open_shards`. Scores are those of the model that
-    `cluster.fit` would return; memory is needed for one shard at a time, for the ids
-    and for three numbers of each item.
+    `cluster.fit` returns. Memory holds the ids, three numbers of each item, and one
+    shard at a time.
 
     Parameters
     ----------
     folder : str or Path
-        Of the files of vectors.
+        Folder of the shards.
     client : distributed.Client, default=None
-        Whose workers search.
+        Its workers search; None searches here.
 
     Attributes
     ----------
@@ -141,12 +141,12 @@ class ShardedModel(VectorSearch):
         views, links : object
         """
         raise LinkspreadError(
-            "shards must be fitted by `cluster.fit_shards`, got a call of `fit`. Use "
-            "that, or `LinkSpreading` on one machine."
+            "shards must be fitted by `cluster.fit_shards`, got a call of `fit`. Call "
+            "that, or use `LinkSpreading` on one machine."
         )
 
     def index(self, source: str, target: str, *, method: str = "auto") -> Any:
-        """Return what searches the shards of a view.
+        """Return the index of the shards of a view.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class ShardedModel(VectorSearch):
         return self._pair(source, target).right.take(positions, self.folder)
 
     def _pair(self, source: str, target: str) -> ShardedPair:
-        """Return the scores of two views, or say that there are none."""
+        """Return the scores of two views; refuse views without any."""
         check_is_fitted(self, "pairs_")
         if (source, target) in self.pairs_:
             return self.pairs_[source, target]
@@ -208,8 +208,8 @@ class ShardedModel(VectorSearch):
             )
         if view not in self._tables:
             raise LinkspreadError(
-                f"the table of view {view!r} must be given for new items to be placed "
-                "in it, and it was not. Open the shards with "
+                f"the table of view {view!r} must be given to search with new items, "
+                "got none. Open the shards with "
                 f"`open_shards(folder, views={{{view!r}: path}})`."
             )
         table = self._tables[view]
@@ -240,11 +240,11 @@ def fit_shards(
     folder: str | os.PathLike[str] | None = None,
     method: str = "auto",
 ) -> ShardedModel:
-    """Fit by the workers of a Dask cluster, and let them write the vectors.
+    """Fit by the workers of a Dask cluster, which write the vectors to shards.
 
-    As `fit`, for collections whose graphs and vectors no single machine holds: neither
-    comes to the client, which keeps ids and three numbers of each item. The result
-    searches, and is no full model: links cannot be added to it, nor results explained.
+    For collections whose graphs and vectors do not fit on one machine: the client gets
+    neither, only ids and three numbers of each item. The result searches, but takes no
+    further links and explains no scores.
 
     Parameters
     ----------
@@ -255,8 +255,8 @@ def fit_shards(
     links : Links, or mapping from str to labels
     client : distributed.Client
     output : str or Path
-        A new or empty folder, or one of shards, on a disk that all workers share.
-        Shards there are replaced in one step, when all are written.
+        A new or empty folder, or one of shards, which are replaced in one step; on a
+        disk that all workers share.
     ids : mapping from str to array-like of shape (n_items,), default=None
     folder : str or Path, default=None
     method : {"exact", "approximate", "auto"}, default="auto"
@@ -264,8 +264,8 @@ def fit_shards(
     Returns
     -------
     sharded : ShardedModel
-        Its workers search; `open_shards` opens it again. Its `cluster_report_` has
-        what was moved and held.
+        The workers search it; `open_shards` opens it again. Its `cluster_report_` has
+        the measured cost.
     """
     check_spreading(model)
     target = check_output(output)
@@ -295,7 +295,7 @@ def open_shards(
     client: Any = None,
     verify: bool = False,
 ) -> ShardedModel:
-    """Open what `fit_shards` wrote, to search in it.
+    """Open shards that `fit_shards` wrote.
 
     Parameters
     ----------
@@ -304,8 +304,8 @@ def open_shards(
     views : mapping from str to path or ChunkedView, default=None
         The tables of the fit, for searches with new items.
     client : distributed.Client, default=None
-        Its workers, which must see the folder, search the shards at the same time;
-        None searches here, one shard after the other.
+        Its workers, which must see the folder, search the shards in parallel; None
+        searches them here one by one.
     verify : bool, default=False
         Compare the checksums of all shards, which reads every byte.
 
@@ -345,7 +345,7 @@ def is_sharded(path: str | os.PathLike[str]) -> bool:
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
-    """Refuse to write shards where something else is.
+    """Refuse to write shards over other files.
 
     Parameters
     ----------
@@ -361,14 +361,14 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     names = set() if is_other or not folder.exists() else set(os.listdir(folder))
     if is_other or not names <= {HEAD, VECTORS}:
         raise ModelError(
-            f"`output` must be a new folder, an empty one or one of shards, and "
-            f"{str(folder)!r} holds something else. Give another path."
+            f"`output` must be a new folder, an empty one or one of shards, got "
+            f"{str(folder)!r} with other files. Give another path."
         )
     return folder
 
 
 def _check_metrics(choices: Mapping[str, Any]) -> None:
-    """Refuse functions, which cannot be stored, before anything is built."""
+    """Refuse metrics that are functions, which cannot be stored."""
     for view, chosen in choices.items():
         if not isinstance(chosen["metric"], str):
             raise LinkspreadError(
@@ -378,7 +378,7 @@ def _check_metrics(choices: Mapping[str, Any]) -> None:
 
 
 def _build(work: SpreadingFit, view: str) -> tuple[ShardedView, BlockGraph]:
-    """Build the graph of a view, and return what places new items beside it."""
+    """Build the graph of a view; return it and what new items need."""
     built, _ = work.build(view)
     graph = built.affinity.normalized()
     names = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
@@ -398,11 +398,11 @@ def _spread(
     pair: tuple[str, str],
     target: Path,
 ) -> ShardedPair:
-    """Spread the links of two views, and let the workers write a file per block."""
+    """Propagate the links of two views, and let the workers write the vectors."""
     found = work.spread(graphs, pair)
     core, unseen_left, unseen_right = found.cores
     if work.model.rank is None:
-        # Shards are vectors and nothing else: exact rows cannot be had from them.
+        # Shards hold vectors only, so exact rows cannot be computed.
         warn_of_error(found.error, work.model.tol, core)
     left = _write_vectors(graphs[pair[0]], found.left, target, core.shape[0])
     right = _write_vectors(graphs[pair[1]], found.right, target, core.shape[1])
@@ -414,7 +414,7 @@ def _write_vectors(
 ) -> VectorShards:
     """Let the workers write the vectors of a view, a file for each block."""
     write = partial(write_shard, folder=str(target / VECTORS))
-    if isinstance(parts[0], np.ndarray):  # wide links are spread by the client
+    if isinstance(parts[0], np.ndarray):  # wide links are propagated by the client
         files = [write(part) for part in parts]
         return VectorShards(tuple(files), width, parts[0].dtype.name)
     tasks = graph.map(write, parts)
@@ -429,7 +429,7 @@ def _write_head(
     pairs: Mapping[tuple[str, str], ShardedPair],
     views: Mapping[str, ShardedView],
 ) -> None:
-    """Make shards that were written the model of a folder."""
+    """Write the head, which makes the written shards the model of a folder."""
     head = Head(dict(work.items), work.links, dict(pairs), dict(views))
     about = {view: {"n_items": own.n_items} for view, own in work.items.items()}
     content = REGISTRY.encode(head, about={"views": about})
@@ -479,7 +479,7 @@ REGISTRY = Registry(
 
 
 def _open_table(own: Any, view: str, model: ShardedModel) -> ChunkedView:
-    """Open the table of a view, if it is still that of the fit."""
+    """Open the table of a view; refuse one of another shape than in the fit."""
     if view not in model.items_:
         raise ViewError(
             f"`views` must be those of the shards, {list(model.items_)}, got {view!r}. "

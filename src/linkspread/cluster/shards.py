@@ -1,4 +1,4 @@
-"""Vectors of items in files of some rows each: written by workers, searched in turn."""
+"""Shards: files with the vectors of some items each."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from linkspread.storage.files import HashingFile, hash_file, open_plain, write_f
 
 Array = np.ndarray
 
-# Named after the beginning of its checksum, so that no file is ever written over.
+# Named after the checksum, so that no file is ever overwritten.
 SHARD_NAME = re.compile(r"vectors-[0-9a-f]{32}\.npy")
 PRECISIONS = ("float32", "float64")
 
@@ -44,7 +44,7 @@ class VectorShards:
 
     @property
     def boundaries(self) -> Array:
-        """Where each file begins, and where the last one ends."""
+        """Position of the first item of each file, and the end of the last."""
         return np.cumsum([0, *(file.n_rows for file in self.files)])
 
     @property
@@ -54,7 +54,7 @@ class VectorShards:
 
     @property
     def is_plain(self) -> bool:
-        """Whether these, as a manifest states them, could have been written here."""
+        """Whether the entries of a manifest can be those of `write_shard`."""
         return self.precision in PRECISIONS and all(
             SHARD_NAME.fullmatch(file.name) and file.n_rows > 0 for file in self.files
         )
@@ -63,7 +63,7 @@ class VectorShards:
         """Return the vectors of one file, mapped into memory."""
         file = self.files[k]
         try:
-            # A plain file of this folder, and no link out of it.
+            # Refuses links out of the folder.
             open_plain(Path(folder), file.name).close()
             rows = np.load(Path(folder, file.name), mmap_mode="r", allow_pickle=False)
         except LinkspreadError:
@@ -92,26 +92,26 @@ class VectorShards:
         return taken
 
     def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the number of each file, its first item and the end of its items."""
+        """Yield the number, the first item and the end of each file."""
         bounds = self.boundaries.tolist()
         for k, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             yield k, start, stop
 
     def check(self, folder: Path, *, verify: bool) -> None:
-        """Refuse files that are not those that were written."""
+        """Refuse files that differ from those that were written."""
         for k, file in enumerate(self.files):
             self.read(k, folder)
             with open_plain(folder, file.name) as opened:
                 fits = os.fstat(opened.fileno()).st_size == file.n_bytes
                 if not fits or (verify and hash_file(opened) != file.sha256):
                     raise ModelError(
-                        f"{file.name}: a shard must have the size and checksum of its "
-                        "manifest, and has others. Copy it again, or fit again."
+                        f"{file.name}: a shard must have the size and checksum of the "
+                        "manifest, got others. Copy it again, or fit again."
                     )
 
 
 def write_shard(vectors: Array, folder: str) -> ShardFile:
-    """Write vectors to a file of a folder, which is then whole or not there."""
+    """Write vectors to a file of a folder, all or nothing."""
     vectors = np.ascontiguousarray(vectors)
 
     def write(file: HashingFile) -> None:
@@ -125,8 +125,8 @@ def write_shard(vectors: Array, folder: str) -> ShardFile:
         )
     except OSError as error:
         raise LinkspreadError(
-            f"`output` must be a folder on a disk that all workers share, with room "
-            f"for {format_bytes(vectors.nbytes)} more, and writing to {folder} failed "
+            f"`output` must be on a disk that all workers share, with room for "
+            f"{format_bytes(vectors.nbytes)} more, got an error from {folder} "
             f"({error}). Free some space there, or give another folder."
         ) from error
     return ShardFile(entry.name, len(vectors), entry.n_bytes, entry.sha256)
@@ -153,9 +153,10 @@ class ShardIndex:
     ) -> tuple[Array, Array]:
         """Return the items with the largest inner products for each query."""
         n_found = min(n_results, count_open(self.shards.n_items, only, barred))
-        asked = vectors, n_found + most_barred(barred), backend
+        shared = vectors, n_found + most_barred(barred), backend
         tasks = [
-            (self.shards, k, self.folder, own, *asked) for k, own in self._open_of(only)
+            (self.shards, k, self.folder, own, *shared)
+            for k, own in self._open_of(only)
         ]
         if self.client is None:
             found = [_search_shard(*task) for task in tasks]
@@ -166,7 +167,7 @@ class ShardIndex:
         positions = np.hstack([nothing.astype(int), *(own for own, _ in found)])
         scores = np.hstack([nothing.astype(vectors.dtype), *(own for _, own in found)])
         scores[without_barred(positions, barred) < 0] = -np.inf
-        # In order, so that equal scores come in the order of the items.
+        # Sorted by position, so that equal scores come in the order of the items.
         order = np.argsort(positions, axis=1)
         positions, scores = (
             np.take_along_axis(own, order, axis=1) for own in (positions, scores)

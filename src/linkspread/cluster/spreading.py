@@ -1,4 +1,4 @@
-"""Links spread over two graphs in blocks; only thin matrices travel."""
+"""Propagate links along two graphs in blocks; only thin matrices are sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class BlockVectors:
-    """Spread links ``left @ cores[k] @ right.T``, the vectors in blocks of rows."""
+    """Propagated links ``left @ cores[k] @ right.T``, the vectors in blocks of rows."""
 
     left: list[Any]  # with the workers, or arrays
     right: list[Any]
@@ -71,7 +71,7 @@ def _spread_thin(
     tol: float,
     rank: int | None,
 ) -> BlockVectors:
-    """Filter the memberships of each view and shorten what comes out."""
+    """Filter the factors of the links along each graph, and shorten the vectors."""
     U, G, V = links.thin()
     left = x.filtered_sums(U, separable.left)
     right = y.filtered_sums(V, separable.right)
@@ -106,8 +106,8 @@ def _block_vectors(sums: Array, *, to_short: Array) -> Array:
 class BlockOperator:
     """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
 
-    What `propagation.chebyshev.FilterOperator` does. Between the two graphs, only the
-    rows of items with links travel.
+    As `propagation.chebyshev.FilterOperator` does. Between the two graphs, only the
+    rows of items with links are sent.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class BlockOperator:
         """Return ``Z @ smoothed`` in blocks of the rows of x."""
         used = np.flatnonzero(np.diff(self.Z.pairs.tocsc().indptr))
         own = [used[(a <= used) & (used < b)] - a for a, b in self.y.blocks]
-        met = self.y.results(_meet, smoothed, self.y.cut(self.Z.right), own)
-        sums, rows = zip(*met, strict=True)
+        parts = self.y.results(_gather, smoothed, self.y.cut(self.Z.right), own)
+        sums, rows = zip(*parts, strict=True)
         by_class = self.Z.core @ np.sum(sums, axis=0)
         values = np.concatenate(rows)
         pairs = self.Z.pairs.tocsr()[:, used]
@@ -157,13 +157,13 @@ class BlockOperator:
 
 
 def _reached(pairs: sparse.csr_array, values: Array) -> tuple[Array, Array]:
-    """Return the rows that pairs reach, and what reaches them."""
+    """Return the rows that have pairs, and their sums over pairs."""
     rows = np.flatnonzero(np.diff(pairs.indptr))
     return rows, pairs[rows] @ values
 
 
 @alone
-def _meet(smoothed: Array, right: Any, used: Array) -> tuple[Array, Array]:
+def _gather(smoothed: Array, right: Any, used: Array) -> tuple[Array, Array]:
     """Return the sums over the classes of a block, and the rows of linked items."""
     flat = smoothed.reshape(len(smoothed), -1)
     return np.asarray(right.T @ flat), smoothed[used]
@@ -187,6 +187,6 @@ def _link(
 
 @alone
 def _mix(linked: Array, *, cores: Sequence[Array]) -> Array:
-    """Return what each polynomial of the first graph is applied to."""
+    """Return the products with cores, to which the polynomials of x are applied."""
     mixed = np.concatenate([np.matmul(core, linked) for core in cores], axis=2)
     return np.ascontiguousarray(mixed, dtype=linked.dtype)

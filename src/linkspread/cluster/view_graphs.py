@@ -1,4 +1,4 @@
-"""The graph of one view, of any kind, built by the workers and left with them."""
+"""The graph of one view, built and kept by the workers."""
 
 from dataclasses import dataclass, replace
 from operator import getitem
@@ -61,7 +61,7 @@ class Neighborhoods:
     recall: float | None
 
     def map(self, task: Any, **shared: Any) -> list[Any]:
-        """Send a task for each block: its neighbours, its rows, and what all share."""
+        """Send a task for each block with its neighbours, rows and shared arguments."""
         shared |= {"view": self.view, "chosen": self.chosen}
         widths, rows = self.session.hold(self.widths), list(self.blocks)
         return self.session.map(
@@ -79,7 +79,7 @@ class Neighborhoods:
 
 @dataclass(frozen=True)
 class ViewGraph:
-    """The graph of a view, and what it was made of."""
+    """The graph of a view, and what it was built from."""
 
     near: Neighborhoods
     affinity: BlockGraph
@@ -88,7 +88,7 @@ class ViewGraph:
     links: LinkMatrix | None = None  # within the view, of constrained codes
 
     def in_model(self, X: Any, context: GraphContext) -> Any:
-        """Return the graph as a model keeps it."""
+        """Return the fitted graph for a model."""
         near = self.near
         chosen = {n: near.chosen[n] for n in ("n_neighbors", "metric", "bandwidth")}
         common = {**chosen, "n_jobs": context.n_jobs, "verbose": context.verbose}
@@ -110,7 +110,7 @@ class ViewGraph:
 def find_neighborhoods(
     session: Session, view: ChunkedView, blocks: RowBlocks, chosen: dict[str, Any]
 ) -> Neighborhoods:
-    """Search the neighbours of all items and measure how wide neighbourhoods are."""
+    """Search the neighbours of all items and compute bandwidths."""
     found, recall = search_blocks(session, view, blocks, chosen)
     blocks = session.settle(blocks, found)
     if chosen["bandwidth"] == "local":
@@ -175,13 +175,13 @@ def adjust_blocks(built: ViewGraph, context: GraphContext) -> ViewGraph:
 
 
 def _own_widths(found: Found) -> Array:
-    """Return the distances that are local widths."""
+    """Return the distances that serve as local bandwidths."""
     distances = found[1]
     return distances[:, min(LOCAL_NEIGHBOR, distances.shape[1]) - 1].copy()
 
 
 def _fixed_width(view: ChunkedView, chosen: dict[str, Any]) -> float:
-    """Return the one width for all, from the sample that one machine would take."""
+    """Return the bandwidth for all items, from the sample that one machine takes."""
     bandwidth, n_items = chosen["bandwidth"], view.shape[0]
     if not isinstance(bandwidth, str):
         return float(bandwidth)
@@ -222,7 +222,7 @@ def _code_block(
     widths: Any,
     links: LinkMatrix | None,
 ) -> tuple[sparse.csr_array, L1Report]:
-    """Return the codes of a block of rows; reads only the rows of their neighbours."""
+    """Return the codes of a block of rows; only rows of their neighbours are read."""
     ids, distances = found
     used, places = np.unique(ids, return_inverse=True)
     is_local = np.ndim(widths) > 0
@@ -259,7 +259,7 @@ def _among(Z: LinkMatrix, used: Array) -> LinkMatrix:
 
 
 def _join_reports(parts: list[L1Report], n_items: int) -> L1Report:
-    """Return what all blocks report together."""
+    """Return the sum of the reports of all blocks."""
     solvers = [own.solver for own in parts]
     sums = {
         name: sum(getattr(own, name) for own in solvers)
@@ -284,7 +284,7 @@ def _longest(vectors: Array) -> Array:
 def _best_of_block(
     W: sparse.csr_array, left: Array, i: int, *, right: list[Array]
 ) -> float:
-    """Return the largest spread link at an edge or on the diagonal of a block."""
+    """Return the largest propagated link at an edge or on the diagonal of a block."""
     F = Factored(left, np.concatenate(right))
     diagonal = np.einsum("ir,ir->i", left, right[i])
     return float(max(values_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))

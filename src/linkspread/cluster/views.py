@@ -1,4 +1,4 @@
-"""Views that stay on the disk and are read a few rows at a time.
+"""Views on disk that are read a few rows at a time.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -45,18 +45,18 @@ FILES = tuple(kind for kind in CHUNKED if kind not in FOLDERS)
 
 @dataclass(frozen=True)
 class ChunkedView:
-    """A table in one file or several, of which only the asked rows are read.
+    """A table in one file or several, of which only the rows needed are read.
 
     Attributes
     ----------
     name : str
-        What messages call it.
+        Name in messages.
     files : tuple of str
         The file of each chunk.
     boundaries : tuple of int
         Chunk k has the rows from ``boundaries[k]`` to ``boundaries[k + 1]``.
     origins : tuple of int
-        Where each chunk begins in its file: a row, or a row group of parquet.
+        Start of each chunk in its file: a row, or a row group of parquet.
     n_features : int
     dtype : dtype
         float32 or float64.
@@ -139,9 +139,9 @@ class ChunkedView:
             part = read_chunk(path, self.origins[k], n_rows, name=name)
         if part.shape != (n_rows, self.n_features):
             raise ViewError(
-                f"chunk {k} of view {self.name!r} must have the shape that it had when "
-                f"it was opened, {(n_rows, self.n_features)}, got {part.shape} in "
-                f"{path}. Leave the files alone while they are in use."
+                f"chunk {k} of view {self.name!r} must keep the shape "
+                f"{(n_rows, self.n_features)} that it was opened with, got "
+                f"{part.shape} in {path}. Do not change files while they are in use."
             )
         part = np.array(part[rows])  # a copy: the mapped file may go away
         return check_table(part, view=name).astype(self.dtype, copy=False)
@@ -162,10 +162,10 @@ def open_view(
         groups; a folder of either, one chunk or more for each file, in the order of
         their names; or an array in a .zarr folder, read by its chunks.
     name : str, default=None
-        What messages call it; None takes the name of the file or folder.
+        Name in messages; None takes that of the file or folder.
     chunk_rows : int, default=None
-        Rows of a chunk of a .npy file or zarr array; None takes 64 MB, of zarr whole
-        chunks of it.
+        Rows of a chunk of a .npy file or zarr array; None takes 64 MB, or a whole
+        number of zarr's own chunks.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def _files(path: Path, name: str) -> list[Path]:
 
 @contextmanager
 def _refusing(rule: str, remedy: str) -> Iterator[None]:
-    """Raise what a reader of files finds wrong as one sentence."""
+    """Turn the errors of file readers into a ViewError."""
     try:
         yield
     except LinkspreadError:
@@ -228,26 +228,26 @@ class OpenViews:
 
     chunked: dict[str, ChunkedView]
     ids: dict[str, Any]  # of the items of each view, or their number
-    in_memory: Views  # as they were given
+    in_memory: Views  # those given as tables
 
     @property
     def columns(self) -> dict[str, tuple[str, ...] | None]:
-        """The names of the columns that are used; None where they have none."""
+        """The names of the used columns; None where there are none."""
         return {view: self.in_memory.columns.get(view) for view in self.chunked}
 
     @property
     def lasting(self) -> dict[str, ChunkedView]:
-        """The views that are on the disk after the fit, too."""
+        """The views that are still on disk after the fit."""
         given = self.in_memory.read
         return {view: own for view, own in self.chunked.items() if view not in given}
 
     def report_columns(self, *, verbose: bool) -> dict[str, str]:
-        """Log which columns are used, and warn of those that may be no features."""
+        """Log the used columns, and warn of those that may not be features."""
         on_disk = {view: str(Table(own)) for view, own in self.chunked.items()}
         return on_disk | self.in_memory.report_columns(verbose=verbose)
 
     def table(self, view: str) -> Array:
-        """Return the whole table of a view, mapped from the disk where it can be."""
+        """Return the whole table of a view, mapped from disk where possible."""
         own = self.chunked[view]
         if view in self.in_memory.read:
             return self.in_memory.read[view].values
@@ -301,15 +301,15 @@ def _write(X: Any, view: str, path: Path) -> ChunkedView:
     if sparse.issparse(X):
         raise ViewError(
             f"view {view!r} must be dense for a fit on a cluster, got a sparse matrix. "
-            "Shorten it to dense features first, or fit on one machine."
+            "Reduce it to fewer dense features, or fit on one machine."
         )
     try:
         np.save(path, X)
     except OSError as error:
         raise LinkspreadError(
-            f"`folder` must have room for view {view!r}, {format_bytes(X.nbytes)}, and "
-            f"writing to {path.parent.parent} failed ({error}). Free some space there, "
-            "or give another folder."
+            f"`folder` must have room for view {view!r}, {format_bytes(X.nbytes)}, got "
+            f"an error from {path.parent.parent} ({error}). Free some space there, or "
+            "give another folder."
         ) from error
     return open_view(path, name=view)
 
@@ -329,9 +329,9 @@ def check_files(session: Session, views: Mapping[str, ChunkedView]) -> None:
         for worker, file in answers.items():
             if file is not None:
                 raise ViewError(
-                    f"the files of view {name!r} must be there on every worker, and "
-                    f"{worker} has no {file}. Give paths on a disk that all share, or "
-                    "a `folder` on it for tables in memory."
+                    f"the files of view {name!r} must be visible to every worker, got "
+                    f"no {file} on {worker}. Give paths on a disk that all share, or a "
+                    "`folder` on it for tables in memory."
                 )
 
 

@@ -1,7 +1,7 @@
-"""Exports: vectors and rankings for other programs, each in a format of theirs.
+"""Export vectors, rankings and judged pairs for other programs.
 
-A score is the inner product of a searching and a found vector. Every export says so,
-because most vector stores compare by cosine by default.
+A score is the inner product of a searching and a found vector. Every export states so,
+because most vector databases compare by cosine by default.
 """
 
 from linkspread.exchange.embeddings import Embeddings, take_embeddings

@@ -1,4 +1,4 @@
-"""What an export holds: the vectors of one view's items, and what they mean."""
+"""The vectors of one view for export, and the description stored with them."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 ROLES = ("searching", "found")
 DTYPES = ("float32", "float64")
-# How a vector store looks for the best: "exact" compares all, "hnsw" walks a graph.
+# Search of a vector database: "exact" compares all, "hnsw" walks a graph.
 INDEXES = ("exact", "hnsw")
 FORMAT = 1
 SCORES = "inner products of searching and found vectors, not cosines"
@@ -39,7 +39,7 @@ class Embeddings:
     other_view : str
         View that they search, or from which they are found.
     role : {"searching", "found"}
-        What the vectors are for.
+        Whether the items are queries or results.
     """
 
     ids: Array
@@ -68,10 +68,10 @@ def take_embeddings(
     target : str
         View that is searched.
     role : {"searching", "found"}, default="found"
-        "found" takes the items of `target`, to be put into a store; "searching" the
-        items of `source`, to ask it.
+        "found" takes the items of `target`, to be stored in a vector database;
+        "searching" those of `source`, to query it.
     dtype : {"float32", "float64"}, default=None
-        None keeps the numbers as they are.
+        None keeps the precision of the model.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def take_embeddings(
 
 
 def check_model(model: Any) -> None:
-    """Refuse what cannot search one view from another."""
+    """Refuse anything but a search between views."""
     if not isinstance(model, VectorSearch):
         raise LinkspreadError(
             "`model` must be a fitted search or one of the baselines, got "
@@ -106,7 +106,7 @@ def check_model(model: Any) -> None:
 
 
 def describe(embeddings: Embeddings) -> str:
-    """Return what the vectors mean, as the JSON that every export carries."""
+    """Return the description of the vectors, as the JSON in every export."""
     content = {
         "format": FORMAT,
         "linkspread": __version__,
@@ -121,11 +121,11 @@ def describe(embeddings: Embeddings) -> str:
 def read_description(text: str | bytes) -> dict[str, str]:
     """Return `view`, `other_view` and `role` from the JSON of `describe`.
 
-    Anything else raises a `ValueError`, which readers of files turn into a sentence.
+    Anything else raises a `ValueError`, which `reading` turns into a message.
     """
     content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise LinkspreadError(f"it does not say that its format is {FORMAT}")
+        raise LinkspreadError(f"its format is not {FORMAT}")
     names = {name: str(content[name]) for name in ("view", "other_view", "role")}
     check_name(names["role"], ROLES, name="role")
     return names
@@ -133,25 +133,25 @@ def read_description(text: str | bytes) -> dict[str, str]:
 
 @contextmanager
 def reading(path: FilePath, *, what: str, writer: str) -> Iterator[None]:
-    """Turn all that a missing, damaged or foreign file can cause into a sentence."""
+    """Turn any error about a missing, damaged or foreign file into one message."""
     try:
         yield
     except MissingDependencyError:
         raise
     except FileNotFoundError as error:
         raise LinkspreadError(
-            f"`path` must be {what}, but {str(path)!r} is no file. Correct the path."
+            f"`path` must be {what}, got {str(path)!r}, which is no file. Correct it."
         ) from error
     except Exception as error:  # damaged bytes can fail anywhere in a reader
         reason = str(error).partition("\n")[0][:120].rstrip(".") or type(error).__name__
         raise LinkspreadError(
-            f"`path` must be {what} written by `{writer}`, and {str(path)!r} cannot be "
-            f"read as one ({reason}). Export it anew."
+            f"`path` must be {what} written by `{writer}`, got {str(path)!r}, which "
+            f"cannot be read ({reason}). Export it again."
         ) from error
 
 
 def as_float32(vectors: Array) -> Array:
-    """Return vectors in single precision and row by row, as vector stores have them."""
+    """Return vectors as contiguous rows in float32; refuse overflow."""
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(vectors, dtype=np.float32)
     if not np.isfinite(single).all():
@@ -164,7 +164,7 @@ def as_float32(vectors: Array) -> Array:
 
 
 def _as_dtype(vectors: Array, dtype: str | None) -> Array:
-    """Return vectors in the precision asked for."""
+    """Return vectors in the given precision."""
     if dtype is None:
         return vectors
     check_name(dtype, DTYPES, name="dtype")
@@ -173,12 +173,12 @@ def _as_dtype(vectors: Array, dtype: str | None) -> Array:
 
 def _widen(vectors: Array) -> Array:
     """Return vectors of one dimension or more."""
-    # No store takes vectors of length 0. One zero has the same inner products.
+    # No database takes vectors of length 0. One zero gives the same inner products.
     return vectors if vectors.shape[1] else np.zeros((len(vectors), 1), vectors.dtype)
 
 
 def _check_text(ids: Array, view: str) -> Array:
-    """Refuse ids that are no text, as undecodable names of files are."""
+    """Refuse ids that are not valid Unicode, such as undecodable file names."""
     for name in ids if ids.dtype.kind == "U" else ():
         try:
             name.encode()

@@ -1,7 +1,6 @@
-"""Vectors as a table of PostgreSQL with the extension pgvector.
+"""Export vectors to a table of PostgreSQL with the extension pgvector.
 
-The order of inner products is ``ORDER BY embedding <#> query``, where ``<#>`` is the
-negative inner product.
+Search with ``ORDER BY embedding <#> query``; ``<#>`` is the negative inner product.
 """
 
 import struct
@@ -50,17 +49,17 @@ def write_postgres(
     """Write the vectors of a view's items to a table of PostgreSQL with pgvector.
 
     Its columns are `id` (bigint or text, the primary key) and `embedding`
-    (``vector(n_dimensions)``, float32); its comment says what they mean. All is done
-    in one transaction: others see the old table until the new one is complete.
+    (``vector(n_dimensions)``, float32); its comment describes them. All is done in one
+    transaction: others see the old table until the new one is complete.
 
     Parameters
     ----------
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     url : str
-        Such as "postgresql://user@host:5432/database". What is left out comes from
-        the environment (PGHOST, PGPASSWORD) or ~/.pgpass, as for psql. It is never
-        shown in a message.
+        Such as "postgresql://user@host:5432/database". Missing parts come from the
+        environment (PGHOST, PGPASSWORD) or ~/.pgpass, as for psql. No message shows
+        it.
     table : str
         Name of the table, or "schema.table". Names are quoted, so capitals count.
     source : str
@@ -70,10 +69,10 @@ def write_postgres(
     role : {"searching", "found"}, default="found"
         "found" exports the items of `target`, "searching" those of `source`.
     index : {"exact", "hnsw"}, default="exact"
-        "hnsw" adds an index for inner products, which is faster and misses some.
-        It takes vectors of at most 2,000 dimensions.
+        "hnsw" adds an index for inner products, which is faster, misses some results
+        and takes at most 2,000 dimensions.
     overwrite : bool, default=False
-        Whether a table that is there may be replaced, with its indexes and grants.
+        Whether to replace an existing table, with its indexes and grants.
 
     Returns
     -------
@@ -104,14 +103,14 @@ class _Export:
         self.vector_schema = self._find_extension()
 
     def write(self, embeddings: Embeddings, index: str, overwrite: bool) -> None:
-        """Write a table, beside the old one if there is one, and take its place."""
+        """Write a table; replace an old one at the end."""
         exists = self._exists()
         if exists and not overwrite:
             raise LinkspreadError(
-                f"`table` must be new unless overwrite=True, but {'.'.join(self.name)} "
-                "exists. Choose another, or pass overwrite=True to replace it."
+                "`table` must be new unless overwrite=True, got the existing "
+                f"{'.'.join(self.name)}. Choose another, or pass overwrite=True."
             )
-        # Under another name, because dropping a table locks its readers out.
+        # Written under another name first, because dropping a table locks out readers.
         draft = f"linkspread_{token_hex(6)}" if exists else self.name[-1]
         self._fill((*self.name[:-1], draft), embeddings, index)
         if exists:
@@ -158,7 +157,7 @@ class _Export:
         )
 
     def _exists(self) -> bool:
-        """Return whether there is a table, or anything else, of this name."""
+        """Return whether a table, or anything else, has this name."""
         quoted = self.sql.Identifier(*self.name).as_string(self.connection)
         found = self.connection.execute("SELECT to_regclass(%s)", [quoted]).fetchone()
         return found[0] is not None
@@ -171,24 +170,24 @@ class _Export:
         ).fetchone()
         if found is None:
             raise LinkspreadError(
-                "`url` must lead to a database that has the extension pgvector, and "
-                "this one has not. Install pgvector on the server and run CREATE "
-                "EXTENSION vector in the database."
+                "`url` must lead to a database with the extension pgvector, got one "
+                "without it. Install pgvector on the server and run CREATE EXTENSION "
+                "vector in the database."
             )
         return found[0]
 
 
 @contextmanager
 def _connected(psycopg: ModuleType, url: str) -> Iterator[Any]:
-    """Yield a connection whose work is committed at the end, or undone."""
+    """Yield a connection with one transaction, rolled back on an error."""
     with connect_postgres(url, name="url", error=LinkspreadError) as connection:
         try:
             yield connection
         except psycopg.Error as error:
             reason = error.diag.message_primary or "the connection was lost"
             raise LinkspreadError(
-                "PostgreSQL must accept the export, which it did not, and the database "
-                f"is as before: {reason}. Mend this and export again."
+                f"PostgreSQL must accept the export, got the error: {reason}. The "
+                "database is unchanged. Correct this and export again."
             ) from error
 
 
@@ -217,7 +216,7 @@ def _check_width(n_dimensions: int, index: str) -> None:
 
 
 def copy_blocks(ids: np.ndarray, vectors: np.ndarray) -> Iterator[bytes]:
-    """Yield the bytes of a table with an id and a vector in each row."""
+    """Yield rows of an id and a vector in PostgreSQL's binary format."""
     yield HEADER
     for start in range(0, len(ids), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
@@ -228,7 +227,7 @@ def copy_blocks(ids: np.ndarray, vectors: np.ndarray) -> Iterator[bytes]:
 
 
 def _id_field(name: int | str) -> bytes:
-    """Return the number of fields in a row, and its first one."""
+    """Return the number of fields in a row, and its first field."""
     value = name.encode() if isinstance(name, str) else struct.pack(">q", name)
     return struct.pack(">hi", 2, len(value)) + value
 

@@ -1,4 +1,4 @@
-"""Rankings as a run file of TREC, and judged pairs of a link store as a table.
+"""Export rankings as a run file of TREC, and judged pairs as a table.
 
 trec_eval, ir_measures and ranx read runs; `Links.from_pairs` reads the pairs.
 """
@@ -19,7 +19,7 @@ from linkspread.storage.files import FilePath, new_file
 
 Array = np.ndarray
 
-# Lines that are held at a time.
+# Lines that are in memory at a time.
 BLOCK_LINES = 1 << 17
 
 
@@ -36,8 +36,8 @@ def write_run(
 ) -> Path:
     """Write the best items for each query to a run file of TREC.
 
-    A line is ``query Q0 item rank score tag``; ranks count from 1. White space
-    separates, so ids that contain some are refused.
+    A line is ``query Q0 item rank score tag``, separated by spaces; ranks count from 1.
+    Ids with white space are refused.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ def write_run(
     queries : array-like of ids, default=None
         Distinct items of `source`; None takes all.
     n_results : int, default=1000
-        Items per query; more than there are writes what there is.
+        Results per query; fewer are written where there are fewer items.
     tag : str, default="linkspread"
         Name of the run.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -63,17 +63,17 @@ def write_run(
         The file written.
     """
     check_model(model)
-    check_count(n_results, name="n_results", remedy="TREC's own custom is 1000.")
+    check_count(n_results, name="n_results", remedy="1000 is usual at TREC.")
     _check_words([tag], "`tag`")
-    # Empty, but it tells what is wrong with the model and the views beforehand.
+    # An empty search checks the model and the views before anything is written.
     model.search([], source=source, target=target)
-    asked = _choose_queries(model, source, queries)
+    chosen = _choose_queries(model, source, queries)
     _check_words(model.items_[target].ids, f"ids of view {target!r}")
     with new_file(path, overwrite=overwrite) as temporary:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
             step = max(1, BLOCK_LINES // n_results)
-            for start in range(0, len(asked), step):
-                block = asked[start : start + step]
+            for start in range(0, len(chosen), step):
+                block = chosen[start : start + step]
                 ids, scores = model.search(
                     block, source=source, target=target, n_results=n_results
                 )
@@ -82,20 +82,20 @@ def write_run(
 
 
 def _choose_queries(model: VectorSearch, source: str, queries: Any) -> Array:
-    """Return the ids of the queries, as the model has them."""
+    """Return the ids of the queries; refuse repeated ones."""
     items = model.items_[source]
     if queries is None:
-        asked = items.ids
+        chosen = items.ids
     else:
-        asked = items.ids[items.positions(queries, what="`queries`")]
-        values, counts = np.unique(asked, return_counts=True)
+        chosen = items.ids[items.positions(queries, what="`queries`")]
+        values, counts = np.unique(chosen, return_counts=True)
         if (counts > 1).any():
             raise LinkspreadError(
-                "`queries` must be distinct, because a run file has one ranking for "
-                f"each, got {values[counts > 1][0]!s} more than once. Drop it."
+                "`queries` must be distinct for a run file, got "
+                f"{values[counts > 1][0]!s} more than once. Remove the repetition."
             )
-    _check_words(asked, f"ids of view {source!r}")
-    return asked
+    _check_words(chosen, f"ids of view {source!r}")
+    return chosen
 
 
 def _check_words(words: Any, what: str) -> None:
@@ -109,7 +109,7 @@ def _check_words(words: Any, what: str) -> None:
 
 
 def _lines(queries: Array, ids: Array, scores: Array, tag: str) -> Iterator[str]:
-    """Yield the lines of some queries, scores with all their digits."""
+    """Yield the lines of some queries, with all digits of scores."""
     digits = scores.astype(str).tolist()
     for query, found, row in zip(queries.tolist(), ids.tolist(), digits, strict=True):
         for rank, (item, score) in enumerate(zip(found, row, strict=True), start=1):
@@ -128,13 +128,13 @@ def write_pairs(
     Parameters
     ----------
     pairs : PairColumns
-        Of :meth:`LinkStore.pairs <linkspread.storage.LinkStore.pairs>`.
+        From :meth:`LinkStore.pairs <linkspread.storage.LinkStore.pairs>`.
     path : path-like
         Ends in .csv, .tsv or .parquet.
     between : tuple of two str
-        The views, after which the columns of the ids are named.
+        The views, which name the columns of ids.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def write_pairs(
     path = Path(path)
     names = [*between, "verdict", "weight"]
     if between[0] == between[1]:
-        # Two columns of one name are two only by their order.
+        # Names of columns must differ.
         names[1] = f"{between[0]} 2"
     writers = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet}
     if path.suffix.lower() not in writers:
@@ -157,7 +157,7 @@ def write_pairs(
 
 
 def _columns(pairs: PairColumns) -> list[list[Any]]:
-    """Return ids, verdicts and weights: weights alone may be taken for ratings."""
+    """Return ids, verdicts and absolute weights."""
     verdicts = np.where(pairs.weight > 0, "must", "cannot")
     columns = pairs.left, pairs.right, verdicts, np.abs(pairs.weight)
     return [column.tolist() for column in columns]

@@ -1,7 +1,7 @@
-"""Vectors as files: parquet, NumPy archives, and indexes of faiss.
+"""Export vectors as parquet files, NumPy archives or indexes of faiss.
 
-faiss knows rows, not ids: row i of the index is ``ids[i]`` of ``images.faiss.json``,
-which lies beside the index file.
+An index of faiss has rows, not ids: row i of ``images.faiss`` is ``ids[i]`` of
+``images.faiss.json`` beside it.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from linkspread.storage.files import FilePath, new_file
 
 Array = np.ndarray
 
-# Of the metadata of a parquet file.
+# Key in the metadata of a parquet file.
 KEY = b"linkspread"
 
 
@@ -46,8 +46,8 @@ def write_parquet(
 ) -> Path:
     """Write the vectors of a view's items to a parquet file.
 
-    Its columns are `id` and `vector`, a list of fixed length. What they mean stands
-    in the schema's metadata under "linkspread", as JSON.
+    Its columns are `id` and `vector`, a list of fixed length. The schema's metadata
+    describe them under "linkspread", as JSON.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def write_parquet(
     parquet = require("pyarrow.parquet", purpose="Writing parquet")
     taken = take_embeddings(model, source=source, target=target, role=role, dtype=dtype)
     with new_file(path, overwrite=overwrite) as temporary:
-        # Checksums, so that `read_parquet` notices numbers that changed on the disk.
+        # Checksums, so that `read_parquet` detects damage.
         parquet.write_table(_as_table(taken), temporary, write_page_checksum=True)
     return Path(path)
 
@@ -124,15 +124,15 @@ def write_numpy(
 ) -> Path:
     """Write the vectors of a view's items to a NumPy archive (.npz).
 
-    Its arrays are `ids`, `vectors` and `linkspread`, a text in JSON that says what
-    they mean. Read them with ``numpy.load(path)`` or `read_numpy`.
+    Its arrays are `ids`, `vectors` and `linkspread`, their description as JSON. Read
+    them with ``numpy.load(path)`` or `read_numpy`.
 
     Parameters
     ----------
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
-        Taken as it is, without adding an ending.
+        No ending is added.
     source : str
         View that searches.
     target : str
@@ -168,7 +168,7 @@ def read_numpy(path: FilePath) -> Embeddings:
     embeddings : Embeddings
     """
     with reading(path, what="a NumPy archive", writer="write_numpy"):
-        # Opened here, because NumPy leaves a file open that is no archive.
+        # Opened here, because NumPy does not close a file that is no archive.
         with (
             Path(path).open("rb") as file,
             np.load(file, allow_pickle=False) as archive,
@@ -182,7 +182,7 @@ def read_numpy(path: FilePath) -> Embeddings:
 
 @dataclass(frozen=True, eq=False)
 class FaissIndex:
-    """An index of faiss that knows the ids of its rows.
+    """An index of faiss with the ids of its rows.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class FaissIndex:
     other_view : str
         View that they search, or from which they are found.
     role : {"searching", "found"}
-        What the vectors are for.
+        Whether the items are queries or results.
     """
 
     index: Any
@@ -209,9 +209,9 @@ class FaissIndex:
         Parameters
         ----------
         vectors : array-like of shape (n_queries, n_dimensions) or (n_dimensions,)
-            Of the other role.
+            Vectors of the other role.
         n_results : int, default=10
-            More than there are items returns what there is.
+            Fewer are returned where there are fewer items.
 
         Returns
         -------
@@ -244,8 +244,8 @@ def write_faiss(
 ) -> Path:
     """Write the vectors of a view's items to an index file of faiss.
 
-    A second file, with ".json" added to the name, holds the ids of the rows and what
-    the vectors mean. Vectors are in float32.
+    A second file, with ".json" added to the name, holds the ids of the rows and a
+    description. Vectors are in float32.
 
     Parameters
     ----------
@@ -259,15 +259,15 @@ def write_faiss(
     role : {"searching", "found"}, default="found"
         "found" exports the items of `target`, "searching" those of `source`.
     index : {"exact", "hnsw"}, default="exact"
-        "exact" compares a query with all items; "hnsw" walks a graph, which is
-        faster and misses some.
+        "exact" compares a query with all items; "hnsw" walks a graph, which is faster
+        and misses some results.
     overwrite : bool, default=False
-        Whether files that are there may be replaced.
+        Whether to replace existing files.
 
     Returns
     -------
     path : Path
-        The index file; the ids are beside it.
+        The index file; the ids are in the file beside it.
     """
     load_faiss("Writing an index")
     check_name(index, INDEXES, name="index")
@@ -303,19 +303,19 @@ def read_faiss(path: FilePath) -> FaissIndex:
         meaning, content = read_description(text), json.loads(text)
         ids = np.array(content["ids"], dtype=None if content["ids"] else np.int64)
     with reading(path, what="an index file", writer="write_faiss"):
-        # Before faiss sees the file: it trusts the sizes that stand in one.
+        # Checked before faiss reads the file, as it trusts sizes written there.
         if content.pop("checksum", None) != _checksum(Path(path), content):
-            raise LinkspreadError("it is not the one that its ids were written with")
+            raise LinkspreadError("it does not belong to the ids beside it")
         return FaissIndex(FaissItems.read(Path(path)).index, ids, **meaning)
 
 
 def _beside(path: FilePath) -> Path:
-    """Return the file of the ids that belongs to an index file."""
+    """Return the file of the ids of an index file."""
     return Path(f"{Path(path)}.json")
 
 
 def _checksum(index_file: Path, content: dict[str, Any]) -> str:
-    """Return a digest of an index file and of all that is said of it."""
+    """Return a digest of an index file and of its description."""
     with index_file.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     digest.update(json.dumps(content, sort_keys=True).encode())
