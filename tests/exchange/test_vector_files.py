@@ -98,7 +98,7 @@ def test_arrays_of_somebody_else_are_refused(tmp_path):
     np.savez(path, **good)
     assert read_numpy(path).view == "a"
     for changes, reason in [
-        ({"linkspread": "null"}, "format is 1"),
+        ({"linkspread": "null"}, "format is not 1"),
         ({"ids": np.arange(3)}, r"3 ids for vectors \(2, 3\)"),
         ({"vectors": np.ones(2)}, r"2 ids for vectors \(2,\)"),
         ({"ids": np.array(["a", None])}, "allow_pickle=False"),

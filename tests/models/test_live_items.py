@@ -303,7 +303,12 @@ def test_what_cannot_be_removed_changes_nothing(rng):
         (model, "text", "text5", "one flat list"),
         (model, "text", ["text1"], "some links between 'text' and 'image' must stay"),
         (model, "image", NAMES["image"][4:], "`n_neighbors` must be smaller than"),
-        (unnamed, "image", [3], "view 'image' are known by position.* `ids`"),
+        (
+            unnamed,
+            "image",
+            [3],
+            "view 'image', whose items are known by position.* `ids`",
+        ),
         (
             unnamed,
             "text",

@@ -424,8 +424,8 @@ def test_a_fit_and_its_suggestions_never_make_all_pairs():
 @pytest.mark.parametrize(
     ("words", "error", "sentence"),
     [
-        ({"n": 0}, LinkspreadError, "`n` must be a positive integer, got 0. Ask for"),
-        ({"n": 2.5}, LinkspreadError, "`n` must be a positive integer, got 2.5. Ask"),
+        ({"n": 0}, LinkspreadError, "`n` must be a positive integer, got 0"),
+        ({"n": 2.5}, LinkspreadError, "`n` must be a positive integer, got 2.5"),
         ({"random_state": -1}, LinkspreadError,
          "`random_state` must be an integer from 0, got -1. The default is 0"),
         ({"source": "sound"}, LinkspreadError,

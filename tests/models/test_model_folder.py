@@ -197,7 +197,9 @@ def test_a_model_that_cannot_take_links_says_how_to_rebuild(path):
     model.remove_links(ls.Links.from_pairs(PAIRS[:1], between=BETWEEN))
     before = model.scores(*BETWEEN)
     remedy = f"linkspread fit --config {path / 'run.toml'} --overwrite"
-    with pytest.raises(ModelError, match=f"live.*The judgements are kept.*{remedy}"):
+    with pytest.raises(
+        ModelError, match=f"judgements must be links.*The judgements are kept.*{remedy}"
+    ):
         folder.apply()
     np.testing.assert_allclose(model.scores(*BETWEEN), before, atol=2e-6)
     assert folder.applied == len(PAIRS)
@@ -219,7 +221,7 @@ def test_another_store_is_told_from_the_own(path, tmp_path):
     place = tmp_path / "other.db"
     with LinkStore.open(place) as store:
         store.add_many([judge("ann", f"t{i}", "i4") for i in range(30)])
-    with pytest.raises(StoreError, match="row 24 of this one is another judgement"):
+    with pytest.raises(StoreError, match="another judgement in row 24"):
         ls.ModelFolder(path, store=place).pending()
 
 
@@ -284,7 +286,7 @@ def test_an_interrupt_waits_for_steps_that_belong_together():
     done, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            with model_folder._undisturbed():
+            with model_folder._delayed_interrupt():
                 os.kill(os.getpid(), signal.SIGINT)
                 time.sleep(0.01)
                 done.append("all of it")

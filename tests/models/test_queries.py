@@ -140,7 +140,7 @@ def test_without_smoothing_new_items_are_refused():
     alpha = {"text": 0.0, "image": 0.3}
     model = LinkSpreading(**PARAMETERS | {"alpha": alpha})
     model.fit(make_views(), make_links("labels"))
-    message = "new items of view 'text' learn from.*`alpha` is 0.*a larger `alpha`"
+    message = "`alpha` of view 'text' must be above 0"
     with pytest.raises(LinkspreadError, match=message):
         model.search(np.zeros((1, 3)), **ASK)
     assert model.search(0, **ASK)[0].shape == (6,)

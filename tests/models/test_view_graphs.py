@@ -102,7 +102,9 @@ def test_a_wrong_given_graph_is_one_sentence(graph, message):
 
 
 def test_a_single_item_has_no_neighbours():
-    with pytest.raises(GraphError, match="view 'X': neighbours must be.*got 1 sample"):
+    with pytest.raises(
+        GraphError, match="view 'X': .*to have neighbours, got 1 sample"
+    ):
         LinkSpreading(n_neighbors=1).fit([[1.0, 2.0]], [0])
 
 

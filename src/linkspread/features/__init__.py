@@ -1,4 +1,4 @@
-"""Features of things that are not tables: pictures, texts and tags."""
+"""Features of pictures, texts and tags."""
 
 from linkspread.features.choices import TRANSFORMERS, default_transformer
 from linkspread.features.encoders import NetworkFeatures, SentenceFeatures

@@ -9,7 +9,7 @@ from linkspread.features.transformers import StoredTransformer
 from linkspread.features.visual_words import VisualWords
 from linkspread.ground.checks import check_name
 
-# Of each kind the first is the one to begin with: it needs no trained encoder.
+# The first of each kind is the default: it needs no trained encoder.
 TRANSFORMERS: dict[str, type[StoredTransformer]] = {
     "histograms": PictureFeatures,
     "sift": VisualWords,
@@ -28,13 +28,12 @@ def default_transformer(kind: str, name: str | None = None) -> Any:
     ----------
     kind : {"text", "picture"}
     name : str, default=None
-        Its short name. None takes the one to begin with, which needs no trained
-        encoder.
+        Short name; None takes the default, which needs no trained encoder.
 
     Returns
     -------
     transformer : object
-        With the seed 0: features made twice must not differ.
+        With the seed 0, so that repeated features are equal.
 
     Examples
     --------

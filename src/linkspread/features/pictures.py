@@ -6,9 +6,8 @@
 >>> image.size, image.getpixel((0, 0)), notes
 ((60, 40), (255, 255, 255), ('laid on white',))
 
-Files are read by what they hold and never by their names. What cannot be read has
-a kind, so that a program can count the kinds of a large collection, and people
-see at once what to do about each.
+The format is read from the content of a file, never from its name. The error of an
+unreadable picture has a `kind`, by which programs can count errors.
 """
 
 import errno
@@ -29,15 +28,15 @@ import numpy as np
 
 from linkspread.ground.errors import LinkspreadError, UnreadablePicture, require
 
-# Threads hold a picture each, and one of this size takes 300 MB.
+# Each thread holds a picture, and one of this size takes 300 MB.
 MAX_PIXELS = 100_000_000
-# The shorter side must hold one local descriptor also at half the size.
+# The shorter side must hold a local descriptor even at half the size.
 MIN_SIDE = 32
-# Pillow reads more than these, some of them by starting other programs.
+# Pillow reads more formats, some of them by starting other programs.
 _FORMATS = "AVIF BMP GIF JPEG JPEG2000 MPO PNG PPM TIFF WEBP".split()
-# Formats that Pillow calls otherwise by the ending of a name or in a file.
+# Formats with several names in Pillow.
 _FAMILIES = {"DIB": "BMP", "MPO": "JPEG"}
-# First bytes of formats: they distinguish a damaged picture from another file.
+# First bytes of formats, which distinguish a damaged picture from other files.
 _STARTS = {
     rb"\xff\xd8\xff": "JPEG",
     rb"\x89PNG": "PNG",
@@ -60,7 +59,7 @@ _STARTS = {
     rb"\s*(<\?xml.*?)?(<!--.*?-->\s*)?<svg": "SVG",
 }
 _REPLACE = "Replace it or leave it out."
-# What was received and what to do about it, by kind.
+# What was received and the remedy, by kind of error.
 _SENTENCES = {
     "missing": ("a path without a file", "Check the path."),
     "broken link": ("a symbolic link to nowhere", "Correct the link or leave it out."),
@@ -89,7 +88,7 @@ _TURNS = {
 
 
 def check_pictures(pictures: Any) -> None:
-    """Refuse anything but several pictures in a row."""
+    """Refuse anything but a list of pictures."""
     is_one = isinstance(pictures, str | os.PathLike) or not hasattr(pictures, "__len__")
     if is_one or len(pictures) == 0 or not hasattr(pictures, "__getitem__"):
         got = type(pictures).__name__ if is_one else "none"
@@ -111,18 +110,17 @@ def open_picture(picture: Any, position: int, size: int) -> Any:
 def read_picture(
     picture: Any, *, name: str = "the picture"
 ) -> tuple[Any, tuple[str, ...]]:
-    """Return a picture in RGB, upright, and notes on what had to be done to it.
+    """Return a picture in RGB, upright, and notes on how it was converted.
 
-    A file is read by what it holds, whatever its name. What is transparent is laid on
-    white, EXIF's orientation is applied, and of several frames the first is taken.
-    Data beside the pixels may be damaged.
+    The format is read from the content. Transparency becomes white, EXIF's orientation
+    is applied, and the first of several frames is taken. Damaged metadata are ignored.
 
     Parameters
     ----------
     picture : path-like, PIL image or ndarray of uint8
         Arrays have the shape (height, width), or (height, width, 3 or 4).
     name : str, default="the picture"
-        What errors call a picture that is no file; files have their path.
+        Name in errors, unless the picture is a file.
 
     Returns
     -------
@@ -135,7 +133,7 @@ def read_picture(
     Raises
     ------
     UnreadablePicture
-        Whose `kind` says in a word or two why the picture cannot be read.
+        Its `kind` is the reason in one or two words.
     """
     pil = _pillow()
     if isinstance(picture, str | os.PathLike):
@@ -167,7 +165,7 @@ def read_picture(
 
 @contextmanager
 def open_picture_file(path: Any, name: str) -> Iterator[Any]:
-    """Open a picture file whose header makes sense; its pixels are not read yet."""
+    """Open a picture file and check its header; pixels are not read yet."""
     with open_regular(path, lambda kind: _refuse(name, kind)) as file:
         image = _open_image(file, name)
         _check_size(image, name)
@@ -178,10 +176,10 @@ def open_picture_file(path: Any, name: str) -> Iterator[Any]:
 def open_regular(
     path: Any, refuse: Callable[[str], LinkspreadError]
 ) -> Iterator[BinaryIO]:
-    """Open a plain file that is not empty; ``refuse`` makes the error of a kind."""
+    """Open a regular file that is not empty; ``refuse`` returns the error of a kind."""
     try:
         status = os.stat(path)
-        # Opening a pipe would wait for somebody to write to it.
+        # Opening a pipe would wait for a writer.
         if not stat.S_ISREG(status.st_mode):
             raise refuse("directory" if stat.S_ISDIR(status.st_mode) else "not a file")
         if not status.st_size:
@@ -204,7 +202,7 @@ def open_regular(
 
 
 def _refuse(name: str, kind: str, got: str | None = None) -> UnreadablePicture:
-    """Return the error about a picture, with a sentence that fits its kind."""
+    """Return the error about a picture, with the message of its kind."""
     rule = "be a complete picture"
     if kind == "too large":
         rule = f"have at most {MAX_PIXELS:,} pixels"
@@ -213,7 +211,7 @@ def _refuse(name: str, kind: str, got: str | None = None) -> UnreadablePicture:
 
 
 def _check_size(image: Any, name: str) -> None:
-    """Refuse a picture that has no pixel or more than allowed, by its header."""
+    """Refuse a picture without pixels or with too many, by its header."""
     width, height = image.size
     if not width * height:
         raise _refuse(name, "empty", f"one of {width} x {height}")
@@ -235,7 +233,7 @@ def _formats() -> list[str]:
 
 
 def _open_image(file: BinaryIO, name: str) -> Any:
-    """Return what Pillow makes of a file by its first bytes, or say what it is."""
+    """Open a file with Pillow by its content; refuse it by its kind otherwise."""
     pil = _pillow()
     try:
         return pil.open(file, formats=_formats())
@@ -244,7 +242,7 @@ def _open_image(file: BinaryIO, name: str) -> Any:
         got = n_pixels and f"{int(n_pixels[0]):,} of them"
         raise _refuse(name, "too large", got) from error
     except Exception as error:
-        # One wrong check sum is enough for that, also of a date or a comment.
+        # A wrong checksum is enough, even of a date or a comment.
         with suppress(Exception):
             return pil.open(_bare_png(file), formats=["PNG"])
         if _is_cut_off(error):
@@ -253,20 +251,20 @@ def _open_image(file: BinaryIO, name: str) -> Any:
 
 
 def _bare_png(file: BinaryIO) -> io.BytesIO:
-    """Return a PNG without the chunks that a picture can do without."""
+    """Return a PNG without its optional chunks."""
     file.seek(0)
     kept = [file.read(8)]
     while kept[0] == b"\x89PNG\r\n\x1a\n" and len(start := file.read(8)) == 8:
         length, kind = struct.unpack(">I4s", start)
         chunk = start + file.read(length + 4)
-        # Their first letter is small; transparency alone changes what is seen.
+        # Optional ones begin with a small letter; only transparency is visible.
         if not kind[0] & 32 or kind == b"tRNS":
             kept.append(chunk)
     return io.BytesIO(b"".join(kept))
 
 
 def _unknown_start(file: BinaryIO, name: str) -> UnreadablePicture:
-    """Return the error about a file whose first bytes Pillow could not use."""
+    """Return the error about a file that Pillow cannot open, by its first bytes."""
     file.seek(0)
     start = file.read(1024)
     kinds = (n for s, n in _STARTS.items() if re.match(s, start, re.DOTALL))
@@ -281,7 +279,7 @@ def _unknown_start(file: BinaryIO, name: str) -> UnreadablePicture:
 
 @contextmanager
 def _decoding(name: str) -> Iterator[None]:
-    """Turn what decoders raise on damaged pictures into one sentence."""
+    """Turn the errors of decoders into an UnreadablePicture."""
     try:
         with _without_warnings:
             yield
@@ -290,21 +288,21 @@ def _decoding(name: str) -> Iterator[None]:
     except MemoryError as error:
         raise _refuse(name, "too large", "more than fits into memory") from error
     except Exception as error:
-        # Damaged files raise whatever the decoder of their format comes upon.
+        # Decoders raise many kinds of errors on damaged files.
         kind = "truncated" if _is_cut_off(error) else "damaged"
         raise _refuse(name, kind) from error
 
 
 def _is_cut_off(error: Exception) -> bool:
-    """Distinguish a picture that is cut off from one that is damaged in another way."""
+    """Return whether an error means that the file is cut off."""
     return isinstance(error, EOFError) or "truncated" in str(error).lower()
 
 
 class _WithoutWarnings:
-    """Keep Pillow from warning, in however many threads at a time.
+    """Silence the warnings of Pillow while any thread decodes.
 
-    Filters of warnings belong to the process: were each thread to set and restore them,
-    the last could restore what another had set.
+    Filters of warnings belong to the process, so the first thread sets them and the
+    last one restores them.
     """
 
     def __init__(self) -> None:
@@ -330,7 +328,7 @@ _without_warnings = _WithoutWarnings()
 
 
 def _decode(picture: Any, name: str) -> tuple[Any, list[str]]:
-    """Return an opened picture as it should be looked at, and notes."""
+    """Return an opened picture in RGB and upright, and notes."""
     picture.load()
     try:
         image, notes = _to_rgb(picture)
@@ -340,7 +338,7 @@ def _decode(picture: Any, name: str) -> tuple[Any, list[str]]:
     try:
         turn = _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
     except Exception:
-        # These data come from cameras and editors, in every state; pixels matter more.
+        # EXIF data are often malformed; the pixels are readable.
         return image, [*notes, "EXIF cannot be read"]
     if turn is None:
         return image, notes
@@ -353,28 +351,28 @@ def _frames(picture: Any) -> list[str]:
     try:
         n_frames = getattr(picture, "n_frames", 1)
     except Exception:
-        # Later frames may be damaged, which is no matter to the first.
+        # Later frames may be damaged; only the first is used.
         n_frames = 1
-    # Cameras put a small copy into the same file, which is no second picture.
+    # Cameras put a preview into the same file.
     is_single = n_frames == 1 or picture.format == "MPO"
     return [] if is_single else [f"first of {n_frames:,} frames"]
 
 
 def _misnamed(path: Any, format_name: str) -> list[str]:
-    """Return a note where the ending of a name promises another format."""
+    """Return a note where the ending of a name is that of another format."""
     ending = PurePath(os.fsdecode(path)).suffix.lower()
-    promised = _pillow().registered_extensions().get(ending)
+    named = _pillow().registered_extensions().get(ending)
     family = _FAMILIES.get(format_name, format_name)
-    if promised is None or _FAMILIES.get(promised, promised) == family:
+    if named is None or _FAMILIES.get(named, named) == family:
         return []
     return [f"mis-named: a {family} called {ending}"]
 
 
 def _to_rgb(image: Any) -> tuple[Any, list[str]]:
-    """Return a picture in RGB, and notes on how it came about.
+    """Return a picture in RGB, and notes on the conversion.
 
-    Grey of 16 bits keeps its upper eight, as colours do; of 32 bits, integers or
-    floats, it is stretched from its darkest to its lightest pixel.
+    Grey of 16 bits keeps its upper eight bits; grey of 32 bits, integers or floats, is
+    stretched from its darkest to its lightest pixel.
     """
     pil, mode = _pillow(), image.mode
     # Older versions of Pillow open 16-bit files of these formats in 32 bits.
@@ -399,7 +397,7 @@ def _from_grey(values: np.ndarray) -> Any:
 
 
 def _stretch(values: np.ndarray) -> np.ndarray:
-    """Return values stretched to 0 to 255; what is not finite is 0."""
+    """Return values stretched to 0 to 255; values that are not finite become 0."""
     is_finite = np.isfinite(values)
     if not is_finite.any():
         return np.zeros(values.shape)
@@ -407,5 +405,5 @@ def _stretch(values: np.ndarray) -> np.ndarray:
     low, high = values[is_finite].min(), values[is_finite].max()
     if low == high:
         return values
-    # Each by itself: the difference of two huge floats may overflow.
+    # Halved, as the difference of two huge floats may overflow.
     return np.where(is_finite, (values / 2 - low / 2) / (high / 2 - low / 2) * 255, 0)

@@ -1,6 +1,6 @@
-"""Texts and tags as counts of tokens, and what is made of the counts.
+"""Texts and tags as counts of tokens, and features made from the counts.
 
-A stream of texts is read once, and nothing but the counts of its tokens is kept.
+An iterable of texts is read once, and only the counts of tokens are kept.
 """
 
 import re
@@ -21,21 +21,21 @@ from linkspread.features.transformers import COUNT, NAMES, StoredTransformer, ta
 from linkspread.ground.checks import check_count, check_positive
 from linkspread.ground.errors import LinkspreadError, ModelError
 
-# From this many texts on, a token that only one of them has is left out by default:
-# there are very many of these, and none makes two texts alike.
+# From this many texts on, tokens of a single text are left out by default: there are
+# very many of them, and none makes two texts similar.
 _MANY_TEXTS = 1000
-# Iterations of topics; up to so many texts each of them is over all at once.
+# Iterations of topics, and most texts for which an iteration is over all at once.
 _N_ITERATIONS = 30
 _MANY_AT_ONCE = 10_000
 # Tokens in the name of a topic.
 _N_NAMED = 3
-# Where any of these stands in a string, tags may have several words.
+# Separators of tags of several words; without any of them, spaces separate tags.
 _SEPARATORS = re.compile(r"[,;|\n\t，、；،]")
 _DEFAULT = "Leave it out for the default."
 
 
 class TextTransformer(StoredTransformer):
-    """Turn texts into features, or counts of their tokens into features."""
+    """A transformer of texts."""
 
     kind = "text"
 
@@ -49,8 +49,8 @@ class TextTransformer(StoredTransformer):
 class CountedTexts(TextTransformer):
     """Count the tokens of texts and turn the counts into features.
 
-    A class built on it says how counts become features in `_weigh`, what else it learns
-    in `_learn`, and which of the tokens it keeps in `_limits`.
+    A subclass defines how counts become features (`_weigh`), which tokens are kept
+    (`_limits`), and what else is learnt (`_learn`).
     """
 
     _stored: ClassVar[dict[str, Any]] = {"vocabulary_": NAMES, "n_empty_": COUNT}
@@ -76,7 +76,7 @@ class CountedTexts(TextTransformer):
         return self.vocabulary_.copy()
 
     def _learn_from(self, texts: Iterable[Any]) -> sparse.csr_array:
-        """Set what is learnt and return the counts of the texts."""
+        """Learn from texts, and return their counts."""
         limits = self._limits()
         counts, tokens = count_tokens(texts, self._split)
         counts, self.vocabulary_ = _choose_tokens(counts, tokens, **limits)
@@ -90,7 +90,7 @@ class CountedTexts(TextTransformer):
         raise NotImplementedError
 
     def _learn(self, counts: sparse.csr_array) -> None:
-        """Set what is learnt beyond the vocabulary."""
+        """Learn more than the vocabulary; nothing by default."""
 
     def _weigh(self, counts: sparse.csr_array) -> Any:
         """Return features of counts."""
@@ -102,20 +102,20 @@ class CountedTexts(TextTransformer):
 
 
 class TextFeatures(CountedTexts):
-    """Describe texts by their words, rare ones weighing more (TF-IDF).
+    """Describe texts by their words, with larger weights for rare ones (TF-IDF).
 
     The entry of token w in a text is ``(1 + log tf) * (1 + log((1 + n) / (1 + df)))``,
     where tf is how often the text has w, and df how many of the n texts do; then rows
-    get unit norm. These are the numbers of scikit-learn's `TfidfVectorizer` with
-    ``sublinear_tf=True``, over the tokens of `tokenize`, so any script will do.
+    get unit norm. This is scikit-learn's `TfidfVectorizer` with ``sublinear_tf=True``
+    over the tokens of `tokenize`, so it works for any script.
 
     Parameters
     ----------
     min_df : int, default=None
-        Number of texts in which a token must occur. None means 1, and 2 from 1,000
+        Number of texts in which a token must occur. None means 1, or 2 from 1,000
         texts on.
     max_features : int, default=None
-        Keep this many tokens, those that most texts have. None keeps all.
+        Keep the tokens that occur in most texts. None keeps all.
 
     Attributes
     ----------
@@ -175,21 +175,20 @@ class TextFeatures(CountedTexts):
 class TopicFeatures(CountedTexts):
     """Describe texts by the shares of topics in them.
 
-    Topics are learnt from the texts by scikit-learn's `LatentDirichletAllocation`; ten
-    of them are the text features of [Lu2015]. A text without any known token has a
-    row of zeros instead of the same share of each topic.
+    Topics are learnt by scikit-learn's `LatentDirichletAllocation`; ten topics are the
+    text features of [Lu2015]. A text without any known token has a row of zeros.
 
     Parameters
     ----------
     n_topics : int, default=10
     min_df : int, default=None
-        Number of texts in which a token must occur. None means 1, and 2 from 1,000
+        Number of texts in which a token must occur. None means 1, or 2 from 1,000
         texts on.
     max_df : float, default=0.5
-        Part of the texts that may have a token: those that more of them have are of
-        no topic, such as "the".
+        Largest share of texts in which a token may occur: more frequent ones, such as
+        "the", are of no topic.
     max_features : int, default=20000
-        Keep this many tokens, those that most texts have.
+        Keep the tokens that occur in most texts.
     random_state : int, RandomState instance or None, default=None
         Seed of the topics.
 
@@ -213,7 +212,7 @@ class TopicFeatures(CountedTexts):
     """
 
     _metric = "hellinger"
-    # Weights of tokens in topics, and what scikit-learn makes of them.
+    # Weights of tokens in topics, and their expectations as scikit-learn computes them.
     _stored: ClassVar[dict[str, Any]] = {
         **CountedTexts._stored,
         "_weights": table(np.float64, 2),
@@ -282,8 +281,8 @@ class TopicFeatures(CountedTexts):
             self._check_shape(name, len(self._weights), len(self.vocabulary_))
         if self._weights.min() <= 0 or self._expected.min() < 0:
             raise ModelError(
-                "weights of a stored TopicFeatures must be positive, got some that are "
-                "not. Write the features again."
+                "weights of a stored TopicFeatures must be positive, got others. Make "
+                "the features again."
             )
         self.topics_ = self._weights / self._weights.sum(axis=1, keepdims=True)
 
@@ -292,7 +291,7 @@ class TopicFeatures(CountedTexts):
         lda = LatentDirichletAllocation(
             self.n_topics, batch_size=1024, random_state=self.random_state
         )
-        # All of its fitted attributes that its `transform` reads.
+        # All fitted attributes that its `transform` reads.
         lda.components_, lda.exp_dirichlet_component_ = self._weights, self._expected
         lda.n_features_in_ = self._weights.shape[1]
         lda.doc_topic_prior_ = 1 / len(self._weights)
@@ -302,20 +301,19 @@ class TopicFeatures(CountedTexts):
 
 
 class TagFeatures(CountedTexts):
-    """Describe items by the shares of the frequent tags among theirs.
+    """Describe items by the shares of frequent tags among their tags.
 
-    The tags of an item are a list of strings, or one string: then they are separated
-    by commas, semicolons, bars, tabs or line breaks where it has any, else by spaces.
-    Case, punctuation, and the ways of writing the same character make no difference, so
-    that "New York", "new-york" and "#NEW_YORK" are one tag. Tags stay whole in every
-    script.
+    The tags of an item are a list of strings, or one string that separates them by
+    commas, semicolons, bars, tabs or line breaks, or, where it has none, by spaces.
+    Case, punctuation and Unicode's variants of a character make no difference: "New
+    York", "new-york" and "#NEW_YORK" are one tag. Tags are not split further.
 
     Parameters
     ----------
     n_tags : int, default=1000
-        Keep this many tags, those that most items have.
+        Keep the tags of most items.
     min_df : int, default=None
-        Number of items that must have a tag. None means 1, and 2 from 1,000 items on.
+        Number of items that must have a tag. None means 1, or 2 from 1,000 items on.
 
     Attributes
     ----------
@@ -368,13 +366,12 @@ class TagFeatures(CountedTexts):
 
 
 def _check_texts(texts: Any) -> Iterator[Any]:
-    """Yield texts, if what they are given in has an order."""
-    # A set would give its texts in arbitrary order.
+    """Yield texts from an iterable; refuse a single text and sets, without order."""
     is_one = isinstance(texts, str | bytes | bytearray | Mapping | Set)
     is_frame = nw.dependencies.is_into_dataframe(texts)
     if is_one or is_frame or not isinstance(texts, Iterable):
         raise LinkspreadError(
-            f"`texts` must be several texts in a row, got {type(texts).__name__}. "
+            f"`texts` must be a sequence of texts, got {type(texts).__name__}. "
             "Give a list, a column of a DataFrame or any other iterable of strings."
         )
     for text in texts:
@@ -383,7 +380,7 @@ def _check_texts(texts: Any) -> Iterator[Any]:
 
 
 def check_text(text: Any, position: int) -> str:
-    """Return a text that is a string, or name the one that is not."""
+    """Return a text; refuse anything but a string."""
     if isinstance(text, str):
         return text
     remedy = (
@@ -403,8 +400,8 @@ def count_tokens(
 ) -> tuple[sparse.csr_array, list[str]]:
     """Return how often each text has each token, and the tokens.
 
-    ``split`` maps a text and its position to tokens. Where ``places`` gives the columns
-    of tokens, others are left out; else columns are in the order of first occurrence.
+    ``split`` maps a text and its position to tokens. ``places`` has the columns of
+    known tokens; if None, all tokens get columns in the order of first occurrence.
     """
     known: dict[str, int] = {} if places is None else places
     columns, counts, ends = array("q"), array("q"), array("q", [0])
@@ -419,10 +416,10 @@ def count_tokens(
         ends.append(len(columns))
     if len(ends) == 1:
         raise LinkspreadError(
-            "`texts` must hold at least one text, got none. If they come from a "
-            "generator, it may have been read before."
+            "`texts` must hold at least one text, got none. A generator can be read "
+            "only once."
         )
-    # SciPy keeps the type of indices, and four bytes are enough for most.
+    # SciPy keeps the type of indices; four bytes are usually enough.
     kind = np.int32 if len(columns) < np.iinfo(np.int32).max else np.int64
     parts = [np.array(part, dtype=kind) for part in (counts, columns, ends)]
     found = sparse.csr_array(tuple(parts), shape=(len(ends) - 1, len(known)))
@@ -461,17 +458,18 @@ def _choose_tokens(
     kept = np.flatnonzero((n_having >= least) & (n_having <= max_df * n_texts))
     if not tokens:
         raise LinkspreadError(
-            f"`texts` must have at least one token among them, got {n_texts:,} without "
-            "any. Look whether the right column was given."
+            f"`texts` must have at least one token, got {n_texts:,} texts without any. "
+            "Check that the right column was given."
         )
     if not len(kept):
         most = "" if max_df == 1 else f" and in at most {max_df:.0%} of them"
         remedy = "" if max_df == 1 else ", or raise `max_df`"
         raise LinkspreadError(
-            f"`texts` must share tokens: of {len(tokens):,} none occurs in at least "
-            f"{least:,} of the {n_texts:,} texts{most}. Lower `min_df`{remedy}."
+            f"`texts` must share tokens, got {len(tokens):,} tokens, of which none is "
+            f"in at least {least:,} of the {n_texts:,} texts{most}. Lower "
+            f"`min_df`{remedy}."
         )
-    # Most frequent first; equally frequent ones by name, whatever came first.
+    # Most frequent first, equally frequent ones by name.
     best = sorted(kept, key=lambda place: (-n_having[place], tokens[place]))
     columns = sorted(best[:max_features], key=tokens.__getitem__)
     names = np.array([tokens[place] for place in columns], dtype=object)

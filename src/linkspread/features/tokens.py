@@ -4,14 +4,14 @@
 >>> tokenize("北京 2008")
 ['北', '北京', '京', '2008']
 
-Each run of characters is looked at by itself. Scripts that put spaces between words
-give words. Scripts that do not give short runs of characters, which overlap: two texts
-about the same thing share many of them, wherever their words begin and end.
+Scripts with spaces between words give words. Others give overlapping runs of two or
+three characters: two texts about the same thing share many of them, wherever their
+words begin and end.
 """
 
-# Written by hand because tokenizers that know scripts without spaces bring dictionaries
-# or trained models, whose tokens change with their versions: a stored vocabulary would
-# no longer fit. This one depends on Python's Unicode tables and on nothing else.
+# Other tokenizers for scripts without spaces have dictionaries or trained models, whose
+# tokens change with their versions, so that a stored vocabulary would no longer fit.
+# This one depends on Python's Unicode tables only.
 import re
 import unicodedata
 from functools import cache
@@ -19,7 +19,7 @@ from functools import cache
 from linkspread.ground.errors import LinkspreadError
 
 # Scripts without spaces between words, as ranges of a regular expression. Han and kana
-# share a run, for Japanese words mix them.
+# are in one run, as Japanese words mix them.
 _HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff"
 _HAN += "\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
@@ -31,20 +31,20 @@ _SOUTHEAST += "\u1780-\u17d3\u17d7\u17dc\u17dd\u1950-\u1974\u1980-\u19cf"
 _SOUTHEAST += "\u1a20-\u1a7f\u1aa7\uaa80-\uaadd\U00011700-\U0001172b"
 _SPACELESS = _HAN + _KANA + _SOUTHEAST
 _EMOJI = "\u2600-\u27bf\U0001f000-\U0001faff"
-# Characters that stand within a word, but neither begin nor end it: apostrophe, the
+# Characters within a word that neither begin nor end it: apostrophe, the
 # Catalan middle dot, Hebrew geresh and gershayim.
 _WITHIN = "'\u00b7\u05f3\u05f4"
-# Apostrophes that are typed for one another.
+# Variants of the apostrophe.
 _APOSTROPHES = "\u2019\u02bc\u055a"
-# Arabic letters are stretched by it for looks.
+# Stretches Arabic letters, without meaning.
 _TATWEEL = "\u0640"
-# It stands between words of Thai and Khmer, so it must not vanish as others do.
+# Separates words of Thai and Khmer, so it becomes a space and is not removed.
 _ZERO_WIDTH_SPACE = "\u200b"
-# Above the first planes are ideographs, further marks of format, and nothing else yet.
+# Planes in between have ideographs only, so far.
 _PLANES = range(0x20000), range(0xE0000, 0xE1000)
-# Points and commas stand within numbers only: 3.14 and 1,000.
+# Points and commas join digits only: 3.14 and 1,000.
 _JOINT = rf"(?:[{_WITHIN}]|(?<=[0-9])[.,](?=[0-9]))"
-# Most texts have nothing but these, and are read several times as fast this way.
+# Most texts are ASCII, for which this is several times as fast.
 _ASCII_WORD = re.compile(f"[a-z0-9]+(?:{_JOINT}[a-z0-9]+)*")
 _is_han = re.compile(f"[{_HAN}]").match
 
@@ -52,12 +52,12 @@ _is_han = re.compile(f"[{_HAN}]").match
 def tokenize(text: str) -> list[str]:
     """Return the tokens of a text, in their order.
 
-    Letters are compared without case and in Unicode's compatibility form (NFKC), so
-    that full-width letters, ligatures and capitals make no difference; digits of all
-    scripts become 0 to 9. Scripts with spaces give words: letters with their marks,
-    digits, and apostrophes, points and commas within. Han and kana give pairs of
-    neighbours, and each Han character; Thai, Lao, Khmer, Myanmar and their kin give
-    runs of two and three characters, each with its marks. An emoji is a token.
+    Letters are folded to lower case and Unicode's compatibility form (NFKC), so that
+    full-width letters, ligatures and capitals make no difference; digits of all scripts
+    become 0 to 9. Scripts with spaces give words: letters with their marks, digits, and
+    apostrophes, points and commas within. Han and kana give pairs of neighbours, and
+    each Han character; Thai, Lao, Khmer, Myanmar and similar scripts give runs of two
+    and three characters with their marks. An emoji is a token.
 
     Parameters
     ----------
@@ -96,10 +96,10 @@ def fold(text: str) -> str:
     """Return the form of a text in which its tokens are compared."""
     if text.isascii():
         return text.lower()
-    # Decomposed before, because marks must be in order and letters be plain letters
-    # when they are folded; and after, because folding can bring composed letters.
+    # Decomposed before folding, which needs plain letters and ordered marks, and after
+    # it, because folding can compose letters.
     folded = unicodedata.normalize("NFKD", text).casefold()
-    # Composed only when signs without meaning no longer stand between base and mark.
+    # Composed last, when no format sign remains between letter and mark.
     folded = unicodedata.normalize("NFKD", folded).translate(_replacements())
     return unicodedata.normalize("NFKC", folded)
 
@@ -130,7 +130,7 @@ def _split_southeast(run: str) -> list[str]:
 
 
 def _units(run: str) -> list[str]:
-    """Return the characters of a run, each together with its marks."""
+    """Return the characters of a run, each with its marks."""
     units: list[str] = []
     for character in run:
         if units and _is_mark(character):
@@ -140,7 +140,7 @@ def _units(run: str) -> list[str]:
     return units
 
 
-# A word or an emoji is a token as it is.
+# Words and emojis are not split.
 _SPLITS = {"east": _split_east, "southeast": _split_southeast}
 
 
@@ -161,13 +161,13 @@ def _run_pattern() -> re.Pattern[str]:
 
 @cache
 def _is_mark(character: str) -> bool:
-    """Distinguish a combining mark from what it belongs to."""
+    """Return whether a character is a combining mark."""
     return unicodedata.category(character).startswith("M")
 
 
 @cache
 def _marks() -> str:
-    """Return the ranges of all combining marks; `re` knows no category of Unicode."""
+    """Return the ranges of all combining marks, which `re` has no class for."""
     codes = set(_codes_of("M"))
     starts = sorted(code for code in codes if code - 1 not in codes)
     stops = sorted(code for code in codes if code + 1 not in codes)
@@ -177,10 +177,10 @@ def _marks() -> str:
 
 @cache
 def _replacements() -> dict[int, str | None]:
-    """Return what single characters become: digits 0 to 9, signs of format nothing."""
+    """Return the replacements of characters: digits by 0 to 9, format signs by none."""
     found: dict[int, str | None] = dict.fromkeys(_codes_of("Cf"))
     found |= {c: str(unicodedata.decimal(chr(c))) for c in _codes_of("Nd")}
-    # Selectors choose between pictures of the same character.
+    # Selectors choose between glyphs of the same character.
     selectors = [*range(0x180B, 0x180E), *range(0xFE00, 0xFE10)]
     found |= dict.fromkeys([*selectors, *range(0xE0100, 0xE01F0), ord(_TATWEEL)])
     found |= dict.fromkeys(map(ord, _APOSTROPHES), "'")
@@ -189,6 +189,6 @@ def _replacements() -> dict[int, str | None]:
 
 
 def _codes_of(category: str) -> list[int]:
-    """Return the code points of a category, or of all that begin with a letter."""
+    """Return the code points of the categories that begin so, such as "M" or "Nd"."""
     codes = [code for plane in _PLANES for code in plane]
     return [c for c in codes if unicodedata.category(chr(c)).startswith(category)]

@@ -1,4 +1,4 @@
-"""What a fitted transformer knows, as plain data that can be stored and read again.
+"""The state of fitted transformers as plain data, to be stored and loaded.
 
 >>> from linkspread.features import TextFeatures
 >>> fitted = TextFeatures().fit(["one fish", "two fish"])
@@ -19,7 +19,7 @@ from linkspread.ground.errors import ModelError
 COUNT = "a whole number of at least 0"
 NAMES = "a list of different strings"
 TEXT = "a string"
-_REMEDY = "Write the features again."
+_REMEDY = "Make the features again."
 
 
 def table(dtype: Any, ndim: int) -> tuple[np.dtype, int]:
@@ -28,19 +28,19 @@ def table(dtype: Any, ndim: int) -> tuple[np.dtype, int]:
 
 
 class StoredTransformer(TransformerMixin, BaseEstimator):
-    """A transformer whose fit can be taken out as plain data and put in again.
+    """A transformer whose fitted state is plain data.
 
-    A class built on it names in `_stored` what `transform` needs; what follows from
-    that is made in `_complete`.
+    A subclass lists in `_stored` what `transform` needs; `_complete` computes what
+    follows from it.
     """
 
-    kind: ClassVar[str]  # what it describes: "picture" or "text"
+    kind: ClassVar[str]  # of the items it describes: "picture" or "text"
     _metric: ClassVar[str]  # the distance that suits its features
-    # What each of the fitted attributes must be: a constant of this module or `table`.
+    # The rule of each stored attribute: a constant of this module, or `table(...)`.
     _stored: ClassVar[dict[str, Any]]
 
     def get_state(self) -> dict[str, Any]:
-        """Return what was learnt, as arrays, numbers, strings and lists of strings."""
+        """Return the fitted state: arrays, numbers, strings and lists of strings."""
         check_is_fitted(self)
         state = {name: getattr(self, name) for name in self._stored}
         is_names = {name for name, rule in self._stored.items() if rule == NAMES}
@@ -48,7 +48,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, params: Mapping[str, Any], state: Mapping[str, Any]) -> Self:
-        """Return a fitted transformer that transforms as the one the state is of."""
+        """Return the fitted transformer of a state."""
         unknown = sorted(set(params) - set(cls._get_param_names()))
         if unknown:
             raise ModelError(
@@ -67,7 +67,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
         return transformer
 
     def _complete(self) -> None:
-        """Set what follows from the stored attributes, once their shapes are right."""
+        """Set what follows from the stored attributes, after checking their shapes."""
         self.metric_ = self._metric
 
     def _check_shape(self, name: str, *shape: int | None) -> None:
@@ -82,14 +82,14 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
 
 
 def _checked(name: str, value: Any, rule: Any) -> Any:
-    """Return a stored value that obeys its rule, as the transformer holds it."""
+    """Return a stored value in the form of a fitted attribute; refuse a wrong one."""
     got = type(value).__name__
     if isinstance(rule, tuple):
         dtype, ndim = rule
         if isinstance(value, np.ndarray):
             is_whole = value.dtype == dtype and value.ndim == ndim and value.size > 0
             if is_whole and np.isfinite(value).all():
-                # A copy in the order of the fitted one: others change the last bits.
+                # In C order like the fitted one: another order changes the last bits.
                 return np.array(value, order="C")
             got = f"{value.dtype} of the shape {value.shape}"
         rule = f"an array of finite {dtype} with {ndim} dimensions"

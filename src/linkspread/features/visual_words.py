@@ -1,4 +1,4 @@
-"""Visual words: a codebook of local descriptors, and pictures as counts of its words.
+"""Visual words: a codebook of local descriptors, and pictures as shares of its words.
 
 These are the picture features of [Lu2015], with SIFT of the package opencv:
 
@@ -29,15 +29,14 @@ from linkspread.ground.cores import count_threads, hold_blas
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.ground.progress import track
 
-# Pictures and local descriptors that a codebook is learnt from: enough, however large
-# the collection.
+# Most pictures and local descriptors from which a codebook is learnt.
 _N_SAMPLED = 1000
 _N_SAMPLES = 100_000
 _MIN_SIZE = 64
 # Length of the descriptors of SIFT.
 _N_VALUES = 128
-# What `_within` sets may belong to the process: two calls that set and restored it in
-# turns could leave it for good.
+# `_thread_settings` may change settings of the process, which concurrent calls might
+# not restore.
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -67,12 +66,12 @@ class CodebookTransformer(StoredTransformer):
         def draw(i: int) -> None:
             image = open_picture(pictures[chosen[i]], chosen[i], self.size)
             found = self._local_descriptors(image)
-            # A seed of each picture's own: threads finish in any order.
+            # One seed for each picture, as threads finish in any order.
             places = np.random.default_rng([seed, i]).permutation(len(found))
             drawn[i] = found[places[: _N_SAMPLES // len(chosen)]]
 
         self._for_each(draw, len(chosen), label="descriptors of pictures")
-        # Threads wait by spinning: work in small steps is faster in a single one.
+        # Small steps are faster in one thread, as waiting threads spin.
         with hold_blas(1), threadpool_limits(1, user_api="openmp"):
             self._learn(drawn, random_state)
         self._complete()
@@ -91,16 +90,16 @@ class CodebookTransformer(StoredTransformer):
         return X
 
     def _for_each(self, work: Callable[[int], None], n: int, *, label: str) -> None:
-        """Do the work of each picture in threads that each hold one picture."""
+        """Process pictures in threads, each of which holds one picture."""
         n_threads = count_threads(self.n_jobs)
-        with _ONE_AT_A_TIME, hold_blas(1), self._within():
+        with _ONE_AT_A_TIME, hold_blas(1), self._thread_settings():
             with ThreadPoolExecutor(n_threads) as pool:
                 done = pool.map(work, range(n))
                 for _ in track(done, total=n, label=label, verbose=self.verbose):
                     pass
 
-    def _within(self) -> AbstractContextManager[Any]:
-        """Return what to set while threads work."""
+    def _thread_settings(self) -> AbstractContextManager[Any]:
+        """Return a context of settings while threads work."""
         return nullcontext()
 
     def _local_descriptors(self, image: Any) -> np.ndarray:
@@ -108,7 +107,7 @@ class CodebookTransformer(StoredTransformer):
         raise NotImplementedError
 
     def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
-        """Set the codebook, and what else is learnt from some descriptors."""
+        """Learn the codebook, and more in subclasses, from some descriptors."""
         raise NotImplementedError
 
     def _describe(self, image: Any) -> np.ndarray:
@@ -128,7 +127,7 @@ class VisualWords(CodebookTransformer):
     n_words : int, default=128
         Number of visual words. [Lu2015] has 128 for Wikipedia and 2,000 for Flickr.
     size : int, default=256
-        Length in pixels that the longer side of each picture is resized to.
+        Pixels of the longer side, to which pictures are resized.
     random_state : int, RandomState instance or None, default=None
         Seed of the codebook.
     n_jobs : int, default=None
@@ -141,8 +140,8 @@ class VisualWords(CodebookTransformer):
     codebook_ : ndarray of float32 of shape (n_words, 128)
         The visual words.
     n_empty_ : int
-        Number of pictures without a keypoint among those that the words were learnt
-        from, which are 1,000 at most.
+        Number of pictures without a keypoint among the at most 1,000 from which the
+        words were learnt.
     metric_ : str
         "hellinger", the distance that suits these features.
 
@@ -178,7 +177,7 @@ class VisualWords(CodebookTransformer):
 
     def _local_descriptors(self, image: Any) -> np.ndarray:
         """Return the descriptors of a picture's keypoints, shape (n_keypoints, 128)."""
-        # An object for each picture: it keeps what it computes, and threads share none.
+        # One object per picture, as they keep results and cannot be shared by threads.
         grey = np.asarray(image.convert("L"))
         found = _opencv().SIFT_create().detectAndCompute(grey, None)[1]
         return np.empty((0, _N_VALUES), np.float32) if found is None else found
@@ -201,8 +200,8 @@ class VisualWords(CodebookTransformer):
         return np.bincount(words, minlength=self._n_features) / max(len(words), 1)
 
     @contextmanager
-    def _within(self) -> Iterator[None]:
-        """Keep OpenCV from starting threads within each of ours."""
+    def _thread_settings(self) -> Iterator[None]:
+        """Let OpenCV use one thread."""
         opencv = _opencv()
         before = opencv.getNumThreads()
         opencv.setNumThreads(1)

@@ -484,8 +484,8 @@ def _single_pairs(links: Any, items: Mapping[str, Items]) -> Links:
     """Return links by position, which must be single pairs."""
     if not isinstance(links, Links) or links.has_labels:
         raise LinkError(
-            f"`links` added or removed must be single pairs, got {links!r:.60}. Make "
-            "them with `Links.from_pairs`; for labels, fit again."
+            f"`links` must be single pairs without a fit, got {links!r:.60}. Make them "
+            "with `Links.from_pairs`; for labels, fit again."
         )
     return links.resolve(items)
 
