@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from linkspread import Links
 from linkspread.selection import tune
-from linkspread.selection.folds import PairQuestion, Trial, link_trials
+from linkspread.selection.folds import PairTest, Trial, link_trials
 from linkspread.selection.runners import ModelRunner
 from linkspread.selection.tune import expand_grid
 from linkspread.studies.baselines import KernelSmoother
@@ -95,16 +95,16 @@ def test_questions_about_the_same_two_views_are_all_answered(views):
         views,
         make_pairs().resolve(SIZES),
         tuple(
-            PairQuestion(*between, *table.known_positions(between), table.weights)
+            PairTest(*between, *table.known_positions(between), table.weights)
             for links in (make_pairs(), other, back)
             for between, table in links.resolve(SIZES).pair_tables
         ),
     )
     (scores,) = ModelRunner(KernelSmoother()).run(trial, {}, [{"width": 0.3}])
     plain = KernelSmoother(width=0.3).fit(views, trial.links).scores
-    assert len(trial.questions) == 3
-    for question in trial.questions:
-        found, expected = question.pair_scores(scores), question.pair_scores(plain)
+    assert len(trial.tests) == 3
+    for test in trial.tests:
+        found, expected = test.pair_scores(scores), test.pair_scores(plain)
         assert_allclose(found, expected, atol=1e-12)
 
 
