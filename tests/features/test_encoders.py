@@ -217,7 +217,7 @@ def test_what_is_no_text_is_named_by_its_position(tokenizers):
         sentences.transform(["a", "b", "c", 4])
     with pytest.raises(LinkspreadError, match="must hold at least one text, got none"):
         sentences.transform([])
-    with pytest.raises(LinkspreadError, match="must be several texts in a row, got st"):
+    with pytest.raises(LinkspreadError, match="must be a sequence of texts, got st"):
         sentences.transform("one")
 
 

@@ -140,7 +140,7 @@ def test_a_damaged_cache_is_thrown_away(folder, tmp_path, spoil):
     path = tmp_path / "rows.sqlite"
     first = run(folder, path)
     path.write_bytes(spoil(path.read_bytes()))
-    with pytest.warns(UserWarning, match="is damaged .* It was deleted"):
+    with pytest.warns(UserWarning, match="damaged.* It was deleted"):
         second = run(folder, path)
     assert np.array_equal(first.views["image"], second.views["image"])
     with RowCache(path) as cache:

@@ -86,7 +86,7 @@ def test_looking_at_few_files_at_a_time_makes_no_difference(damaged, monkeypatch
     monkeypatch.setattr("linkspread.manifests.featurizing.N_TOGETHER", 7)
     for view, items in damaged.collection.views.items():
         work = ViewWork(view, items, n_threads=2)
-        work.survey()
+        work.hash_contents()
         bad = [problem.id for problem in work.problems]
         kept = items.ids[list(work.seen)].tolist()
         assert sorted(bad + kept) == sorted(items.ids)

@@ -209,7 +209,7 @@ def test_folders_that_cannot_be_used(tmp_path, files, message):
 
 
 def test_nothing_at_all(tmp_path):
-    with pytest.raises(LinkspreadError, match="there is neither at"):
+    with pytest.raises(LinkspreadError, match="which is neither"):
         read_collection(tmp_path / "gone")
 
 

@@ -72,7 +72,7 @@ def run_featurize(
     listed. Exit status 1 means that no file could be used.
     """
     from linkspread import manifests
-    from linkspread.manifests.feature_set import check_features_target, take_learnt
+    from linkspread.manifests.feature_set import check_features_target, reuse_fitted
     from linkspread.manifests.featurizing import estimate_views
     from linkspread.manifests.transformers import choose_transformers, is_fitted
     from linkspread.storage.manifest import MANIFEST
@@ -91,7 +91,7 @@ def run_featurize(
         collection, names=names, random_state=seed, n_jobs=jobs
     )
     if output is not None and not refresh and (output / MANIFEST).exists():
-        chosen = take_learnt(chosen, manifests.load_features(output), collection)
+        chosen = reuse_fitted(chosen, manifests.load_features(output), collection)
     if output is None or dry_run:
         _print_plan(collection, estimate_views(collection, chosen), as_json)
         return

@@ -1,4 +1,4 @@
-"""Collections to try linkspread on: real, from a benchmark, or made to measure."""
+"""Collections to try linkspread on: published, drawn or synthetic."""
 
 from linkspread.datasets.benchmarks import load_corel5k, load_wikipedia
 from linkspread.datasets.collection import Collection, Partners

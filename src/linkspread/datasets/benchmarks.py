@@ -1,4 +1,4 @@
-"""The two benchmarks of the paper, read from the folders that were published.
+"""The two benchmarks of the paper, read from their published folders.
 
 Wikipedia has 2,866 sections of articles, each with a picture and one of ten topics.
 Corel5k has 4,999 photographs in 50 series, each with one to five keywords.
@@ -100,7 +100,7 @@ def _read_features(data: PublishedFolder, n_rows: list[int]) -> dict[str, np.nda
     try:
         tables = loadmat(path, variable_names=names)
     except Exception as error:
-        # The reader meets a damaged file anywhere and raises whatever comes up.
+        # The reader raises many kinds of errors on damaged files.
         reason = f"{type(error).__name__} while reading it"
         raise data.error(_FEATURES, "must be a complete MATLAB file", reason) from error
     missing = [name for name in names if name not in tables]
@@ -133,10 +133,9 @@ def load_corel5k(
         Folder with labels, train_jpeg and test_jpeg. By default the folder "corel5k"
         in the folder that the environment variable LINKSPREAD_DATA names.
     features : transformer or table of shape (n_items, n_features), default=None
-        What makes the view "image": an object whose ``fit`` and ``transform`` take a
-        list of files, such as `linkspread.features.PictureFeatures()`, which is
-        fitted here to the training pictures; or features in the order of `pictures`.
-        Without it the collection has no view "image".
+        The view "image": a transformer of files such as
+        `linkspread.features.PictureFeatures()`, which is fitted to the training
+        pictures, or a table in the order of `pictures`. None leaves the view out.
 
     Returns
     -------
@@ -205,7 +204,7 @@ def read_corel5k_labels(
 
 
 def _keyword_table(keywords: Any, n_words: int) -> csr_array:
-    """Return 1 where a picture has a keyword; a repeated one counts once."""
+    """Return a table with 1 where a picture has a keyword."""
     rows = [sorted(set(columns)) for columns in keywords]
     indices = np.concatenate([np.array(row, dtype=np.int32) for row in rows])
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
@@ -214,9 +213,9 @@ def _keyword_table(keywords: Any, n_words: int) -> csr_array:
 
 
 def _picture_table(features: Any, pictures: Sequence[Path], n_train: int) -> Any:
-    """Return the view "image" from a transformer or from a finished table."""
+    """Return the view "image" from a transformer or a table."""
     if hasattr(features, "transform"):
-        # The codebook of a transformer must not have seen the test pictures.
+        # Nothing may be learnt from the test pictures.
         features.fit(list(pictures[:n_train]))
         features = features.transform(list(pictures))
     X = check_table(features, view="image")

@@ -1,4 +1,4 @@
-"""What a loader returns: the views of one collection, and its classes or partners."""
+"""The collections that loaders return, with classes or with partners."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +11,7 @@ from linkspread.ground.errors import ViewError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:
-    """Hold matched views of the same items, and the class of each item.
-
-    Row ``i`` of every view describes item ``i``.
+    """Views with matched rows, and the class of each row.
 
     Parameters
     ----------
@@ -47,7 +45,7 @@ class Collection:
     views: Mapping[str, Any]
     labels: np.ndarray
     label_names: tuple[str, ...]
-    # Of any type, for which of them there are depends on the loader.
+    # Any, as the loader decides which of them exist.
     ids: Any = None
     train: Any = None
     test: Any = None
@@ -72,7 +70,7 @@ class Collection:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partners:
-    """Hold views whose items have partners, and who the partners are.
+    """Views and the pairs of partners between them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Folders of published data: found, read and refused in one way."""
+"""Find and read folders of published data."""
 
 import os
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from linkspread.ground.errors import LinkspreadError
 
 @dataclass(frozen=True)
 class PublishedFolder:
-    """A folder of published data, whose errors say where the data come from."""
+    """A folder of published data, with its source for error messages."""
 
     path: Path
     source: str
 
     def lines(self, name: str) -> list[str]:
-        """Return the lines of a text file that are not blank, at least one."""
+        """Return the lines of a text file that are not blank; refuse an empty file."""
         try:
             text = self.file(name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -27,7 +27,7 @@ class PublishedFolder:
         return lines
 
     def table(self, name: str, separator: str) -> tuple[list[str], list[list[str]]]:
-        """Return the first line of a table and the lines below, split into fields."""
+        """Return the header and the rows of a table, split into fields."""
         header, *rows = (line.split(separator) for line in self.lines(name))
         for number, row in enumerate(rows, start=2):
             if len(row) != len(header):
@@ -38,7 +38,7 @@ class PublishedFolder:
         return header, rows
 
     def file(self, name: str) -> Path:
-        """Return the path of a file that is there."""
+        """Return the path of a file; refuse a missing one."""
         if not (self.path / name).is_file():
             raise self.error(name, "must exist", "no such file")
         return self.path / name

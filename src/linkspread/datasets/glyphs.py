@@ -1,8 +1,8 @@
-"""Collections that are drawn: characters of the fonts that come inside matplotlib.
+"""Collections drawn with the fonts of matplotlib.
 
-Glyphs are several thousand characters of DejaVu Sans as pictures and as the words of
-their Unicode names; fonts are the same letters in DejaVu Sans and DejaVu Serif, where
-the partner of a letter is the same letter in the other font. Nothing is downloaded:
+Glyphs are several thousand characters of DejaVu Sans as pictures, and the words of
+their Unicode names. Fonts are the letters of DejaVu Sans and DejaVu Serif, where the
+same letter is the partner. Nothing is downloaded:
 
 >>> from linkspread.datasets import load_glyphs
 >>> glyphs = load_glyphs()
@@ -36,9 +36,9 @@ _check_count = partial(check_count, remedy="Leave it out for the default.")
 
 
 def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Collection:
-    """Draw every named character of DejaVu Sans and index the words of its name.
+    """Draw all named characters of DejaVu Sans, with features of their names.
 
-    Nothing is downloaded or stored; two calls give the same arrays.
+    Nothing is downloaded or stored; repeated calls give the same arrays.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Collection:
 def load_fonts(*, size: int = 16) -> Partners:
     """Draw the letters that DejaVu Sans and DejaVu Serif both have.
 
-    Signs such as arrows and braille are left out: the two fonts draw most of them
-    alike. Of letters that one font draws alike, such as Latin, Greek and Cyrillic A,
-    only the first is kept, for their pictures do not say which is the partner.
+    Symbols such as arrows and braille are left out, as both fonts draw most of them
+    alike. Of letters that look the same, such as Latin, Greek and Cyrillic A, only the
+    first is kept, as its partner is ambiguous.
 
     Parameters
     ----------
@@ -141,10 +141,10 @@ def load_fonts(*, size: int = 16) -> Partners:
 def make_glyph_image(
     character: str, size: int = 32, *, font: str = "DejaVuSans"
 ) -> np.ndarray:
-    """Draw one character of a font as it stands on a line of text.
+    """Draw one character of a font on the baseline of a text.
 
-    All characters share one scale and one baseline and are centred sideways; only
-    those that are larger than the picture are shrunk to fit.
+    All characters have the same scale and baseline and are centred horizontally; those
+    larger than the picture are shrunk to fit.
 
     Parameters
     ----------
@@ -184,11 +184,11 @@ def make_glyph_image(
 
 
 def index_names(names: list[str]) -> Any:
-    """Return what turns names into TF-IDF of their words; hyphens part words."""
-    # Imported here because it is slow to import and few callers need glyphs.
+    """Return a transformer of names into TF-IDF of words; hyphens separate words."""
+    # Imported here because the import is slow.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    # scikit-learn's own pattern would drop one-letter words, which name letters.
+    # The default pattern would drop words of one letter, which name letters.
     return TfidfVectorizer(token_pattern=r"[^\s-]+").fit(names)
 
 
@@ -220,7 +220,6 @@ def _font_path(font: str) -> Path:
 def _open_font(name: str, pixels: int) -> Any:
     """Return a font at one size."""
     pil_font = _require("PIL.ImageFont")
-    # The basic layout engine is part of every Pillow; the other one is optional and
-    # would make pictures depend on the machine.
+    # The other layout engine is optional: pictures would depend on the machine.
     layout = pil_font.Layout.BASIC
     return pil_font.truetype(str(_font_path(name)), pixels, layout_engine=layout)

@@ -1,9 +1,9 @@
 """Collections whose items have one partner each, read from published folders.
 
-Catalogues are two shops' descriptions of the same products. Both sides are texts, so a
-row of one shop can be compared with a row of the other, and many products look alike
-without being the same. Digits are 2,000 handwritten digits in six views, the "multiple
-features" of UCI: row i is the same digit in all views, but no two views share a space.
+Catalogues are descriptions of the same products by two shops. Both views are texts, so
+they share a space, and many products are similar without being the same. Digits are
+2,000 handwritten digits in six views, the "multiple features" of UCI: row i is the same
+digit in all views, and no two views share a space.
 """
 
 import os
@@ -57,8 +57,8 @@ def load_catalogues(
     """Read two catalogues and the pairs of rows that are the same product.
 
     The text of a product is its name and description (Abt-Buy), or its title and
-    manufacturer (Amazon-Google, whose descriptions are mostly advertisement: the cosine
-    finds fewer partners with them). Prices are left out.
+    manufacturer (Amazon-Google, whose descriptions are mostly advertising and make the
+    cosine worse). Prices are left out.
 
     Parameters
     ----------
@@ -141,10 +141,7 @@ def _read_pairs(
 
 
 def _weigh_words(left: list[str], right: list[str]) -> list[Any]:
-    """Return TF-IDF of both sides, by the words that both use.
-
-    A word of one side only can join nothing, and would only make rows longer.
-    """
+    """Return TF-IDF of both sides over the words that both use."""
     # Imported here, as below, so that `import linkspread` stays light.
     from sklearn.preprocessing import normalize
 

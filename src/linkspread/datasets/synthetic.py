@@ -1,7 +1,7 @@
-"""Views and neighbour graphs made to measure, of any size, with a known answer.
+"""Synthetic views and neighbour graphs of any size, with known classes.
 
-The class of an item decides where it lies in every view; each view bends the same
-hidden space in its own way, so that no view can be compared with another directly.
+The class of an item determines its place in a hidden space; each view is a different
+nonlinear map of that space, so views do not share a space.
 """
 
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ from scipy.sparse import csr_array
 from linkspread.ground.checks import check_count, check_positive
 from linkspread.ground.errors import GraphError, ViewError
 
-# Rows are drawn in chunks, each from a seed of its own: the hidden space of all rows
-# would take more memory than the rows.
+# Rows are drawn in chunks, each with its own seed, as the hidden coordinates of all
+# rows would take more memory than the rows.
 _CHUNK = 4096
 _N_HIDDEN = 16
-# Partners of one item within its class are drawn from steps of this width, one per
-# step: random, yet never the same partner twice.
+# Neighbours of an item within its class are drawn from steps of this width, one per
+# step, so that they differ.
 _STEP = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticViews:
-    """Make synthetic views on demand; only labels and maps are held in memory.
+    """Synthetic views, computed on demand from labels and maps.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class SyntheticViews:
         Returns
         -------
         views : dict of ndarray of shape (n_samples, n_features)
-            Drawn again at each call, with the same bits.
+            Computed at each call, with the same bits.
         """
         found = {}
         for place, (view, labels) in enumerate(self.labels.items()):
@@ -87,7 +87,7 @@ def make_views(
     random_state: int = 0,
     dtype: DTypeLike = np.float32,
 ) -> SyntheticViews:
-    """Make views whose items are related by class and by nothing else.
+    """Make views whose items are related by their class only.
 
     ``x = tanh((p[class] + noise * e) B)`` with one ``B`` per view, hidden class
     places ``p`` common to all views, and ``e`` standard normal, new for each item.
@@ -162,10 +162,10 @@ def make_neighbor_graph(
     random_state: int = 0,
     dtype: DTypeLike = np.float32,
 ) -> csr_array:
-    """Make a symmetric graph that looks like a k-NN graph, in linear time.
+    """Make a symmetric graph like a k-NN graph, in linear time.
 
-    No features are involved: an item's neighbours are drawn from those that stand
-    close to it in its class, and a few from other classes.
+    No features are involved: most neighbours of an item are drawn from nearby items of
+    its class, a few from other classes.
 
     Parameters
     ----------
@@ -176,9 +176,9 @@ def make_neighbor_graph(
     purity : float, default=0.9
         Expected fraction of edges that stay within a class.
     shuffled : bool, default=False
-        Where False, items of a class stand in the order of their positions, so with
-        sorted labels most neighbours are near in memory. Where True, they stand in
-        random order, so neighbours are far apart, as they are in raw data.
+        False takes items of a class in the order of their positions, so with sorted
+        labels most neighbours are near in memory. True takes them in random order, so
+        neighbours are far apart, as in real data.
     random_state : int, default=0
         Seed; the same seed gives the same bits.
     dtype : dtype, default=numpy.float32
@@ -234,7 +234,7 @@ def _draw_edges(
     purity: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw ``n_samples * n_neighbors / 2`` pairs of places, given each one's class."""
+    """Draw ``n_samples * n_neighbors / 2`` edges between places, sorted by class."""
     n_samples = len(start)
     n_edges = n_samples * n_neighbors // 2
     left, right = np.empty((2, n_edges), dtype=np.int32)
@@ -242,7 +242,7 @@ def _draw_edges(
         p = np.arange(min(n_samples, n_edges - first), dtype=np.int32)
         own_start, own_size = start[p], size[p]
         step = slot * _STEP + rng.integers(1, _STEP + 1, size=len(p))
-        # Classes close into rings: the last item's next neighbour is the first.
+        # Classes are rings: the first item follows the last.
         within = own_start + (p - own_start + step) % own_size
         n_others = n_samples - own_size
         drawn = (rng.random(len(p)) * n_others).astype(np.int64)

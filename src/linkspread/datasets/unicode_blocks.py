@@ -1,9 +1,8 @@
-"""Which script or family of signs a Unicode character belongs to.
+"""The script, or family of symbols, of a Unicode character.
 
-Python knows the name of a character but not its block. The table below holds the
-limits of the blocks of the Unicode standard that the font DejaVu Sans covers. Blocks
-such as "Latin Extended-A" and "-B" are one family, because neither pictures nor names
-distinguish them.
+Python has the names of characters but not their blocks. The table has the limits of the
+blocks of Unicode that the font DejaVu Sans covers. Blocks such as "Latin Extended-A"
+and "-B" are one family, because neither pictures nor names distinguish them.
 
 >>> from linkspread.datasets.unicode_blocks import family
 >>> family("A"), family("é"), family("Ω"), family("→")

@@ -1,4 +1,4 @@
-"""From files and texts to features: collections, rows, and where they are kept."""
+"""Make features of collections of files and texts, and store them."""
 
 from linkspread.manifests.cache import RowCache, default_cache
 from linkspread.manifests.collection import ItemCollection, ViewItems

@@ -1,7 +1,7 @@
-"""Rows that were made before, by the content of the file and by the transformer.
+"""A cache of rows, by the content of the item and the transformer.
 
-One SQLite file, which several processes may use at the same time. Nothing in it is
-believed without its checksum; a damaged file is deleted and started again.
+One SQLite file, which several processes may use at once. Every entry has a checksum; a
+damaged file is deleted and created again.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from platformdirs import user_cache_path
 from linkspread.ground.errors import LinkspreadError
 
 Result = TypeVar("Result")
-# Says that a file is ours, and how it is laid out.
+# Identify a cache file and its layout.
 _APPLICATION = 0x6C73_6663
 _LAYOUT = 1
 # Seconds that one process waits for another.
@@ -27,7 +27,7 @@ _PATIENCE = 30
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entry (key BLOB PRIMARY KEY, value BLOB, sum BLOB)"
 )
-# As many keys as every SQLite takes in one question.
+# Keys that every SQLite takes in one statement.
 _MANY = 500
 
 
@@ -37,7 +37,7 @@ class RowCache:
     Parameters
     ----------
     path : str or Path
-        Made where there is none.
+        Created if missing.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class RowCache:
         self._try(self._connect)
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the entries that there are.
+        """Return the entries of the keys that are in the cache.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class RowCache:
         return found
 
     def put(self, entries: Mapping[bytes, bytes]) -> None:
-        """Add entries, all of them or none.
+        """Add entries, all or none.
 
         Parameters
         ----------
@@ -98,14 +98,14 @@ class RowCache:
             if self._connection is None:
                 return 0
             with self._connection as connection:
-                question = "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)"
-                connection.executemany(question, rows)
+                statement = "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)"
+                connection.executemany(statement, rows)
             return len(rows)
 
         self.n_added += (self._try(write) or 0) if rows else 0
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -117,25 +117,24 @@ class RowCache:
         self.close()
 
     def _select(self, keys: list[bytes]) -> list[tuple[bytes, bytes, bytes]]:
-        """Return key, value and checksum of the entries that there are."""
+        """Return key, value and checksum of the entries in the cache."""
         if self._connection is None:
             return []
         places = ",".join("?" * len(keys))
-        question = f"SELECT key, value, sum FROM entry WHERE key IN ({places})"
-        with closing(self._connection.execute(question, keys)) as rows:
+        statement = f"SELECT key, value, sum FROM entry WHERE key IN ({places})"
+        with closing(self._connection.execute(statement, keys)) as rows:
             return rows.fetchall()
 
     def _try(self, work: Callable[[], Result]) -> Result | None:
-        """Return what work on the file gives, or None where the file is of no use."""
+        """Return the result of work on the file, or None if the file is unusable."""
         try:
             return work()
-        # Locked for too long, a full disk, no permission: none of these means damage.
+        # Locked for too long, a full disk or no permission, but not damaged.
         except (sqlite3.OperationalError, OSError) as error:
             self.close()
             warnings.warn(
-                "the cache must be a file that can be written, and "
-                f"{str(self.path)!r} cannot be used ({error!s:.80}). This run does "
-                "without.",
+                "the cache must be a file that can be written, got "
+                f"{str(self.path)!r} ({error!s:.80}). This run does not use it.",
                 stacklevel=2,
             )
         except sqlite3.DatabaseError as error:
@@ -143,27 +142,27 @@ class RowCache:
         return None
 
     def _discard(self, why: str) -> None:
-        """Delete the file, and start a new one."""
+        """Delete the file, and create a new one."""
         self.close()
         _check_ours(self.path)
         for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):
                 os.unlink(f"{self.path}{suffix}")
         warnings.warn(
-            f"the cache {str(self.path)!r} must be as it was written, and is damaged "
-            f"({why:.80}). It was deleted; rows are made again.",
+            f"the cache {str(self.path)!r} must be as it was written, got a damaged "
+            f"file ({why:.80}). It was deleted; rows are made again.",
             stacklevel=2,
         )
         with suppress(OSError, sqlite3.Error):
             self._connect()
 
     def _connect(self) -> None:
-        """Open a file of ours, made where there is none."""
+        """Open a cache file, created if missing."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
-            # One at a time, so that nobody sees a file that another has half made. No
-            # write-ahead log: SQLite does not wait for others before it begins one.
+            # One process at a time, so that none sees a half-made file. No write-ahead
+            # log, as SQLite does not wait for others before it begins one.
             connection.execute("BEGIN IMMEDIATE")
             with connection:
                 if not _is_ours(connection):
@@ -177,7 +176,7 @@ class RowCache:
 
 
 def default_cache() -> Path:
-    """Return where the command line keeps rows: in the user's folder for caches.
+    """Return the path of the cache of the command line, in the user's cache folder.
 
     Returns
     -------
@@ -187,7 +186,7 @@ def default_cache() -> Path:
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Distinguish a cache from a new file, and refuse what is something else."""
+    """Return whether a file is a cache, not a new file; refuse other databases."""
     tables = [own for (own,) in connection.execute("SELECT name FROM sqlite_master")]
     if not tables:
         return False
@@ -197,8 +196,8 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
     )
     if application != _APPLICATION:
         raise LinkspreadError(
-            "`cache` must be a file that linkspread made or a new one, got a database "
-            "of something else. Give another path."
+            "`cache` must be a file that linkspread made or a new one, got another "
+            "database. Give another path."
         )
     if layout != _LAYOUT or "entry" not in tables:
         raise sqlite3.DatabaseError(f"layout {layout} of another version")
@@ -206,13 +205,13 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 
 def _check_ours(path: Path) -> None:
-    """Refuse to throw away a file that does not begin as a database does."""
+    """Refuse to delete a file that is not a SQLite database."""
     with suppress(OSError), open(path, "rb") as file:
         start = file.read(16)
         if start and start != b"SQLite format 3\0" and path.suffix != ".sqlite":
             raise LinkspreadError(
                 f"`cache` must be a file that linkspread made or a new one, got "
-                f"{str(path)!r}, which is something else. Give another path."
+                f"{str(path)!r} with other content. Give another path."
             )
 
 

@@ -1,4 +1,4 @@
-"""A collection of files and texts, as it was found: nothing of it is read yet."""
+"""A collection of files and texts; their content is not read here."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from linkspread.ground.errors import LinkspreadError, ViewError
 
 KINDS = ("picture", "text")
-# Also of formats that cannot be read, so that their files are listed and not skipped.
+# With formats that cannot be read, so that their files are reported as problems.
 _PICTURE_SUFFIXES = frozenset(
     ".avif .bmp .dib .gif .heic .heif .j2k .jfif .jp2 .jpe .jpeg .jpg .jpx .jxl .pbm "
     ".pgm .png .pnm .ppm .tif .tiff .webp".split()
@@ -20,7 +20,7 @@ _PICTURE_SUFFIXES = frozenset(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ViewItems:
-    """Hold the items of one view, which are read when they are needed.
+    """The items of one view, read on demand.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ class ViewItems:
         if self.kind not in KINDS or len(sizes) > 1:
             raise ViewError(
                 "a view must be of pictures or texts with an id and a label for each, "
-                f"got kind {self.kind!r} and sizes {sorted(sizes)}. Give as many of "
-                "each."
+                f"got kind {self.kind!r} and sizes {sorted(sizes)}. Give one of each "
+                "for every item."
             )
         if len(np.unique(self.ids)) < len(self.ids):
             raise ViewError(
-                "ids must be unique within a view, and some are repeated. Number them."
+                "ids must be unique within a view, got repeated ones. Number the items."
             )
 
     def __repr__(self) -> str:
@@ -65,18 +65,18 @@ class ViewItems:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemCollection:
-    """Hold the views of a collection; the same id in two views is the same item.
+    """The views of a collection; items of two views with the same id are partners.
 
     Parameters
     ----------
     views : mapping from str to ViewItems
-        An item that lacks a view is not among its ids.
+        An id that is missing in a view has no item there.
     root : Path
         The folder that all files lie in.
     layout : str, default="views"
-        How it was recognised, for people.
+        Name of the recognised layout.
     skipped : tuple of str, default=()
-        What was left out, a phrase each.
+        Descriptions of skipped columns and files.
 
     Examples
     --------
@@ -99,17 +99,17 @@ class ItemCollection:
 
 
 class Places:
-    """Turn names of files into paths, and refuse those that lead out of a folder."""
+    """Turn names of files into paths; refuse those that lead out of the folder."""
 
     def __init__(self, root: Path, *, allow_outside: bool = False) -> None:
         self.root = root
         self._allowed = allow_outside
         self._real_root = os.path.realpath(root)
-        # Files of a collection share a few folders: looking up each once is enough.
+        # Files of a collection are in a few folders, which are resolved once.
         self._real_folders: dict[str, str] = {}
 
     def path(self, name: str) -> Path:
-        """Return the path of a file of the collection, whether it is there or not."""
+        """Return the path of a file of the collection, whether it exists or not."""
         path = self.root / name
         if not self._allowed and ("\0" in name or not self._is_within(path)):
             raise LinkspreadError(
@@ -120,7 +120,7 @@ class Places:
         return path
 
     def _is_within(self, path: Path) -> bool:
-        """Return whether a path ends up in the folder, all links followed."""
+        """Return whether a path is in the folder, with symbolic links resolved."""
         folder, name = os.path.split(path)
         if folder not in self._real_folders:
             self._real_folders[folder] = os.path.realpath(folder)
@@ -131,5 +131,5 @@ class Places:
 
 
 def is_picture_name(name: str) -> bool:
-    """Return whether a file is called as pictures are."""
+    """Return whether a file has the ending of a picture."""
     return os.path.splitext(name)[1].lower() in _PICTURE_SUFFIXES

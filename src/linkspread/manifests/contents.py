@@ -1,4 +1,4 @@
-"""The content of one item, read when it is needed and refused in a sentence."""
+"""Read the content of one item, or refuse it with a message."""
 
 import codecs
 import hashlib
@@ -13,34 +13,34 @@ from typing import Any, NamedTuple
 from linkspread.features.pictures import open_regular
 from linkspread.ground.errors import LinkspreadError
 
-# A text file beyond this is something else; a book has about a megabyte.
+# Larger files are no texts; a book has about a megabyte.
 _MAX_TEXT = 1 << 26
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Signs that no text has, other than tabs, line breaks and form feeds.
+# Control characters other than tabs, line breaks and form feeds.
 _CONTROL = re.compile("[\0-\x08\x0e-\x1a\x1c-\x1f]")
 _TAG = re.compile(r"<[^<>]*>")
-# The rule, what was found and the remedy, by the kind of problem.
+# Rule, value received and remedy, by kind of problem.
 _SENTENCES = {
-    "missing": "exist, and does not. Correct its path, or leave it out.",
-    "broken link": "exist, and is a symbolic link to nowhere. Correct or remove it.",
-    "no permission": "be readable, and may not be read. Change its permissions.",
-    "directory": "be a plain file, and is a directory. Remove it.",
-    "not a file": "be a plain file, and is a pipe or a device. Remove it.",
-    "unreadable": "be readable, and its disk fails. Copy it again.",
-    "changed": "stay as it is, and was changed meanwhile. Run again.",
-    "empty": "hold something, and is empty. Write it, or leave it out.",
-    "too large": f"have at most {_MAX_TEXT:,} bytes as a text, and has more. Split it.",
-    "binary": "be plain text, and holds control signs. Save it as text.",
-    "undecodable": "be text in UTF-8, and is not. Save it as UTF-8.",
+    "missing": "exist, got no file. Correct its path, or leave it out.",
+    "broken link": "exist, got a symbolic link to nowhere. Correct or remove it.",
+    "no permission": "be readable, got no permission. Change its permissions.",
+    "directory": "be a regular file, got a directory. Remove it.",
+    "not a file": "be a regular file, got a pipe or a device. Remove it.",
+    "unreadable": "be readable, got an error of the disk. Copy it again.",
+    "changed": "stay unchanged while it is read, got a change. Run again.",
+    "empty": "have content, got an empty one. Write it, or leave it out.",
+    "too large": f"have at most {_MAX_TEXT:,} bytes as a text, got more. Split it.",
+    "binary": "be plain text, got control characters. Save it as text.",
+    "undecodable": "be text in UTF-8, got other bytes. Save it as UTF-8.",
 }
 
 
 class Problem(NamedTuple):
-    """Tell why an item was left out of a view.
+    """The reason why an item was left out of a view.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Problem(NamedTuple):
     kind : str
         One or two words, by which problems are counted.
     sentence : str
-        For people.
+        Message with the remedy.
     """
 
     id: str
@@ -73,21 +73,21 @@ class UnreadableContent(LinkspreadError):
         self.kind = kind
 
 
-class Seen(NamedTuple):
-    """Hold what is kept of a content that was looked at."""
+class ContentHash(NamedTuple):
+    """The hash of a content, and what reveals later changes of its file."""
 
     digest: bytes
-    stamp: tuple[int, ...] | None  # size, time and number of a file
+    stamp: tuple[int, ...] | None  # size, time and inode of a file
 
 
 def refuse(content: Any, kind: str) -> UnreadableContent:
-    """Return the error about a content, with a sentence that fits its kind."""
+    """Return the error about a content, with the message of its kind."""
     name = repr(content.name) if isinstance(content, Path) else "the text"
     return UnreadableContent(f"{name} must {_SENTENCES[kind]}", kind)
 
 
-def look_at(content: Any, kind: str) -> Seen:
-    """Hash a content; of a text also see whether it is one."""
+def hash_content(content: Any, kind: str) -> ContentHash:
+    """Hash a content; refuse a text that cannot be read."""
     stamp = digest = None
     if isinstance(content, Path):
         with _opened(content) as file:
@@ -95,15 +95,15 @@ def look_at(content: Any, kind: str) -> Seen:
             if kind == "picture":
                 digest = hashlib.file_digest(file, "sha256").digest()
     if digest is None:
-        # A file that ends in .xml is read otherwise than one of the same bytes.
+        # The hash of the text: a .xml file is read without its tags.
         digest = hashlib.sha256(read_text(content).encode("utf-8")).digest()
-    return Seen(digest, stamp)
+    return ContentHash(digest, stamp)
 
 
-def is_unchanged(content: Any, seen: Seen) -> bool:
-    """Return whether a file is still the one that was looked at."""
+def is_unchanged(content: Any, known: ContentHash) -> bool:
+    """Return whether a file has not changed since it was hashed."""
     try:
-        return seen.stamp is None or _stamp_of(os.stat(content)) == seen.stamp
+        return known.stamp is None or _stamp_of(os.stat(content)) == known.stamp
     except OSError:
         return False
 
@@ -117,14 +117,14 @@ def read_text(content: Any) -> str:
         raise refuse(content, "empty")
     if _CONTROL.search(text):
         raise refuse(content, "binary")
-    # Half a pair of surrogates is no character.
+    # Half of a pair of surrogates is no character.
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise refuse(content, "undecodable")
     return text
 
 
 def _decode(path: Path) -> str:
-    """Return the text of a file in UTF-8, or in UTF-16 with a mark of its order."""
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark."""
     with _opened(path) as file:
         data = file.read(_MAX_TEXT + 1)
     if len(data) > _MAX_TEXT:
@@ -139,10 +139,10 @@ def _decode(path: Path) -> str:
 
 
 def _opened(path: Path) -> AbstractContextManager[Any]:
-    """Open a plain file, or say why there is none."""
+    """Open a regular file, or raise UnreadableContent."""
     return open_regular(path, partial(refuse, path))
 
 
 def _stamp_of(found: os.stat_result) -> tuple[int, ...]:
-    """Return size, time and number of a file."""
+    """Return size, time and inode of a file."""
     return found.st_size, found.st_mtime_ns, found.st_ino

@@ -1,4 +1,4 @@
-"""Features of a collection, with all that is needed to search it, as a folder too."""
+"""Features of a collection, with all that is needed to search it; saved as a folder."""
 
 import os
 from collections import Counter
@@ -16,7 +16,7 @@ from linkspread.ground.errors import ModelError, ViewError
 from linkspread.manifests.collection import KINDS, ItemCollection, is_picture_name
 from linkspread.manifests.contents import Problem
 from linkspread.manifests.rows import Texts
-from linkspread.manifests.transformers import STORED, as_fast_as, is_fitted, recipe
+from linkspread.manifests.transformers import STORED, is_fitted, recipe, with_speed_of
 from linkspread.storage import Ids, Registry, Stored, read_folder, write_folder
 from linkspread.storage.folder import check_target
 from linkspread.storage.manifest import FEATURES
@@ -27,18 +27,18 @@ _FORMAT = "features 2"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureSet:
-    """Hold the rows of each view and what they are of.
+    """The features of each view, with its items and transformers.
 
     Parameters
     ----------
     views : dict from str to ndarray of float32 or csr_array
         Of shape (n_items, n_features), mapped into memory from a file.
     ids : dict from str to ndarray of str of shape (n_items,)
-        The same id in two views is the same item.
+        Items of two views with the same id are partners.
     labels : dict from str to ndarray of str of shape (n_items,)
-        "" where unknown; without the views that have none.
+        "" where unknown; views without labels are missing.
     metrics : dict from str to str
-        The distance that suits each view.
+        The metric that suits each view.
     kinds : dict from str to {"picture", "text"}
     contents : dict from str to sequence of str of length n_items
         The first 2,000 characters of each text; the path of each picture, relative to
@@ -46,7 +46,7 @@ class FeatureSet:
     root : Path
         The folder of the collection.
     transformers : dict from str to object
-        What made the rows of each view, fitted.
+        The fitted transformer of each view.
     problems : list of Problem
         Items that were left out.
 
@@ -75,7 +75,7 @@ class FeatureSet:
     problems: list[Problem]
 
     def transform(self, view: str, contents: Sequence[Any]) -> Any:
-        """Return rows of new items, made as the rows of the view were.
+        """Return the features of new items, by the transformer of the view.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class FeatureSet:
         return np.asarray(X, dtype=np.float32)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the features to a folder, whole or not at all.
+        """Write the features to a folder, all or nothing.
 
         Parameters
         ----------
@@ -108,8 +108,8 @@ class FeatureSet:
         """
         if not self.views:
             raise ModelError(
-                "features to be saved must have at least one view, and these have "
-                "none. Look at their `problems`."
+                "features to be saved must have at least one view, got none. See "
+                "their `problems`."
             )
         sizes = {view: {"n_items": X.shape[0]} for view, X in self.views.items()}
         about = {"features": sizes, "problems": self.count_problems()}
@@ -134,19 +134,19 @@ class FeatureSet:
 def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> FeatureSet:
     """Load features that `linkspread featurize` or `FeatureSet.save` wrote.
 
-    The folder is read as if it came from a stranger: nothing in it is executed, and
-    everything is checked before it is used.
+    Nothing in the folder is executed, and everything is checked before it is used, so
+    folders from others are safe to load.
 
     Parameters
     ----------
     path : str or Path
     verify : bool, default=True
-        Compare the checksums of all files: a second or two for each gigabyte.
+        Compare the checksums of all files, which takes 1 to 2 s per GB.
 
     Returns
     -------
     features : FeatureSet
-        Its arrays are mapped into memory and read when they are needed.
+        Its arrays are mapped into memory and read on demand.
 
     Examples
     --------
@@ -173,20 +173,20 @@ def load_features(path: str | os.PathLike[str], *, verify: bool = True) -> Featu
 
 
 def check_features_target(path: str | os.PathLike[str]) -> None:
-    """Refuse a folder that holds a model or other files, before anything is done."""
+    """Refuse a folder that holds a model or other files."""
     check_target(Path(path), kind=FEATURES)
 
 
-def take_learnt(
+def reuse_fitted(
     chosen: Mapping[str, Any], earlier: FeatureSet, collection: ItemCollection
 ) -> dict[str, Any]:
-    """Return transformers, fitted where earlier features of the collection had them."""
+    """Return transformers, replaced by equal fitted ones of earlier features."""
     found = dict(chosen)
     if earlier.root == collection.root.absolute():
         for view in set(chosen) & set(earlier.transformers):
             own = earlier.transformers[view]
             if not is_fitted(chosen[view]) and recipe(own) == recipe(chosen[view]):
-                found[view] = as_fast_as(own, chosen[view])
+                found[view] = with_speed_of(own, chosen[view])
     return found
 
 
@@ -206,7 +206,7 @@ class FeatureState(TypedDict):
 
 
 def _take(features: FeatureSet) -> dict[str, Any]:
-    """Return what is stored otherwise than it is held."""
+    """Return the attributes that are stored in another form."""
     columns = zip(*features.problems, strict=True) if features.problems else [()] * 4
     problems = dict(zip(Problem._fields, columns, strict=True))
     return {
@@ -230,8 +230,8 @@ def _restore(**state: Any) -> FeatureSet:
         raise ModelError(f"features must be of {_FORMAT!r}. Make them again.")
     for what in _misfits(state):
         raise ModelError(
-            f"{what} of features must be of all views and of all their items, and are "
-            "not. Make the features again."
+            f"{what} of features must be of all views and of all their items, got "
+            "others. Make the features again."
         )
     columns = [state["problems"][name] for name in Problem._fields]
     problems = [Problem(*own) for own in zip(*columns, strict=True)]
@@ -258,7 +258,7 @@ def _misfits(state: Mapping[str, Any]) -> Iterator[str]:
     if not set(state["kinds"].values()) <= set(KINDS):
         yield "kinds"
     for view, own in state["contents"].items():
-        # A path must not make a page show something that is no picture.
+        # Pages show these files: nothing but pictures of the collection.
         if state["kinds"].get(view) == "picture" and any(
             not is_picture_name(path) or ".." in path.split("/") or "\0" in path
             for path in own

@@ -1,8 +1,7 @@
-"""From a collection to features: look at all items, learn, describe.
+"""Make features of a collection: hash all items, fit transformers, transform.
 
 A vocabulary is learnt from all texts, a codebook from a sample of the pictures. The
-sample is drawn by the hashes of the contents, so that files that cannot be read make no
-difference to it.
+sample depends on the hashes of the contents, not on files that cannot be read.
 """
 
 import hashlib
@@ -27,11 +26,11 @@ from linkspread.ground.progress import announce, track
 from linkspread.manifests.cache import RowCache
 from linkspread.manifests.collection import ItemCollection, ViewItems
 from linkspread.manifests.contents import (
+    ContentHash,
     Problem,
-    Seen,
     UnreadableContent,
+    hash_content,
     is_unchanged,
-    look_at,
     read_text,
     refuse,
 )
@@ -39,26 +38,26 @@ from linkspread.manifests.feature_set import FeatureSet
 from linkspread.manifests.rows import RowFile, Texts, pack_rows
 from linkspread.manifests.transformers import (
     PACKED,
-    as_fast_as,
     choose_transformers,
     fingerprint,
     is_fitted,
     pack,
     recipe,
     unpack,
+    with_speed_of,
 )
 
-# Files that are handed to the threads together: a future of each of a million files
-# would take a gigabyte.
+# Files that are submitted to threads at once: futures of a million files would take a
+# gigabyte.
 N_TOGETHER = 1024
-# Pictures that are learnt from; more do not make a better codebook.
+# Pictures in the sample; more do not make a better codebook.
 N_LEARNT = 1000
-# Pictures that are decoded together when some of a sample cannot be read.
+# Pictures that are decoded at once when some of a sample cannot be read.
 N_DECODED = 32
-# Items whose rows are made together, and kept in the cache together. Texts are many
-# and small, and a transformer of texts has its vocabulary to look up for each call.
+# Items whose rows are made and cached at once. Texts are many and small, and each call
+# of a transformer of texts has a fixed cost.
 BATCH = {"picture": 64, "text": 2048}
-# Characters of a text that are kept to be shown.
+# Characters of a text that are kept for display.
 MAX_SHOWN = 2000
 # Items that an estimate tries, spread over the view.
 N_TRIED = {"picture": 8, "text": 200}
@@ -76,27 +75,27 @@ def featurize(
 ) -> FeatureSet:
     """Return the features of all items that can be read.
 
-    Pictures are read one after the other and rows written to a temporary file, so that
-    a collection may be larger than memory. Items that cannot be read are left out and
-    listed in `problems`; the rows of the others are as if these had not been there.
+    Rows are written to a temporary file, so a collection may be larger than memory.
+    Items that cannot be read are left out and listed in `problems`; they do not
+    influence the features of the others.
 
     Parameters
     ----------
     collection : ItemCollection
     transformers : mapping from str to transformer, default=None
-        For views that should not have the usual features. Fitted ones are used as
-        they are, others are fitted to the view.
+        Transformers in place of the default ones. Fitted ones are used as they are,
+        others are fitted to the view.
     cache : str or Path, default=None
-        File in which rows and what was learnt are kept for the next time. None keeps
+        File that keeps rows and fitted transformers for later calls; None keeps
         nothing.
     random_state : int, default=0
-        Seed of what is learnt, for transformers that are not given.
+        Seed of the default transformers.
     n_jobs : int, default=None
         Threads; None and -1 mean every core.
     verbose : bool, default=False
         Show progress.
     folder : str or Path, default=None
-        On whose disk rows are kept; None means that of temporary files.
+        Folder for temporary files; None takes that of the system.
 
     Returns
     -------
@@ -129,7 +128,7 @@ def featurize(
     with nullcontext() if cache is None else RowCache(cache) as rows:
         for view, items in collection.views.items():
             work = ViewWork(view, items, rows, n_threads=n_threads, verbose=verbose)
-            work.survey()
+            work.hash_contents()
             with naming(view):
                 fitted = work.learn(chosen[view])
                 described = work.describe(fitted, features.root, folder)
@@ -147,7 +146,7 @@ def featurize(
 
 
 class ViewWork:
-    """Look at the items of one view, learn from them and describe them."""
+    """Hash the items of one view, fit its transformer and transform the items."""
 
     def __init__(
         self,
@@ -163,15 +162,15 @@ class ViewWork:
         self.cache = cache
         self.n_threads = n_threads
         self.verbose = verbose
-        self.seen: dict[int, Seen] = {}  # the items that can be read so far
+        self.seen: dict[int, ContentHash] = {}  # the items that can be read so far
         self.problems: list[Problem] = []  # what is wrong with the others
 
-    def survey(self) -> None:
+    def hash_contents(self) -> None:
         """Hash the contents, a few files at a time."""
 
-        def look(place: int) -> Seen | UnreadableContent:
+        def hash_one(place: int) -> ContentHash | UnreadableContent:
             try:
-                return look_at(self.items.contents[place], self.items.kind)
+                return hash_content(self.items.contents[place], self.items.kind)
             except UnreadableContent as error:
                 return error
             except OSError:  # a disk that fails in the middle of a file
@@ -181,22 +180,22 @@ class ViewWork:
         starts = range(0, n, N_TOGETHER)
         parts = (range(start, min(start + N_TOGETHER, n)) for start in starts)
         with ThreadPoolExecutor(self.n_threads) as pool:
-            found = (own for part in parts for own in pool.map(look, part))
+            found = (own for part in parts for own in pool.map(hash_one, part))
             for place, own in enumerate(self._track(found, n, "reading")):
-                if isinstance(own, Seen):
+                if isinstance(own, ContentHash):
                     self.seen[place] = own
                 else:
                     self._leave_out(place, own)
 
     def learn(self, transformer: Any) -> Any:
-        """Return a fitted transformer: as given, from the cache, or fitted now."""
+        """Return a fitted transformer: the given one, from the cache, or fitted now."""
         if is_fitted(transformer):
             return transformer
         if self.items.kind == "text":
             return self._learn_from(transformer, self.seen)
         drawn = sorted(self.seen, key=lambda place: self._key(b"sample", place))
         if self.cache is not None:
-            # Those first that an earlier run could not read.
+            # First those that an earlier run could not read.
             keys = {place: self._key(b"unreadable", place) for place in drawn}
             known = self.cache.get(keys.values())
             self._decode([place for place in drawn if keys[place] in known])
@@ -204,7 +203,7 @@ class ViewWork:
         try:
             return self._learn_from(transformer, drawn[:N_LEARNT])
         except UnreadablePicture:
-            # Decoding all beforehand would cost every clean collection as much again.
+            # Not decoded beforehand, as that would double the cost without errors.
             readable: list[int] = []
             for start in range(0, len(drawn), N_DECODED):
                 part = drawn[start : start + N_DECODED]
@@ -217,7 +216,7 @@ class ViewWork:
     def describe(
         self, fitted: Any, root: Path, folder: str | os.PathLike[str] | None = None
     ) -> tuple[Any, np.ndarray, Texts] | None:
-        """Return the rows of items, their places and what is shown of them, if any."""
+        """Return the rows of items, their places and their previews, or None."""
         if not self.seen:
             return None
         made_by = fingerprint(fitted) if self.cache is not None else b""
@@ -228,7 +227,7 @@ class ViewWork:
             for batch in self._track(batches, len(batches), "features"):
                 found = self._rows_of(batch, fitted, made_by)
                 for place in (place for place in batch if place in found):
-                    rows.append(found[place], self._shown(place, root))
+                    rows.append(found[place], self._preview(place, root))
                     places.append(place)
             if not places:
                 return None
@@ -236,12 +235,12 @@ class ViewWork:
         return X, np.array(places), shown
 
     def _track(self, steps: Iterable[Any], total: int, label: str) -> Iterable[Any]:
-        """Return the steps, which show how far they are."""
+        """Return the steps, showing progress."""
         label = f"{self.view}: {label}"
         return track(steps, total=total, label=label, verbose=self.verbose)
 
     def _leave_out(self, place: int, error: Exception) -> None:
-        """Note why an item cannot be read, and remember it of a picture."""
+        """Note why an item cannot be read, for pictures in the cache too."""
         if self.cache is not None and isinstance(error, UnreadablePicture):
             self.cache.put({self._key(b"unreadable", place): b"unreadable"})
         kind = str(getattr(error, "kind", "unreadable"))
@@ -251,11 +250,11 @@ class ViewWork:
         self.seen.pop(place, None)
 
     def _key(self, made_by: bytes, place: int) -> bytes:
-        """Return the key of what is made of a content."""
+        """Return the key in the cache of what is made from a content."""
         return hashlib.sha256(made_by + self.seen[place].digest).digest()
 
     def _decode(self, places: list[int]) -> None:
-        """Decode pictures, and leave out those that cannot be."""
+        """Decode pictures, and leave out those that cannot be read."""
 
         def decode(place: int) -> UnreadablePicture | None:
             try:
@@ -270,8 +269,8 @@ class ViewWork:
                     self._leave_out(place, error)
 
     def _learn_from(self, transformer: Any, places: Iterable[int]) -> Any:
-        """Return a transformer fitted to items, now or before; None for no items."""
-        # In the order of the collection: what is learnt from all is what `fit` learns.
+        """Return a transformer fitted to items, now or earlier; None for no items."""
+        # In the order of the collection, as `fit` would get them.
         places = sorted(places)
         if not places:
             return None
@@ -281,7 +280,7 @@ class ViewWork:
         key = hashed.digest()
         packed = None if self.cache is None else self.cache.get([key]).get(key)
         if packed is not None:
-            return as_fast_as(unpack(packed), transformer)
+            return with_speed_of(unpack(packed), transformer)
         n_learnt = f"{self.view}: learning from {len(places):,} items"
         announce(n_learnt, verbose=self.verbose)
         contents = [self.items.contents[place] for place in places]
@@ -310,7 +309,7 @@ class ViewWork:
         return made | {p: known[keys[p]] for p in batch if keys[p] in known}
 
     def _make_rows(self, places: list[int], fitted: Any) -> dict[int, bytes]:
-        """Return rows of items; where one of them fails, each is tried by itself."""
+        """Return rows of items; if one of them fails, each is tried by itself."""
         if not places:
             return {}
         contents = [self.items.contents[place] for place in places]
@@ -327,8 +326,8 @@ class ViewWork:
             p: r for own in places for p, r in self._make_rows([own], fitted).items()
         }
 
-    def _shown(self, place: int, root: Path) -> str:
-        """Return what stands for an item: the beginning of a text, or a path."""
+    def _preview(self, place: int, root: Path) -> str:
+        """Return the beginning of a text, or the path of a picture."""
         content = self.items.contents[place]
         if self.items.kind == "text":
             return read_text(content)[:MAX_SHOWN]
@@ -341,7 +340,7 @@ class ViewWork:
 
 
 class ViewEstimate(NamedTuple):
-    """What the features of a view would take, about."""
+    """Estimated cost of the features of a view."""
 
     n_items: int
     kind: str
@@ -355,7 +354,7 @@ class ViewEstimate(NamedTuple):
 def estimate_views(
     collection: ItemCollection, transformers: Mapping[str, Any]
 ) -> dict[str, ViewEstimate]:
-    """Return what featurizing each view would take, measured on a few items."""
+    """Return the cost of featurizing each view, estimated from a few items."""
     return {
         view: _estimate(items, transformers[view])
         for view, items in collection.views.items()
@@ -363,13 +362,13 @@ def estimate_views(
 
 
 def _estimate(items: ViewItems, transformer: Any) -> ViewEstimate:
-    """Return what the items of a view would take."""
+    """Return the estimated cost of one view."""
     n, is_text = len(items.ids), items.kind == "text"
     places = np.unique(np.linspace(0, n - 1, min(n, N_TRIED[items.kind]), dtype=int))
     tried = []
     for content in (items.contents[place] for place in places):
         try:
-            look_at(content, items.kind)
+            hash_content(content, items.kind)
             if not is_text:
                 read_picture(content)
             tried.append(read_text(content) if is_text else content)
@@ -386,11 +385,11 @@ def _estimate(items: ViewItems, transformer: Any) -> ViewEstimate:
         tracemalloc.stop()
     share = n / len(tried)
     if is_text:
-        # Watching memory slows texts down, and the first call makes its tables.
+        # Tracing memory slows texts down, and the first call builds tables.
         learning, describing, X = _measure(transformer, tried)
         seconds, memory = (learning + describing) * share, int(memory * share)
     else:
-        # A codebook takes as long for many pictures as for few.
+        # The time to learn a codebook does not depend on the number of pictures.
         more = 0 if is_fitted(transformer) else min(n, N_LEARNT) - len(tried)
         seconds = learning + describing / len(tried) * (n + max(more, 0))
     n_bytes = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes

@@ -1,4 +1,4 @@
-"""Collections from tables and folders, whose layout is recognised by looking."""
+"""Read collections from tables and folders, whose layout is recognised."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from linkspread.manifests.collection import (
 from linkspread.tables import read_texts
 
 _TEXT_SUFFIX = ".txt"
-# A column is of one kind when at least this part of its values are.
+# Share of its values of one kind from which a column is of this kind.
 _CLEAR = 0.9
-# Longer than this no path is, so that a text that ends in ".jpg" stays a text.
+# Longest path, so that a long text that ends in ".jpg" stays a text.
 _MAX_PATH = 512
 
 
@@ -39,16 +39,16 @@ def read_collection(
 ) -> ItemCollection:
     r"""Find the items of a collection, without reading any picture or text file.
 
-    Recognised are: a table (CSV, TSV or parquet) with a column `id` and a column for
-    each view; a folder of pictures with texts of the same names beside them, also with
-    one folder for each class; the layouts of the benchmarks Wikipedia and Corel5k.
+    It may be a table (CSV, TSV or parquet) with a column `id` and a column for each
+    view; a folder of pictures with texts of the same names beside them, perhaps with
+    one folder for each class; or the benchmark Wikipedia or Corel5k.
 
     Parameters
     ----------
     path : str or Path
         A folder or a table.
     allow_outside : bool, default=False
-        Let absolute paths, ``..`` and symbolic links lead out of the folder of the
+        Allow absolute paths, ``..`` and symbolic links to lead out of the folder of the
         collection. Only for tables and folders that you trust.
 
     Returns
@@ -71,8 +71,8 @@ def read_collection(
         return _read_table(path, Places(path.parent, allow_outside=allow_outside))
     if not path.is_dir():
         raise LinkspreadError(
-            "a collection must be a folder or a table (.csv, .tsv, .parquet), and "
-            f"there is neither at {str(path)!r}. Correct the path."
+            "a collection must be a folder or a table (.csv, .tsv, .parquet), got "
+            f"{str(path)!r}, which is neither. Correct the path."
         )
     labels = path / "labels"
     has_files = (path / "texts").is_dir() or (path / "images").is_dir()
@@ -91,12 +91,12 @@ def read_collection(
 
 
 def _read_table(path: Path, places: Places) -> ItemCollection:
-    """Return the views that the columns of a table hold."""
+    """Return a collection with a view for each column of a table."""
     columns = read_texts(path, error=LinkspreadError)
     if "id" not in columns:
         raise LinkspreadError(
             f"{path.name!r} must have a column named 'id', got "
-            f"{', '.join(map(repr, columns)) or 'none'!s:.120}. Name it so."
+            f"{', '.join(map(repr, columns)) or 'none'!s:.120}. Rename one."
         )
     ids = _check_ids([value.strip() for value in columns.pop("id")], path)
     labels = columns.pop("label", [])
@@ -126,7 +126,7 @@ def _read_table(path: Path, places: Places) -> ItemCollection:
 
 
 def _check_ids(ids: list[str], path: Path) -> list[str]:
-    """Return ids that are there, and all different."""
+    """Return ids; refuse empty and repeated ones."""
     if not ids:
         raise LinkspreadError(
             f"{path.name!r} must have at least one row, got none. Add a row for each "
@@ -137,7 +137,7 @@ def _check_ids(ids: list[str], path: Path) -> list[str]:
         if not own or own in seen:
             got = f"{own!r:.60} again" if own else "an empty one"
             raise LinkspreadError(
-                f"each row of {path.name!r} must have an id of its own, got {got} in "
+                f"each row of {path.name!r} must have a different id, got {got} in "
                 f"row {number}. Number the rows."
             )
         seen.add(own)
@@ -145,7 +145,7 @@ def _check_ids(ids: list[str], path: Path) -> list[str]:
 
 
 def _kind_of_column(name: str, values: Sequence[str], path: Path) -> str:
-    """Return what a column holds, by looking at all its values."""
+    """Return the kind of a column, by all its values."""
     given = [value.strip() for value in values if value.strip()]
     tests = {"picture": is_picture_name, "file": _is_text_name, "number": _is_number}
     shares = {
@@ -166,12 +166,12 @@ def _kind_of_column(name: str, values: Sequence[str], path: Path) -> str:
 
 
 def _is_text_name(value: str) -> bool:
-    """Return whether a file is called as texts are."""
+    """Return whether a file has the ending of a text."""
     return value.lower().endswith(_TEXT_SUFFIX)
 
 
 def _is_number(value: str) -> bool:
-    """Return whether a value is a number, which is neither text nor path."""
+    """Return whether a value is a number."""
     try:
         float(value)
     except ValueError:
@@ -217,14 +217,14 @@ def _files_below(places: Places) -> Iterator[str]:
             if inner.is_dir():
                 raise LinkspreadError(
                     "files of a collection must lie in its folder or in one folder "
-                    f"for each class, and {name!r:.120} is a folder within a folder. "
-                    "Give the folder above the classes, or write a table."
+                    f"for each class, got the inner folder {name!r:.120}. Give the "
+                    "folder above the classes, or write a table."
                 )
             yield name
 
 
 def _entries(places: Places, prefix: str) -> list[os.DirEntry[str]]:
-    """Return what lies in a folder, sorted, without what systems hide there."""
+    """Return the entries of a folder, sorted, without hidden ones."""
     with os.scandir(places.root / prefix) as entries:
         found = [e for e in entries if not e.name.startswith((".", "__MACOSX"))]
     for entry in found:
@@ -234,12 +234,12 @@ def _entries(places: Places, prefix: str) -> list[os.DirEntry[str]]:
 
 
 def _check_classes(pictures: list[str], texts: list[str], root: Path) -> None:
-    """Refuse a folder without files, and one whose folders may not be classes."""
+    """Refuse a folder without files, and one whose folders cannot be classes."""
     names = pictures + texts
     if not names:
         raise LinkspreadError(
-            f"a collection must have at least one picture or text (.txt), and "
-            f"{str(root)!r} has none. Give the folder that they lie in, or a table."
+            f"a collection must have at least one picture or text (.txt), got none in "
+            f"{str(root)!r}. Give the folder that they lie in, or a table."
         )
     n_deep = sum("/" in name for name in names)
     if 0 < n_deep < len(names):
@@ -266,8 +266,8 @@ def _picture_ids(pictures: list[str], texts: set[str]) -> dict[str, str]:
     for stem, names in stems.items():
         if len(names) > 1 and f"{stem}{_TEXT_SUFFIX}" in texts:
             raise LinkspreadError(
-                f"a text must have one picture of its name, and "
-                f"{stem + _TEXT_SUFFIX!r} has {', '.join(names)!s:.120}. Rename one of "
+                f"a text must have one picture of its name, got "
+                f"{', '.join(names)!s:.120} for {stem + _TEXT_SUFFIX!r}. Rename one of "
                 "them."
             )
         ids |= {name: stem if len(names) == 1 else name for name in names}
@@ -275,7 +275,7 @@ def _picture_ids(pictures: list[str], texts: set[str]) -> dict[str, str]:
 
 
 def _read_wikipedia(places: Places) -> ItemCollection:
-    """Return the articles and their pictures; the id of an item is that of its text."""
+    """Return articles and their pictures, by the ids of the texts."""
     data = _published(places, WIKIPEDIA_SOURCE, CATEGORIES, *LISTS)
     classes = data.lines(CATEGORIES)
     lists = [name for name in LISTS if (places.root / name).is_file()]
@@ -292,7 +292,7 @@ def _read_wikipedia(places: Places) -> ItemCollection:
 
 
 def _read_corel5k(places: Places) -> ItemCollection:
-    """Return the photographs and their keywords, which are a text with commas."""
+    """Return photographs, and their keywords as texts with commas."""
     files = {part: f"labels/{part}" for part in PARTS}
     data = _published(places, COREL5K_SOURCE, "labels/words", *files.values())
     words = data.lines("labels/words")
@@ -310,7 +310,7 @@ def _read_corel5k(places: Places) -> ItemCollection:
 
 
 def _published(places: Places, source: str, *names: str) -> PublishedFolder:
-    """Return a folder of published data, whose lists must not lead out of it."""
+    """Return a folder of published data; refuse lists that lead out of it."""
     for name in names:
         places.path(name)
     return PublishedFolder(places.root, source)
@@ -323,12 +323,12 @@ def _matched(
     root: Path,
     layout: str,
 ) -> ItemCollection:
-    """Return texts and pictures whose rows belong together."""
+    """Return a collection of texts and pictures with matched rows."""
     if len(set(ids)) < len(ids):
         twice = next(own for own in ids if ids.count(own) > 1)
         raise LinkspreadError(
-            f"lists of {layout} must name each item once, and {twice!r:.60} is there "
-            "twice. Unpack the data again."
+            f"lists of {layout} must name each item once, got {twice!r:.60} twice. "
+            "Unpack the data again."
         )
     kinds = {"text": "text", "image": "picture"}
     views = {

@@ -1,7 +1,7 @@
-"""Rows and texts of a view in files: gathered as they come, then mapped into memory.
+"""Rows and texts of a view in temporary files, written one by one and then mapped.
 
-The files have no names (where the system allows that), so that nothing is left behind
-however the program ends.
+Where the system allows it the files have no names, so that none remains even after a
+crash.
 """
 
 import struct
@@ -22,7 +22,7 @@ _HEADER = struct.Struct("<II")
 
 
 class Texts(Sequence[str]):
-    """Texts in the two buffers of an Arrow array, in memory or mapped from a file."""
+    """Texts as the two buffers of an Arrow array, in memory or mapped from a file."""
 
     def __init__(self, offsets: np.ndarray, data: np.ndarray) -> None:
         self.offsets = offsets
@@ -39,11 +39,11 @@ class Texts(Sequence[str]):
 
     @classmethod
     def from_buffers(cls, offsets: AnyArray, data: AnyArray) -> Self:
-        """Return texts of buffers that are checked first."""
+        """Return the texts of two buffers, after checking them."""
         is_flat = offsets.ndim == data.ndim == 1 and len(offsets) > 0
         if not is_flat or offsets.dtype != np.int64 or data.dtype != np.uint8:
             raise ModelError(
-                "texts must be bytes and where each begins, got "
+                "texts must be stored as bytes and int64 offsets, got "
                 f"{data.dtype} and {offsets.dtype}. Make the features again."
             )
         texts = cls(offsets, data)
@@ -51,7 +51,7 @@ class Texts(Sequence[str]):
             texts._array.validate(full=True)
         except pa.ArrowInvalid as error:
             raise ModelError(
-                f"texts must lie one after the other in UTF-8, and do not "
+                f"texts must be stored one after the other in UTF-8, got others "
                 f"({error!s:.80}). Make the features again."
             ) from error
         return texts
@@ -73,7 +73,7 @@ class Texts(Sequence[str]):
 
 
 def pack_rows(X: Any) -> Iterator[bytes]:
-    """Yield the rows of a table as bytes, which say what they are."""
+    """Yield the rows of a table as bytes, each with a header."""
     if not sparse.issparse(X):
         head = _HEADER.pack(0, X.shape[1])
         yield from (head + row.tobytes() for row in np.asarray(X, "<f4", order="C"))
@@ -85,7 +85,7 @@ def pack_rows(X: Any) -> Iterator[bytes]:
 
 
 class RowFile:
-    """Gather rows and what is shown of their items, one by one."""
+    """Temporary files of rows and previews of items, added one by one."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._values, self._indices, self._texts = (
@@ -100,12 +100,12 @@ class RowFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # What is mapped of the files stays.
+        # Mapped arrays remain valid.
         for file in (self._values, self._indices, self._texts):
             file.close()
 
     def append(self, row: bytes, shown: str) -> None:
-        """Add a row that `pack_rows` gave, and what is shown of its item."""
+        """Add a row from `pack_rows`, and the preview of its item."""
         is_sparse, n_features = _HEADER.unpack_from(row)
         self._shape = self._shape or (is_sparse, n_features)
         n_stored = (len(row) - _HEADER.size) // (8 if is_sparse else 4)
@@ -116,7 +116,7 @@ class RowFile:
         if not is_same or not is_whole or not np.isfinite(values).all():
             raise LinkspreadError(
                 f"rows of a view must be finite and of {self._shape[1]:,} features, "
-                "got another one. Look at the transformer of the view."
+                "got another one. Check the transformer of the view."
             )
         self._indices.write(columns)
         self._values.write(values.tobytes())
@@ -144,7 +144,7 @@ class RowFile:
 
 
 def _mapped(file: Any, dtype: str) -> np.ndarray:
-    """Return all numbers of a file; changes of them stay in memory."""
+    """Return a file as an array, mapped copy-on-write."""
     file.flush()
     n_bytes = file.tell()
     if not n_bytes:

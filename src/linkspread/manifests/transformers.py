@@ -1,4 +1,4 @@
-"""The transformers of a collection: chosen by view, stored without pickle."""
+"""Choose the transformers of a collection, and store them without pickle."""
 
 import hashlib
 import importlib.metadata
@@ -19,9 +19,9 @@ from linkspread.manifests.collection import ItemCollection
 from linkspread.manifests.rows import Texts
 from linkspread.storage import Content, Registry, Stored
 
-# Raised when rows of the same content and transformer are no longer the same.
+# Increased when the rows of the same content and transformer change.
 _ROWS_VERSION = 1
-# Parameters that change how long it takes and not what comes out.
+# Parameters that do not change the result.
 _FOR_SPEED = ("n_jobs", "verbose")
 
 
@@ -33,7 +33,7 @@ def choose_transformers(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> dict[str, Any]:
-    """Return the given transformer of each view, or the usual one of its kind.
+    """Return the given transformer of each view, or the default one of its kind.
 
     ``names`` has a short name of a transformer for "picture", for "text" or for both.
     """
@@ -41,7 +41,7 @@ def choose_transformers(
     unknown = next((view for view in given if view not in collection.views), None)
     if unknown is not None:
         raise ViewError(
-            f"`transformers` must be for views of the collection, which are "
+            f"`transformers` must be for views of the collection, "
             f"{', '.join(map(repr, collection.views))}, got {unknown!r:.60}. Name one "
             "of these."
         )
@@ -58,7 +58,7 @@ def choose_transformers(
 
 
 def is_fitted(transformer: Any) -> bool:
-    """Return whether a transformer has learnt already."""
+    """Return whether a transformer is fitted."""
     try:
         check_is_fitted(transformer)
     except NotFittedError:
@@ -66,14 +66,14 @@ def is_fitted(transformer: Any) -> bool:
     return True
 
 
-def as_fast_as(transformer: Any, like: Any) -> Any:
-    """Return a transformer with the threads and the progress of another one."""
+def with_speed_of(transformer: Any, like: Any) -> Any:
+    """Return a transformer with the `n_jobs` and `verbose` of another."""
     params = like.get_params(deep=False)
     return transformer.set_params(**{n: params[n] for n in _FOR_SPEED if n in params})
 
 
 def recipe(transformer: Any) -> str:
-    """Return what a transformer is before it has learnt: class, parameters, version."""
+    """Return class, parameters and versions of a transformer, as JSON."""
     params = transformer.get_params(deep=False)
     try:
         pillow = importlib.metadata.version("pillow")
@@ -90,7 +90,7 @@ def recipe(transformer: Any) -> str:
 
 
 def fingerprint(transformer: Any) -> bytes:
-    """Return a hash of a fitted transformer: what it is and what it has learnt."""
+    """Return a hash of a fitted transformer: its recipe and its fitted state."""
     found = hashlib.sha256(recipe(transformer).encode())
     content = Registry(STORED).encode(_learnt(transformer), about={})
     found.update(json.dumps(content.tree, sort_keys=True).encode())
@@ -130,7 +130,7 @@ class TransformerState(TypedDict):
 
 
 def _learnt(transformer: Any) -> dict[str, Any]:
-    """Return what a transformer has learnt, lists of strings as texts."""
+    """Return the fitted state of a transformer, lists of strings as texts."""
     return {
         name: Texts.from_strings(own) if isinstance(own, list) else own
         for name, own in transformer.get_state().items()
@@ -155,18 +155,18 @@ def _stored(of: type[StoredTransformer]) -> Stored:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Return a value that JSON can hold as it is."""
+    """Return a value for JSON; refuse other types."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is not None and not isinstance(value, bool | int | float | str):
         raise LinkspreadError(
-            f"`{name}` of a transformer must be a number, a text or None to be saved, "
+            f"`{name}` of a transformer must be a number, a string or None, "
             f"got {type(value).__name__}. Give a plain value, such as an integer as "
             "`random_state`."
         )
     return value
 
 
-# Transformers of other classes are neither stored nor made from a folder.
+# All classes of transformers that may be stored or loaded.
 STORED = [
     Stored(Texts, make=Texts.from_buffers),
     *(_stored(of) for of in TRANSFORMERS.values()),
