@@ -242,7 +242,7 @@ def test_pickled_features_are_the_same(features):
 )
 def test_several_texts_are_needed(features, wrong):
     got = type(wrong).__name__
-    message = f"`texts` must be several texts in a row, got {got}. Give a list"
+    message = f"`texts` must be a sequence of texts, got {got}. Give a list"
     with pytest.raises(LinkspreadError, match=message):
         features.fit(wrong)
 
