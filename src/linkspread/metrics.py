@@ -1,4 +1,4 @@
-"""Quality of a ranking: average precision, precision and recall, nDCG, partners.
+"""Measures of rankings: average precision, precision and recall, nDCG, partner ranks.
 
 >>> from linkspread.metrics import mean_average_precision
 >>> scores = [[0.9, 0.5, 0.1], [0.2, 0.3, 0.8]]
@@ -62,7 +62,7 @@ Scores = Any
 
 
 class Assignment(NamedTuple):
-    """Hold the quality of a one-to-one assignment.
+    """The quality of a one-to-one assignment.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def precision_at_k(
     scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
     query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
     k : int
-        Ranks to look at; where there are fewer items, all of them.
+        Number of first ranks; all where there are fewer items.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def recall_at_k(
     scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
     query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
     k : int
-        Ranks to look at.
+        Number of first ranks.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def ndcg(
     scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
     query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
     k : int, default=None
-        Ranks to look at; None for all.
+        Number of first ranks; None for all.
 
     Returns
     -------
@@ -184,15 +184,14 @@ def average_precision(
     """Compute the average precision of every query.
 
     ``AP = sum_r relevant(r) * precision(r) / min(k, n_relevant)`` over the ranks
-    r = 1, ..., k. Dividing by what k ranks can hold lets a perfect ranking reach 1
-    for every k.
+    r = 1, ..., k, so that a perfect ranking reaches 1 for every k.
 
     Parameters
     ----------
     scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
     query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
     k : int, default=None
-        Ranks to look at; None for all.
+        Number of first ranks; None for all.
 
     Returns
     -------
@@ -235,7 +234,7 @@ def mean_average_precision(
     scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
     query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
     k : int, default=None
-        Ranks to look at; None for all.
+        Number of first ranks; None for all.
 
     Returns
     -------
@@ -318,7 +317,7 @@ def partner_ranks(
 ) -> Array:
     """Return the rank at which each query finds its partner among all candidates.
 
-    Equal scores share their ranks. Other partners of the same query are no mistakes.
+    Equal scores get their mean rank. Other partners of the same query are not counted.
 
     Parameters
     ----------
@@ -394,10 +393,10 @@ def rank_summary(ranks: Array) -> dict[str, float]:
 
 
 def assignment_quality(scores: Any, pairs: Any) -> Assignment:
-    """Return how many pairs the best one-to-one assignment finds.
+    """Return the quality of the best one-to-one assignment.
 
-    Every item of the smaller side is assigned, so that precision is below 1 where
-    some have no partner.
+    Every item of the smaller side is assigned, so precision is below 1 where some have
+    no partner.
 
     Parameters
     ----------
@@ -417,8 +416,8 @@ def assignment_quality(scores: Any, pairs: Any) -> Assignment:
     scores, pairs = np.asarray(scores), np.asarray(pairs).reshape(-1, 2)
     if not len(pairs) or not scores.size:
         raise LinkspreadError(
-            "there must be scores and a true pair to measure an assignment, got "
-            f"scores of shape {scores.shape} and {len(pairs)} pairs. Give both."
+            "`scores` and `pairs` must not be empty, got scores of shape "
+            f"{scores.shape} and {len(pairs)} pairs. Give both."
         )
     _check_finite(scores)
     rows, cols = linear_sum_assignment(scores, maximize=True)
@@ -435,7 +434,7 @@ def _measure_rankings(
     query_labels: Any,
     item_labels: Any,
 ) -> Array:
-    """Apply a measure to which ranks are relevant; NaN for queries without any."""
+    """Apply a measure to the relevance by rank; NaN for queries without any."""
     values = []
     for block, relevant in _score_blocks(scores, query_labels, item_labels):
         ranked = np.take_along_axis(relevant, _stable_order(-block), axis=1)
@@ -448,7 +447,7 @@ def _measure_rankings(
 def _score_blocks(
     scores: Any, query_labels: Any, item_labels: Any
 ) -> Iterator[tuple[Array, Array]]:
-    """Yield the scores of a few queries at a time, and which items are relevant."""
+    """Yield blocks of scores of some queries, and which items are relevant."""
     query_labels, item_labels = _check_labels(query_labels, item_labels)
     rows, shape = _row_reader(scores)
     n_queries, n_items = query_labels.shape[0], item_labels.shape[0]
@@ -496,7 +495,7 @@ def _check_no_nan(block: Array, index: Array) -> Array:
 
 
 def _check_finite(scores: Array) -> None:
-    """Refuse scores that cannot be ranked: NaN would come before everything."""
+    """Refuse NaN, which would rank first, and infinity."""
     n_wrong = scores.size - int(np.isfinite(scores).sum())
     if n_wrong:
         raise LinkspreadError(
@@ -506,8 +505,8 @@ def _check_finite(scores: Array) -> None:
 
 
 def _stable_order(block: Array) -> Array:
-    """Sort each row, equal values by their position, as fast as rows allow."""
-    # The stable sort takes about three times as long, and only rows with ties need it.
+    """Sort each row, equal values by their position."""
+    # A stable sort takes about three times as long, and only rows with ties need it.
     order = np.argsort(block, axis=1)
     values = np.take_along_axis(block, order, axis=1)
     tied = (values[:, 1:] == values[:, :-1]).any(axis=1)
@@ -536,8 +535,7 @@ def _check_cutoff(k: Any) -> None:
     """Refuse a number of ranks that is not a positive integer."""
     if not isinstance(k, Integral) or k < 1:
         raise LinkspreadError(
-            f"`k` must be a positive integer, got {k!r}. Pass the number of ranks "
-            "to look at."
+            f"`k` must be a positive integer, got {k!r}. Pass a number of ranks."
         )
 
 
@@ -545,14 +543,14 @@ def _relevant(query_labels: Any, item_labels: Any) -> Array:
     """Return which items share a class with which queries."""
     if query_labels.ndim == 1:
         same = query_labels[:, np.newaxis] == item_labels
-        # Two unknown items are equal in their label, but not known to be of one class.
+        # Unknown items have equal labels, but need not be of one class.
         return same & (item_labels != UNKNOWN)
     shared = query_labels @ item_labels.T
     return (shared.toarray() if issparse(shared) else shared) > 0
 
 
 def _check_labels(query_labels: Any, item_labels: Any) -> tuple[Any, Any]:
-    """Return both labels as arrays of one kind, or say why they do not fit together."""
+    """Return both labels as arrays of one kind; refuse labels that do not fit."""
     query_labels = _read_labels(query_labels, "query_labels")
     item_labels = _read_labels(item_labels, "item_labels")
     if query_labels.shape[1:] != item_labels.shape[1:]:

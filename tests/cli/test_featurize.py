@@ -107,7 +107,7 @@ def test_nothing_usable_is_status_1(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gone", "--output", "f"], "there is neither at 'gone'"),
+        (["gone", "--output", "f"], "got 'gone', which is neither"),
         (["texts"], "`--output` must be a folder for the features"),
         (["texts", "--output", "texts"], "holds other files"),
         (["texts", "--output", "f", "--text", "poems"], "`text` must be one of"),

@@ -57,8 +57,8 @@ STAGES = [
     ("knn", "edges of text"),
     ("knn", "normalising the graph of text"),
     ("knn", "neighbours of image"),
-    ("knn", "spreading over text"),
-    ("knn", "spreading over image"),
+    ("knn", "propagating along text"),
+    ("knn", "propagating along image"),
     ("csr", "sparse codes of image"),
     ("cwa", "adjusting the graph of image"),
 ]
@@ -79,7 +79,7 @@ def test_a_killed_worker_changes_nothing(client, lose_a_worker, graph, stage):
 
 STAGES_OF_MAPS = [
     "neighbours of text",
-    "spreading over text",
+    "propagating along text",
     "heat of text",
     "features of image",
 ]
@@ -95,7 +95,7 @@ def test_a_killed_worker_changes_nothing_in_the_learner(client, lose_a_worker, s
     assert largest_difference(one, other) < 1e-5
 
 
-@pytest.mark.parametrize("stage", ["spreading over image", "vectors of text"])
+@pytest.mark.parametrize("stage", ["propagating along image", "vectors of text"])
 def test_a_killed_worker_changes_nothing_in_shards(
     client, lose_a_worker, tmp_path, stage
 ):
@@ -123,7 +123,7 @@ class Counting(SchedulerPlugin):
 
 def test_only_what_was_lost_is_searched_again(client, lose_a_worker):
     client.register_plugin(Counting())
-    lose_a_worker("spreading over image")
+    lose_a_worker("propagating along image")
     views, links = problem()
     cluster.fit(ls.LinkSpreading(n_neighbors=10), views, links, client=client)
     n_searches = client.run_on_scheduler(

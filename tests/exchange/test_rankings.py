@@ -106,7 +106,7 @@ def test_white_space_is_refused(name, tmp_path):
 
 def test_wrong_queries_are_told(tmp_path):
     model = make_given(2)
-    with pytest.raises(LinkspreadError, match="must be distinct, .* got 1 more than"):
+    with pytest.raises(LinkspreadError, match="must be distinct .* got 1 more than"):
         write_run(model, tmp_path / "run", **BETWEEN, queries=[1, 0, 1])
     with pytest.raises(UnknownItemError, match="`queries` must name items of view"):
         write_run(model, tmp_path / "run", **BETWEEN, queries=[8])

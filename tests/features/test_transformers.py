@@ -141,7 +141,7 @@ def test_other_names_are_refused(fitted):
     first = next(iter(state))
     few = {name: value for name, value in state.items() if name != first}
     for wrong in (few, {**state, "more": 1}):
-        message = f"`state` of {owner} must hold {first}.*, got .*Write the features ag"
+        message = f"`state` of {owner} must hold {first}.*, got .*Make the features ag"
         with pytest.raises(ModelError, match=message):
             type(fitted).from_state(params, wrong)
     with pytest.raises(ModelError, match=f"those of {owner}, got 'seed'. Write the f"):
@@ -183,7 +183,7 @@ def test_weights_of_topics_are_positive():
     topics = TopicFeatures(2, max_df=1.0, random_state=0).fit(TEXTS)
     for name in ("_weights", "_expected"):
         value = -getattr(topics, name)
-        with pytest.raises(ModelError, match="TopicFeatures must be positive, got som"):
+        with pytest.raises(ModelError, match="TopicFeatures must be positive"):
             again(topics, **{name: value})
 
 

@@ -190,7 +190,7 @@ def test_files_of_others_are_never_thrown_away(tmp_path):
 
 def test_a_cache_that_cannot_be_written_is_done_without(folder, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.warns(UserWarning, match="This run does without"):
+    with pytest.warns(UserWarning, match="This run does not use it"):
         features = run(folder, tmp_path / "file" / "rows.sqlite")
     assert features.views["image"].shape[0] == N
 

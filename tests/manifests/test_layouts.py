@@ -199,7 +199,7 @@ def test_a_folder_of_texts_only(tmp_path):
         (["a.jpg", "cat/b.jpg"], "all in folders of classes, got 1 and 1"),
         (["a/b/c.jpg"], "got the inner folder 'a/b'"),
         (["images/a.jpg", "texts/a.txt"], "texts must lie beside their pictures"),
-        (["a.jpg", "a.png", "a.txt"], "and 'a.txt' has a.jpg, a.png"),
+        (["a.jpg", "a.png", "a.txt"], "got a.jpg, a.png for 'a.txt'"),
     ],
 )  # fmt: skip
 def test_folders_that_cannot_be_used(tmp_path, files, message):

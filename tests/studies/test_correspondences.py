@@ -84,5 +84,5 @@ def test_links_that_cancel_out_do_not_count():
     apart = Links.from_labels({"text": [0] * 5, "image": [1] * 4}).resolve(SIZES)
     with pytest.raises(LinkError, match="joined by a must-link or share a class"):
         correspondences(apart, "text", "image")
-    with pytest.raises(LinkError, match="joined by a link that counts.*balance=0"):
+    with pytest.raises(LinkError, match="joined by a link of weight.*balance=0"):
         balanced_links(apart, "text", "image", balance=0.0)

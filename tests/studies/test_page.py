@@ -148,7 +148,7 @@ def test_a_picture_travels_in_a_page_no_larger_than_asked(tmp_path):
         assert picture.size == (10, 5)
         assert picture.getpixel((3, 3)) == (10, 20, 30)
     (tmp_path / "b.png").write_text("none")
-    with pytest.raises(ViewError, match="can be read as one, got .*b.png.*Correct"):
+    with pytest.raises(ViewError, match="readable picture file, got .*b.png.*Correct"):
         picture_data_uri(tmp_path / "b.png")
 
 

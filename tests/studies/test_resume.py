@@ -200,7 +200,7 @@ def test_more_splits_can_be_asked_for_and_nothing_is_lost_meanwhile(
             },
             "as it was begun, 'Queries are in the graphs.', got 'Queries are new.'",
         ),
-        ({"methods": METHODS[1:]}, "all its methods, got none of the name 'k-NN'"),
+        ({"methods": METHODS[1:]}, "all its methods, got none named 'k-NN'"),
         (
             {"methods": [replace(METHODS[0], grid=[{"alpha": [0.2]}]), *METHODS[1:]]},
             r"which have 'beta' for 'k-NN', got \['alpha'\]",

@@ -78,7 +78,7 @@ def test_budgets_have_words_for_one_many_and_all():
         ),
         (
             lambda: make_budgets(*[make_cell("links", 1, "ours", 0.5)] * 2),
-            r"cells must differ, but \('ours', 'links', 1\) occurs twice",
+            r"cells must differ, got \('ours', 'links', 1\) twice",
         ),
     ],
 )
@@ -110,7 +110,7 @@ def test_one_resplit_has_no_deviation_and_none_has_no_mean():
         (lambda: make_run(curve={"there": [1.0]}), "`curve` 'there' must have 11 val"),
         (
             lambda: make_row("ours", make_run(), make_run()),
-            "splits of 'ours' must differ, but 'standard' occurs twice. Rename one",
+            "splits of 'ours' must differ, got 'standard' twice. Rename one",
         ),
         (
             lambda: ParameterCurve("ours", "alpha", (0.1, 0.2), (0.5,), 0.1),
@@ -122,11 +122,11 @@ def test_one_resplit_has_no_deviation_and_none_has_no_mean():
         ),
         (
             lambda: make_study(*[make_row("ours", make_run())] * 2),
-            r"cells must differ, but \('ours', 'labels per class', None\) occurs twice",
+            r"cells must differ, got \('ours', 'labels per class', None\) twice",
         ),
         (
             lambda: make_study(curves=(ParameterCurve("a", "b", (1,), (0.5,), 1),) * 2),
-            r"curves must differ, but \('a', 'b'\) occurs twice",
+            r"curves must differ, got \('a', 'b'\) twice",
         ),
         (
             lambda: make_study(printed={"a": {"aside": 0.1}}),

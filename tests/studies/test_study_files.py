@@ -196,7 +196,7 @@ def test_malformed_content_is_refused_in_one_sentence(content, sentence):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"{", "must be a JSON file, got .*study.json.*anew"),
+        (b"{", "must be a JSON file, got .*study.json.*again"),
         (b"\xff", "must be a JSON file"),
         (b"[" * 100_000, "must be a JSON file"),
         (

@@ -1,4 +1,4 @@
-"""The paper's experiments and fair baselines; the product does not need this room."""
+"""The paper's experiments and baselines; nothing outside this package needs them."""
 
 from linkspread.studies import baselines
 

@@ -1,7 +1,7 @@
-"""Precision against how much is known: labels, links, matched rows, judged pairs.
+"""Precision against the amount of labels, links, matched rows or judged pairs.
 
-Every method is tuned on what is known. In the study of judging one learner with fixed
-parameters learns from pairs that it suggests itself, and from random ones.
+Every method is tuned on what is known. In the study of judging, one model with fixed
+parameters is fitted to pairs that it suggested, and to random pairs.
 """
 
 import time
@@ -53,7 +53,7 @@ N_REPEATS_FOR_FEW = 3
 FEW = 10
 
 SUGGESTED, RANDOM = "suggested pairs", "random pairs"
-# A model must be fitted to suggest: so many pairs are random, and count as judged.
+# Random pairs for the first fit, before which nothing can be suggested; they count.
 N_START = 10
 AMOUNTS = (50, 100, 200, 300, 500, 1_000)
 
@@ -74,8 +74,7 @@ def run_budgets(
 ) -> Study:
     """Measure every method at every amount of supervision.
 
-    One split after the other, so that a study which is cut short has measured all
-    methods equally often.
+    Split by split, so that an interrupted study has measured all methods equally often.
     """
     plan = plan_budgets(metrics, labels=labels, links=links, matched=matched)
     tasks = [
@@ -116,7 +115,7 @@ def plan_budgets(
     links: Sequence[int] = LINKS,
     matched: bool = True,
 ) -> list[tuple[Budget, Method]]:
-    """Return what is measured on each split, in this order."""
+    """Return the measurements of each split, in order."""
     budgets = [(Budget("labels per class", k), label_methods(metrics)) for k in labels]
     budgets += [(Budget("links", k), link_methods(metrics)) for k in links]
     if matched:
@@ -147,13 +146,13 @@ def _average(model: Any, collection: Any, split: Split, links: Links) -> float:
     try:
         blocks = score_test(model, views, links, split.test, protocol="transductive")
     except FewLinksError:
-        # It can learn nothing from so few: every pair scores alike.
+        # Too few links to learn from: all scores are equal.
         return average_of_directions([np.zeros((len(y), len(y)))], y)
     return average_of_directions(blocks.values(), y)
 
 
 def judging_learner(metrics: Mapping[str, Sequence[str]]) -> LinkSpreading:
-    """Return the learner of the study of judging, not fitted."""
+    """Return the model of the study of judging, not fitted."""
     metric = {view: names[-1] for view, names in metrics.items()}
     return LinkSpreading(metric=metric, alpha=0.9, rank=16, tol=1e-3)
 
@@ -168,17 +167,17 @@ def run_judging(
     keep: Keep | None = None,
     step: Step = print,
 ) -> Study:
-    """Measure what judged pairs teach, suggested ones against random ones.
+    """Measure the gain from judged pairs, suggested ones against random ones.
 
-    Labels of the training items answer every pair that is asked. Suggested pairs are
-    asked in rounds: the model fitted to one amount suggests the pairs up to the next.
-    Test items are in the graphs, and in no pair.
+    Pairs are judged by the labels of the training items. Suggested pairs come in
+    rounds: the model fitted to one amount suggests the pairs up to the next. Test items
+    are in the graphs, and in no pair.
     """
     steps = np.diff([N_START, *amounts])
     if len(steps) == 0 or np.any(steps <= 0):
         raise LinkspreadError(
-            f"`amounts` must increase, from more than {N_START} on, got "
-            f"{list(amounts)}. Leave them out for the default."
+            f"`amounts` must increase and be above {N_START}, got {list(amounts)}. "
+            "Leave them out for the default."
         )
     rounds = {SUGGESTED: _suggested_rounds, RANDOM: _random_rounds}
     tasks = [
@@ -224,7 +223,7 @@ def needed_judgements(study: Study, n_random: int) -> int | None:
 def _suggested_rounds(
     collection: Any, split: Split, learner: Any, amounts: Sequence[int], seed: int
 ) -> Iterator[Any]:
-    """Yield a fitted model for each amount of pairs that the one before suggested."""
+    """Yield a model for each amount of pairs, suggested by the one before."""
     views, labels = list(collection.views), collection.labels
     links = random_links(labels, split.train, views, N_START, seed=seed)
     model, n_judged = clone(learner).fit(collection.views, links), N_START
@@ -245,7 +244,7 @@ def _suggested_rounds(
 def _random_rounds(
     collection: Any, split: Split, learner: Any, amounts: Sequence[int], seed: int
 ) -> Iterator[Any]:
-    """Yield a fitted model for each amount of random pairs of training items."""
+    """Yield a model for each amount of random pairs of training items."""
     views = list(collection.views)
     for amount in amounts:
         links = random_links(collection.labels, split.train, views, amount, seed=seed)

@@ -1,4 +1,4 @@
-"""The collections of the studies, their splits, and what is known of each split."""
+"""The collections of the studies, their splits, and the links known in each split."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A collection with its published split and the choices that suit its features."""
+    """A collection with its published split and grids that suit its features."""
 
     name: str
     collection: Any
@@ -47,7 +47,7 @@ class Benchmark:
 def load_benchmark(
     name: str, folder: Path | None = None, *, half: bool = False, verbose: bool = False
 ) -> Benchmark:
-    """Load a collection by name; train on a random half where it has no split."""
+    """Load a collection by name; a random half is for training if it has no split."""
     if name == "wikipedia":
         data: Any = load_wikipedia(folder)
         metrics = {
@@ -83,7 +83,7 @@ def resplit(labels: Array, n_train: int, *, seed: int) -> Split:
         )
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(labels))
-    # Items of each class evenly along the list, so that a prefix has all in shares.
+    # Items of each class evenly along the list, so that a prefix has the same shares.
     place = np.empty(len(labels))
     for label in np.unique(labels):
         own = order[labels[order] == label]
@@ -95,7 +95,7 @@ def resplit(labels: Array, n_train: int, *, seed: int) -> Split:
 def label_links(
     labels: Array, known: Array, views: Sequence[str], *, matched: bool = False
 ) -> Links:
-    """Return links from the labels of some rows, and perhaps which rows belong."""
+    """Return links from the labels of some rows, and from matched rows if `matched`."""
     shown = np.full(len(labels), UNKNOWN)
     shown[known] = labels[known]
     links = Links.from_labels(dict.fromkeys(views, shown))
@@ -118,7 +118,7 @@ def random_links(
 
 
 def judged_links(labels: Array, i: Array, j: Array, views: Sequence[str]) -> Links:
-    """Return the links that somebody who knows all labels gives some pairs."""
+    """Return links of pairs, judged by their labels."""
     first, second = views
     weights = np.where(labels[i] == labels[j], 1.0, -1.0)
     table: Any = np.column_stack([i, j, weights])

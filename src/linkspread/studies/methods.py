@@ -1,7 +1,7 @@
-"""The methods of the studies, each with the grid its parameters are chosen from.
+"""The methods of the studies, each with the grid of its parameters.
 
-Grids are stages: each starts from the best setting of those before (see
-`selection.tune`). Baselines are tuned over as many choices as our own rows.
+Grids have stages: each starts from the best setting of earlier ones (see
+`selection.tune`). Baselines are tuned over as many choices as our methods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from linkspread.studies.baselines import (
 )
 
 Grid = Mapping[str, Any]
-# By view: names of distances, or widths of neighbourhoods.
+# By view: names of metrics, or bandwidths.
 Choices = Mapping[str, Sequence[Any]]
 
 OURS, OF_THE_PAPER, FURTHER = "paper", "paper's baselines", "further baselines"
@@ -43,7 +43,7 @@ PRINTED = {
     "Inter-CP (CWA)": (0.337, 0.260, 0.299),
     "Inter-CP (CSR)": (0.343, 0.268, 0.306),
 }
-# The kernel of support vector machines that goes with a distance.
+# The kernel of support vector machines for each metric.
 KERNELS = {
     "euclidean": "rbf",
     "cosine": "rbf",
@@ -54,7 +54,7 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class Method:
-    """A row of a table; it may inherit parameters that were chosen for another."""
+    """A row of a table; it may inherit parameters chosen for another."""
 
     name: str
     group: str
@@ -65,8 +65,8 @@ class Method:
     inherited: tuple[str, ...] = ()
 
 
-# The paper's method, and the learner, which chooses everything itself: nothing is left
-# to choose by cross-validation.
+# The paper's method, and the learner, which chooses its parameters in its fit and needs
+# no cross-validation.
 OWN, LEARNER = "LinkSpreading", "CrossViewSearch"
 LEARNT = Method(LEARNER, OURS, CrossViewSearch())
 
@@ -84,7 +84,7 @@ def table_methods(
 
 
 def label_methods(metrics: Choices, *, quick: bool = False) -> list[Method]:
-    """Return what can be learnt from labels; the first is ours."""
+    """Return the methods that learn from labels; the first is ours."""
     views, guess = list(metrics), _usual(metrics)
     some: Grid = {"alpha": [0.1, 0.5], "beta": [0.8]}
     own: list[Grid] = [
@@ -133,7 +133,7 @@ def label_methods(metrics: Choices, *, quick: bool = False) -> list[Method]:
 
 
 def link_methods(metrics: Choices) -> list[Method]:
-    """Return what can be learnt from single judged pairs; the first is ours."""
+    """Return the methods that learn from judged pairs; the first is ours."""
     views, guess = list(metrics), _usual(metrics)
     spreading = {"n_neighbors": [30, 90], "alpha": [0.3, 0.9], "rank": [16, 64]}
     widths = _each(views, [0.15, 0.3, 0.5, 1.0])
@@ -167,7 +167,7 @@ def link_methods(metrics: Choices) -> list[Method]:
 
 
 def matched_methods(metrics: Choices) -> list[Method]:
-    """Return what can be learnt from rows that match; the first is ours."""
+    """Return the methods that learn from matched rows; the first is ours."""
     wanted = (OWN, LEARNER, "CMCP", "CCA", "kernel smoother")
     methods = [method for method in link_methods(metrics) if method.name in wanted]
     grid = next(method.grid for method in methods if method.name == "CCA")
@@ -181,7 +181,7 @@ def matched_methods(metrics: Choices) -> list[Method]:
 def partner_methods(
     metrics: Mapping[str, str], *, shared_space: bool, with_cannot: bool
 ) -> list[Method]:
-    """Return what can learn to find partners; the first is ours."""
+    """Return the methods that learn to find partners; the first is ours."""
     metric, ridges = dict(metrics), list(RIDGES)
     spaces = ["both", *metrics]
     scalings = ["none"] if shared_space else ["none", "standard"]
@@ -245,7 +245,7 @@ def _correlation(kind: str, *, quick: bool, roots: bool = False) -> Method:
     stages: list[Grid] = [{"C": [0.1, 1.0, 10.0], "n_components": sizes}]
     if kind == "cca" and not quick:
         stages.append({"reg": [1e-3, 0.01, 0.1, 1.0]})
-    # The paper's rows have the features as they are; square roots are a later trick.
+    # The paper's rows use the features as they are, not their square roots.
     name = f"CA+SA ({kind.upper()}{', square roots' if roots else ''})"
     group = FURTHER if roots else OF_THE_PAPER
     model = CorrelationSemantics(method=kind, scaling="sqrt" if roots else "standard")
@@ -315,10 +315,10 @@ def _lists(choices: Choices) -> dict[str, list[Any]]:
 
 
 def _usual(choices: Choices) -> dict[str, Any]:
-    """Return what suits each view's features, the last of its list."""
+    """Return the default choice of each view, the last of its list."""
     for view, own in choices.items():
         if not own:
             raise LinkspreadError(
-                f"view {view!r} must have a distance to choose, got none. Name one."
+                f"view {view!r} must have a metric to choose, got none. Name one."
             )
     return {view: own[-1] for view, own in choices.items()}

@@ -1,8 +1,7 @@
-"""Finding the partner: recall against matched or judged pairs, beside what there was.
+"""Finding partners: recall against the number of matched or judged pairs.
 
-Items of one view have one partner in the other, which is searched among all items of
-that view. With no pair known, the search is what the user had before: the cosine where
-the views share a space, chance elsewhere.
+Each item has at most one partner, which is searched among all items of the other view.
+Before any pair is known, the search is the cosine in a shared space, else chance.
 """
 
 import time
@@ -45,9 +44,9 @@ MATCHED = (0, 10, 30, 100, 300, 1_000)
 JUDGED = (0, 30, 100, 300, 1_000, 3_000)
 HUBS = 10  # neighbours, as in [Conneau2018]
 CHANCE, COSINE, WITH_HUBS = "chance", "cosine", " + hubs"
-# A person who judges looks at so many results of each search.
-N_LOOKED_AT = 5
-# Where nothing is shared there is no search to judge: so many pairs are known first.
+# Results of each search that are judged.
+N_RESULTS = 5
+# Pairs that are known at first where views share no space and cannot be searched.
 N_START = 10
 DIGITS = ("kar-pix", "kar-fac", "fou-fac", "zer-pix")
 PARTNERS = (
@@ -88,7 +87,7 @@ def plan_partners(
     matched: Sequence[int] = MATCHED,
     judged: Sequence[int] = JUDGED,
 ) -> list[tuple[Budget, Method, tuple[str, ...]]]:
-    """Return what is measured in each repetition, with the names of the rows."""
+    """Return the measurements of each repetition, with the names of the rows."""
     had = Method(CHANCE, "", _Chance())
     if collection.shared_space:
         had = Method(COSINE, "", CosineMatching())
@@ -129,7 +128,7 @@ def run_partners(
         had=COSINE if collection.shared_space else "",
     )
     known = _KnownPairs(collection, sorted(judged))
-    # Drawn here, or each process would draw them anew for each method.
+    # Drawn here, so that processes need not draw them again for each method.
     for seed in range(n_repetitions) if judged else ():
         known.at(Budget("judged pairs", 0), seed)
     seeds = {f"draw {seed + 1}": seed for seed in range(n_repetitions)}
@@ -151,7 +150,7 @@ def run_partners(
 
 
 class _Known(NamedTuple):
-    """What is known at a budget, and the pairs that are to be found."""
+    """The links known at a budget, and the pairs to find."""
 
     links: Links
     pairs: Array
@@ -160,9 +159,9 @@ class _Known(NamedTuple):
 def _measure(
     collection: Partners, known: _Known, task: Task, n_splits: int
 ) -> list[Measured]:
-    """Choose a method's parameters from what is known; measure with and without hubs.
+    """Choose a method's parameters, and measure with and without hub correction.
 
-    Hubs are corrected with the parameters that were chosen without.
+    The correction uses the parameters that were chosen without it.
     """
     start = time.perf_counter()
     with cache_tables():
@@ -176,7 +175,7 @@ def _measure(
             scores = corrected_scores(scores, HUBS)
             back = scores.T
         details = _qualities(scores, back, collection, known)
-        # A row with hubs corrected needs all that the one without does.
+        # A row with hub correction includes the time of the row without.
         seconds = time.perf_counter() - start
         score = details["recall at 1"]
         announce(f"{task.text}: {key[2]}: {score:.3f}, {seconds:.0f} s")
@@ -187,18 +186,18 @@ def _measure(
 
 
 def _all_scores(model: Any, collection: Partners, known: _Known) -> tuple[Array, Array]:
-    """Fit a model to what is known; return the scores of all items, both ways."""
+    """Fit a model to known links; return the scores of all items, both ways."""
     first, second = collection.views
     shape = tuple(X.shape[0] for X in collection.views.values())
     is_symmetric = isinstance(model, PairMatching)
     if is_symmetric:
-        # Scores are all that is asked for: vectors are made only where these need them.
+        # Only scores are needed: vectors are made only where scores need them.
         model.sharing_with(None)
     try:
         # All scores at once: these collections are small.
         model.fit(collection.views, known.links)
     except FewLinksError:
-        # It can learn nothing from so few: every pair scores alike.
+        # Too few links to learn from: all scores are equal.
         return np.zeros(shape), np.zeros(shape[::-1])
     scores = model.scores(first, second)
     return scores, scores.T if is_symmetric else model.scores(second, first)
@@ -207,7 +206,7 @@ def _all_scores(model: Any, collection: Partners, known: _Known) -> tuple[Array,
 def _qualities(
     scores: Array, back: Array, collection: Partners, known: _Known
 ) -> dict[str, float]:
-    """Return how well scores find the partners of all other items."""
+    """Return how well scores find the partners that are not known."""
     first, second = collection.views
     i, j = known.pairs.T
     ways = {
@@ -226,14 +225,14 @@ def _qualities(
     }
     for way, own in summaries.items():
         details[f"recall at 1, {way}"] = own["recall at 1"]
-    # Catalogues are to be matched row by row, pictures are searched.
+    # Catalogues are matched row by row, pictures are searched.
     if collection.texts is not None:
         details |= _assigned(scores + back.T, collection, known)
     return details
 
 
 def _assigned(scores: Array, collection: Partners, known: _Known) -> dict[str, float]:
-    """Return the quality of a one-to-one assignment of all items without a must."""
+    """Return the quality of a one-to-one assignment of items without must-links."""
     first, second = collection.views
     sizes = {view: X.shape[0] for view, X in collection.views.items()}
     links = known.links.resolve(sizes)
@@ -266,7 +265,7 @@ class _Chance:
 
 
 class _KnownPairs:
-    """Draw what is known at each budget, once for all methods."""
+    """Draw the known pairs of each budget, once for all methods."""
 
     def __init__(self, collection: Partners, judged: Sequence[int]) -> None:
         self.collection, self.judged = collection, judged
@@ -295,7 +294,7 @@ class _KnownPairs:
         return Links.from_pairs(table, between=(first, second))
 
     def _judged(self, seed: int) -> tuple[Array, Array]:
-        """Return judged pairs in their order, and partners that nobody judged.
+        """Return judged pairs in their order, and the partners to find.
 
         Half of the partners, and of the items without one, are never judged.
         """
@@ -311,7 +310,7 @@ class _KnownPairs:
 
 
 class _Judge:
-    """Judge pairs as a person would: results of the search so far, and random pairs."""
+    """Simulate a person: judge results of the current search, and random pairs."""
 
     def __init__(
         self, collection: Partners, pairs: Array, rng: np.random.Generator
@@ -321,8 +320,8 @@ class _Judge:
         # The items of known pairs and half of those without a partner.
         self.items = []
         for k, X in enumerate(collection.views.values()):
-            lonely = np.setdiff1d(np.arange(X.shape[0]), collection.pairs[:, k])
-            chosen = rng.permutation(lonely)[::2]
+            unpaired = np.setdiff1d(np.arange(X.shape[0]), collection.pairs[:, k])
+            chosen = rng.permutation(unpaired)[::2]
             self.items.append(np.concatenate([pairs[:, k], chosen]))
         self.verdicts: dict[tuple[int, int], bool] = {}
         if not collection.shared_space:
@@ -357,14 +356,14 @@ class _Judge:
             for k in (0, 1):
                 query = int(self.rng.integers(len(self.items[k])))
                 row = scores[query] if k == 0 else scores[:, query]
-                best = np.argsort(-row, kind="stable")[:N_LOOKED_AT]
+                best = np.argsort(-row, kind="stable")[:N_RESULTS]
                 one, many = self.items[k][query], self.items[1 - k][best]
                 yield [
                     (int(one), int(m)) if k == 0 else (int(m), int(one)) for m in many
                 ]
 
     def _search(self) -> Array:
-        """Return the scores of the search so far between all judgeable items."""
+        """Return the current scores between the items that may be judged."""
         first, second = self.collection.views
         table = self.table()
         must = table[table[:, 2] > 0, :2].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Run the tasks of a study: choose parameters, fit, score, continue what was begun."""
+"""Run the tasks of a study: choose parameters, fit and score; continue a study."""
 
 import datetime
 import importlib.metadata
@@ -32,7 +32,7 @@ PACKAGES = ("linkspread", "numpy", "scipy", "scikit-learn", "numba")
 
 @dataclass(frozen=True)
 class Task:
-    """A method to measure on a split, and the cells of the study that this fills."""
+    """A method to measure on a split, and the cells of the study that it fills."""
 
     method: Method
     split: str
@@ -40,13 +40,13 @@ class Task:
 
     @property
     def text(self) -> str:
-        """The task in words, for a bar of progress."""
+        """Name of the task, for progress."""
         budget = Budget(*self.cells[0][:2])
         return f"{self.split}, {budget.text}: {self.method.name}"
 
 
 class Measured(NamedTuple):
-    """A run of one cell, and the curves of the parameters that were chosen for it."""
+    """A run of one cell, and the curves of its chosen parameters."""
 
     key: Key
     run: Run
@@ -63,10 +63,9 @@ def run_tasks(
     keep: Keep | None = None,
     step: Step = print,
 ) -> Study:
-    """Measure all tasks that `before` has not, in order, and keep each result.
+    """Measure all tasks that are not in `before`, in order, and keep each result.
 
-    Several processes measure at once with `n_jobs`; results stay in the order of the
-    tasks.
+    With `n_jobs` several processes measure at once; results are in the order of tasks.
     """
     runs: dict[tuple[Key, str], Run] = {}
     curves: dict[str, tuple[ParameterCurve, ...]] = {}
@@ -93,19 +92,19 @@ def run_tasks(
             runs[key, run.split] = run
             if own:
                 curves[task.method.name] = own
-        study = _filled(study, tasks, runs, curves)
+        study = _with_runs(study, tasks, runs, curves)
         if keep is not None:
             keep(study)
-    return _filled(study, tasks, runs, curves)
+    return _with_runs(study, tasks, runs, curves)
 
 
-def _filled(
+def _with_runs(
     study: Study,
     tasks: Sequence[Task],
     runs: Mapping[tuple[Key, str], Run],
     curves: Mapping[str, tuple[ParameterCurve, ...]],
 ) -> Study:
-    """Return a study with all runs, in the order of the tasks, then those of others."""
+    """Return a study with all runs, those of tasks first and in their order."""
     planned = [(key, task.split) for task in tasks for key in task.cells]
     cells: dict[Key, list[Run]] = {}
     for key, split in dict.fromkeys([*planned, *runs]):
@@ -187,7 +186,7 @@ def score_test(
     sizes = {view: table.shape[0] for view, table in views.items()}
     blocks = {}
     for way, source, target in zip(ways, (second, first), (first, second), strict=True):
-        # The queries are new: they are in no fit.
+        # The queries are not in the fit.
         kept = np.setdiff1d(np.arange(sizes[source]), test)
         seen = {**views, source: views[source][kept]}
         fitted = clone(model).fit(seen, links.resolve(sizes).select({source: kept}))
@@ -197,7 +196,7 @@ def score_test(
 
 
 def average_of_directions(blocks: Iterable[Array], labels: Array) -> float:
-    """Return the mean average precision of some blocks of scores among test items."""
+    """Return the mean average precision of blocks of scores of test items."""
     values = [mean_average_precision(block, labels, labels) for block in blocks]
     return float(np.mean(values))
 
@@ -215,7 +214,7 @@ def describe_environment() -> dict[str, str]:
 
 
 def name_processor() -> str:
-    """Return the name of the processor, where the system has one."""
+    """Return the name of the processor, or what the platform reports."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""One table: every method on the published split, and perhaps on others."""
+"""The paper's table: every method on the published split and on re-splits."""
 
 import base64
 import time
@@ -91,7 +91,7 @@ def run_table(
     def measure_task(task: Task) -> list[Measured]:
         method, split = task.method, by_name[task.split]
         run, tuning = measure(
-            _started(method, methods, runs, split),
+            _inheriting(method, methods, runs, split),
             collection,
             split,
             protocol=protocol,
@@ -132,7 +132,7 @@ def measure(
     start = time.perf_counter()
     known_views, known_links = views, links
     if protocol != "transductive":
-        # Nothing of a test row may be used to choose.
+        # Parameters are chosen without the test rows.
         sizes = {view: table.shape[0] for view, table in views.items()}
         known_views = {view: table[split.train] for view, table in views.items()}
         rows = dict.fromkeys(views, split.train)
@@ -167,7 +167,7 @@ def measure(
 
 
 def _check_introduction(before: str, now: str) -> None:
-    """Refuse a table of other items or of another protocol."""
+    """Refuse to continue a table of other items or of another protocol."""
     pairs = zip_longest(before.split(". "), now.split(". "), fillvalue="")
     for old, new in pairs:
         if old != new:
@@ -180,31 +180,31 @@ def _check_introduction(before: str, now: str) -> None:
 def _check_planned(
     name: str, run: Run, methods: Sequence[Method], splits: Sequence[Split]
 ) -> None:
-    """Refuse a run that these methods on these splits would not come to."""
+    """Refuse a run that does not come from these methods and splits."""
     method = next((m for m in methods if m.name == name), None)
     if method is None:
         raise LinkspreadError(
-            f"a table must be continued with all its methods, got none of the name "
-            f"{name!r}. Use another folder."
+            f"a table must be continued with all its methods, got none named {name!r}. "
+            "Use another folder."
         )
     if run.split not in [split.name for split in splits]:
         raise LinkspreadError(
-            f"a table must be continued on all its splits, got none of the name "
-            f"{run.split!r}. Ask for as many re-splits, or use another folder."
+            f"a table must be continued on all its splits, got none named "
+            f"{run.split!r}. Give as many re-splits, or use another folder."
         )
     chosen = {name for stage in method.grid for name in stage}.union(method.inherited)
     other = unflatten(run.parameters).keys() - chosen
     if other:
         raise LinkspreadError(
-            f"a table must be continued with its own choices, which have "
-            f"{min(other)!r} for {name!r}, got {sorted(chosen)}. Use another folder."
+            f"a table must be continued with the same parameters, {min(other)!r} of "
+            f"{name!r} among them, got {sorted(chosen)}. Use another folder."
         )
 
 
-def _started(
+def _inheriting(
     method: Method, methods: Sequence[Method], runs: Runs, split: Split
 ) -> Method:
-    """Return a method that starts from what was chosen for an earlier one."""
+    """Return a method with the parameters that it inherits from an earlier one."""
     run = runs.get((method.after, split.name))
     if run is None or not run.parameters:
         return method
@@ -216,7 +216,7 @@ def _started(
 
 def _chosen(method: Method, run: Run) -> Any:
     """Return the model of a method with the parameters of a run, not fitted."""
-    # From the run in place of its search, so that a stored one gives the same.
+    # From the run, which may have been loaded, not from the tuning.
     return clone(method.model).set_params(**unflatten(run.parameters))
 
 
@@ -226,7 +226,8 @@ def _best_of_ours(methods: Sequence[Method], runs: Runs, split: Split) -> Any:
     if not ours:
         return None
     best = max(ours, key=lambda method: runs[method.name, split.name].score)
-    return _chosen(_started(best, methods, runs, split), runs[best.name, split.name])
+    best_run = runs[best.name, split.name]
+    return _chosen(_inheriting(best, methods, runs, split), best_run)
 
 
 def _curves(method: Method, tuning: Tuning | None) -> tuple[ParameterCurve, ...]:
@@ -273,7 +274,7 @@ def _examples(
 
 
 def _card(collection: Any, view: str, row: int) -> Card:
-    """Describe an item by what the collection has: words, a picture, its class."""
+    """Return an item for display, with its words or picture and its class."""
     family = f"class {collection.label_names[collection.labels[row]]}"
     pictures = getattr(collection, "pictures", None)
     if view == "image" and pictures is not None:

@@ -1,7 +1,7 @@
 """Baselines: other ways to search between views, from the same views and links.
 
 Each is fitted and searched like `LinkSpreading`, so that a comparison differs in the
-method and in nothing else:
+method only:
 
 >>> import linkspread as ls
 >>> from linkspread.studies.baselines import SemanticMatching

@@ -1,4 +1,4 @@
-"""Anchors: items of two views compared by which matched items each is like."""
+"""ASIF: compare items of two views by their similarities to matched items."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class AnchorSimilarity(PairMatching):
 
     An item is described by its cosines with the matched items of its own view, the
     anchors: the largest are kept, raised to a power and scaled to unit norm. Anchor i
-    of one view is the partner of anchor i of the other, so that descriptions of both
-    views compare. Nothing is learnt.
+    of one view is the partner of anchor i of the other, so that both views share a
+    space. Nothing is learnt.
     """
 
     n_neighbors: int | None = None
@@ -62,7 +62,7 @@ class AnchorSimilarity(PairMatching):
 
 
 class _Cosines:
-    """Compare rows with anchors; what is below 0 counts as 0."""
+    """Cosines of rows with anchors; values below 0 count as 0."""
 
     def __init__(self, anchors: Any, *, centered: bool) -> None:
         anchors = as_dense_rows(anchors)
@@ -75,7 +75,7 @@ class _Cosines:
 
 
 class _Description:
-    """Describe rows by the anchors that they are most like."""
+    """Describe rows by their nearest anchors."""
 
     def __init__(self, cosines: _Cosines, n_kept: int, power: float) -> None:
         self.cosines, self.n_kept, self.power = cosines, n_kept, power
@@ -89,7 +89,7 @@ class _Description:
     def of(self, cosines: Array) -> Array:
         """Return the descriptions of rows whose cosines are known."""
         if self.n_kept < cosines.shape[1]:
-            # Anchors that tie with the last one stay, whatever their order.
+            # Anchors that tie with the last one stay too.
             least = np.partition(cosines, -self.n_kept, axis=1)[:, -self.n_kept]
             cosines = np.where(cosines >= least[:, None], cosines, 0)
         power = self.power

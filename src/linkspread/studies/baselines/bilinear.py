@@ -39,8 +39,8 @@ class BilinearRidge(PairMatching):
     ``score(x, y) = [1, x] B [1, y]'`` with x and y the leading principal components of
     both views, and B from ``min mean (score - z)^2 + ridge ||B||^2`` over the judged
     pairs, or over all pairs of labelled items: bilinear regression in closed form, the
-    pair-only relative of [Bai2010]. Few components and a strong ridge make it hard to
-    beat with few links.
+    pairwise form of [Bai2010]. With few components and a strong ridge it is a strong
+    baseline for few links.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("n_components", "scaling")
@@ -67,7 +67,7 @@ class BilinearRidge(PairMatching):
     def _describe(
         self, X: Any, view: str, *, n_components: int, scaling: str
     ) -> "ComponentFeatures":
-        """Return what describes the rows of a view."""
+        """Return the features of a view."""
         with naming(view):
             n_components = check_count(
                 n_components, name="n_components", remedy="The default is 32."
@@ -86,7 +86,7 @@ class ComponentFeatures:
 
     def __init__(self, X: Any, prepared: Pipeline) -> None:
         self.prepared = prepared
-        # Rows of mean square norm 1 make `ridge` mean the same for any features.
+        # Rows of mean square norm 1, so that `ridge` is comparable for all features.
         components = prepared_rows(X, prepared)
         self.size = float(np.sqrt(np.mean(np.sum(components**2, axis=1)))) or 1.0
 
@@ -186,8 +186,8 @@ def _solve_by_gradients(problem: _Problem) -> Array:
     solution, info = cg(operator, problem.target.ravel(), rtol=CG_TOLERANCE)
     if info:
         warnings.warn(
-            f"bilinear ridge regression must reach a residual of {CG_TOLERANCE:g}, and "
-            f"has not in {info:,} iterations. Use a larger `ridge` or fewer "
+            f"bilinear ridge regression must reach a residual of {CG_TOLERANCE:g}, got "
+            f"a larger one after {info:,} iterations. Use a larger `ridge` or fewer "
             "`n_components`.",
             ConvergenceWarning,
             stacklevel=2,

@@ -1,6 +1,6 @@
-"""Correlation analysis: views projected so that the items that go together agree.
+"""Correlation analysis: project views so that corresponding items agree.
 
-Working on covariances alone, all of them cost the same for any number of pairs.
+All methods use covariances only, so their cost does not depend on the number of pairs.
 """
 
 import sys
@@ -32,7 +32,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """Means and covariances of two views over the pairs that go together."""
+    """Means and covariances of two views over corresponding pairs."""
 
     mean_x: Array
     mean_y: Array
@@ -65,10 +65,10 @@ class Projection:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ProjectionMatching(PairMatching):
-    """A baseline that projects both views so that items that go together agree.
+    """A baseline that projects both views so that corresponding items agree.
 
-    Must-links between single items determine what goes together; where there are
-    none, items of the same class do [Rasiwasia2014]. Cannot-links are not used.
+    Items correspond by must-links between single items, or, where there are none, by
+    class [Rasiwasia2014]. Cannot-links are not used.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
@@ -114,8 +114,8 @@ class CanonicalSimilarity(ProjectionMatching):
     """Match by canonical similarity analysis: CSA of [Li2025].
 
     ``sum_i rho_i u_i v_i``, u and v the unit vectors of the leading canonical
-    components and rho their correlations: components that agree little count little.
-    `CorrelationMatching(power=1)` weights first and takes unit vectors then.
+    components and rho their correlations. `CorrelationMatching(power=1)` weights first
+    and normalises then.
     """
 
     scaling: Any = "none"
@@ -129,10 +129,10 @@ class CanonicalSimilarity(ProjectionMatching):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ZooMatching(PairMatching):
-    """Match by any model that is fitted to a list of views with paired rows.
+    """Match by any model that is fitted to a list of views with matched rows.
 
-    Such as those of cca-zoo. The pairs are those of `CorrelationMatching`, written
-    out, since such models take no weights; vectors are compared by their cosine.
+    Such as those of cca-zoo. The pairs of `CorrelationMatching` are sampled, as such
+    models take no weights; vectors are compared by their cosine.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
@@ -164,7 +164,7 @@ class ZooMatching(PairMatching):
 
 
 class _OneView:
-    """Make unit vectors of one view with a model that transforms two together."""
+    """Unit vectors of one view from a model that transforms two views at once."""
 
     def __init__(
         self, model: Any, prepared: Pipeline, place: int, other: Array
@@ -195,7 +195,7 @@ def _choose_zoo_model(model: Any) -> Any:
 def learn_projections(
     model: Any, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
 ) -> tuple[Projection, Projection]:
-    """Learn the projections of two views from what goes together."""
+    """Learn the projections of two views from corresponding items."""
     # Without a choice it is plain canonical correlation analysis.
     method = check_name(getattr(model, "method", "cca"), PROJECTIONS, name="method")
     power = getattr(model, "power", 0.0)
@@ -225,7 +225,7 @@ def learn_projections(
             ("projections", *key, method, model.reg), lambda: project(sys.maxsize)
         )
         left, right, strengths = (own[..., :n_components] for own in made)
-    # Half of the weight on each side makes the whole of it in the inner product.
+    # Half of the exponent on each side gives the full weight in the inner product.
     weights = (strengths / strengths[0]) ** (power / 2)
     return (
         Projection(prepared[0], cov.mean_x, left * weights, strengths),
@@ -234,12 +234,12 @@ def learn_projections(
 
 
 def linked_covariances(X: Array, Y: Array, links: Links, a: str, b: str) -> Covariances:
-    """Return the covariances of two views over their must-links, which must vary."""
+    """Return the covariances of two views over must-links; refuse zero ones."""
     cov = covariances(X, correspondences(links, a, b), Y)
     if not np.any(cov.xy):
         raise FewLinksError(
-            f"views {a!r} and {b!r} must vary together over their must-links, and "
-            f"nothing does, got {links!r}. Add must-links between other items."
+            f"views {a!r} and {b!r} must vary together over their must-links, got "
+            f"no covariance for {links!r}. Add must-links between other items."
         )
     return cov
 
@@ -285,14 +285,13 @@ def factor_projections(
 def least_squares_projections(
     cov: Covariances, n_components: int, *, reg: float
 ) -> Projections:
-    """Take covariance away one component at a time (canonical PLS) [Wegelin2000].
+    """Deflate the covariance one component at a time (canonical PLS) [Wegelin2000].
 
-    The symmetric form, scikit-learn's `PLSCanonical`: both views lose what their own
-    scores explain. Regression PLS would make one view the target of the other, and
-    either may be the query here.
+    The symmetric form, as `PLSCanonical` of scikit-learn: each view is deflated by its
+    own scores. Regression PLS is not symmetric, but either view may be the query here.
     """
     xx, xy, yy = cov.xx, cov.xy, cov.yy
-    # Products of all deflations so far, which lead back to the views as given.
+    # Products of all deflations so far, which map to the original features.
     turn_x, turn_y = np.eye(len(xx)), np.eye(len(yy))
     found: list[tuple[Array, Array, float]] = []
     smallest = ROUNDING * np.linalg.norm(xy)
@@ -318,9 +317,9 @@ PROJECTIONS: dict[str, Callable[..., Projections]] = {
 
 
 def _leading(decomposed: Projections, n_components: int, *whitenings: Array) -> Any:
-    """Return the leading singular vectors, led back to the views that were whitened."""
+    """Return the leading singular vectors, mapped to the features before whitening."""
     U, strengths, Vt = decomposed
-    # Beyond the rank, such as that of c classes, directions are rounding.
+    # Directions beyond the rank, such as that of c classes, are rounding errors.
     rank = max(1, int(np.sum(strengths > ROUNDING * strengths[0])))
     kept = slice(0, min(n_components, rank))
     left, right = U[:, kept], Vt[kept].T
@@ -330,7 +329,7 @@ def _leading(decomposed: Projections, n_components: int, *whitenings: Array) -> 
 
 
 def _whitening(covariance: Array, reg: float) -> Array:
-    """Return the matrix that gives a view's directions variance 1."""
+    """Return the matrix that whitens a view."""
     ridge = reg * np.trace(covariance) / len(covariance)
     values, vectors = np.linalg.eigh(covariance)
     kept = values + ridge > ROUNDING * max(values[-1], 0)

@@ -1,4 +1,4 @@
-"""What baselines read from links: classes of items, and which rows go together."""
+"""Read links for baselines: classes of items, and corresponding rows."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ def class_memberships(links: Links, view: str) -> sparse.csr_array:
     memberships = links.memberships(view)
     if memberships is None or not memberships.sum():
         raise LinkError(
-            f"view {view!r} must have labels, and none of its items has one, got "
-            f"{links!r}. Label a few of them, or use a baseline that learns from pairs."
+            f"view {view!r} must have labels, got {links!r}. Label some items, or use "
+            "a baseline that learns from pairs."
         )
     return sparse.csr_array(memberships)
 
 
 def labelled_rows(links: Links, view: str) -> tuple[Array, Array, int]:
-    """Return the labelled items of a view, their classes, and how many there are."""
+    """Return the labelled items of a view, their classes, and the number of classes."""
     memberships = class_memberships(links, view)
     rows = np.flatnonzero(memberships.sum(axis=1))
     classes = np.asarray(memberships[rows].argmax(axis=1)).ravel()
@@ -36,22 +36,22 @@ def labelled_rows(links: Links, view: str) -> tuple[Array, Array, int]:
 
 
 def balanced_links(links: Links, a: str, b: str, *, balance: str | float) -> LinkMatrix:
-    """Return all links of two views, of which at least one must count."""
+    """Return all links of two views; refuse views without any."""
     Z = as_link_matrix(links.between(a, b, balance=balance))
     if not Z.norm():
         raise FewLinksError(
-            f"views {a!r} and {b!r} must be joined by a link that counts, and none is "
-            f"there, got {links!r} and balance={balance!r}. Label items of both views, "
-            "or judge pairs of them."
+            f"views {a!r} and {b!r} must be joined by a link of weight other than 0, "
+            f"got {links!r} and balance={balance!r}. Label items of both views, or "
+            "judge pairs of them."
         )
     return Z
 
 
 def correspondences(links: Links, a: str, b: str) -> LinkMatrix:
-    """Return the must-links of two views: single pairs, or else all of one class.
+    """Return the must-links of two views: single pairs, or else pairs of one class.
 
-    Items of one class as pairs make cluster canonical correlation analysis
-    [Rasiwasia2014]; they stay thin factors.
+    Pairs of one class are those of cluster canonical correlation analysis
+    [Rasiwasia2014], as thin factors.
     """
     must = as_link_matrix(links.between(a, b, balance=0.0))
     if must.pairs.nnz:
@@ -59,20 +59,20 @@ def correspondences(links: Links, a: str, b: str) -> LinkMatrix:
     if not must.norm():
         raise FewLinksError(
             f"views {a!r} and {b!r} must be joined by a must-link or share a class, "
-            f"and none is there, got {links!r}. Add must-links between them."
+            f"got {links!r}. Add must-links between them."
         )
     return must
 
 
 def matched_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
-    """Return rows of two views that must-links match one by one, and their weights."""
+    """Return matched rows of two views by must-links, and their weights."""
     must = as_link_matrix(links.between(a, b, balance=0.0)).pairs.tocoo()
     kept = must.data > 0
     if not kept.any():
         raise FewLinksError(
             f"views {a!r} and {b!r} must be joined by must-links between single items, "
-            f"and none is there, got {links!r}. Match some items, or use "
-            "CorrelationMatching, which takes labels too."
+            f"got {links!r}. Match some items, or use CorrelationMatching, which takes "
+            "labels too."
         )
     return must.row[kept], must.col[kept], must.data[kept]
 
@@ -80,10 +80,10 @@ def matched_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
 def sample_pairs(
     Z: LinkMatrix, n_pairs: int, *, random_state: int = 0
 ) -> tuple[Array, Array]:
-    """Write out at most so many pairs, drawn by weight where there are more.
+    """Return a number of pairs at most, drawn by weight where there are more.
 
-    For methods that take nothing but paired rows. Single pairs that are fewer come
-    once each, whatever their weight.
+    For methods that take matched rows only. Fewer single pairs are returned once each,
+    without weights.
     """
     rng = np.random.default_rng(random_state)
     pairs = Z.pairs.tocoo()
@@ -93,7 +93,7 @@ def sample_pairs(
         shares = pairs.data / pairs.data.sum()
         chosen = rng.choice(pairs.nnz, n_pairs, replace=False, p=shares)
         return pairs.row[chosen], pairs.col[chosen]
-    # A class by the weight of its pairs, then one of its items on each side.
+    # First a class by the weight of its pairs, then an item of it on each side.
     left, right = sparse.csc_array(Z.left), sparse.csc_array(Z.right)
     mass = left.sum(axis=0) * right.sum(axis=0)
     counts = rng.multinomial(n_pairs, mass / mass.sum())

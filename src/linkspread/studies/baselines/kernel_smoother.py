@@ -22,9 +22,9 @@ from linkspread.studies.baselines.side import Side
 
 Array = np.ndarray
 
-# Entries of the kernel that exist at a time.
+# Entries of the kernel that are in memory at a time.
 TILE_ENTRIES = 1 << 22
-# Kernels by name: the distance that each is a Gaussian of, or none.
+# Kernels by name, with the metric of a Gaussian, or None.
 KERNELS: dict[str, str | None] = {
     "chi2": "chi2",
     "hellinger": "hellinger",
@@ -40,14 +40,14 @@ class GaussianKernel:
         self, X: Any, anchors: Array, *, metric: str | Pairwise, width: float
     ) -> None:
         width = check_positive(width, name="width", remedy="1 is the mean distance.")
-        # All items are kept as they are, which needs no second table.
+        # All items: no second table is needed.
         is_all = np.array_equal(anchors, np.arange(X.shape[0]))
         self.anchors = X if is_all else X[anchors]
         self.metric = metric
         unit = 1.0
         if X.shape[0] > 1:
-            unit = cached(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
-        # Where all items are alike any width will do.
+            unit = known(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
+        # If all items are equal, any width works.
         self.width = width * (unit or 1.0)
         self._measure: ProductDistances | None = None
 
@@ -56,7 +56,7 @@ class GaussianKernel:
         return self.weights_at(self.distances(rows))
 
     def distances(self, rows: Any) -> Array:
-        """Return the distances of rows to all anchors, whatever the width."""
+        """Return the distances of rows to all anchors."""
         if sparse.issparse(rows) != sparse.issparse(self.anchors):
             is_sparse = sparse.issparse(self.anchors)
             rows = sparse.csr_array(rows) if is_sparse else as_dense_rows(rows)
@@ -65,20 +65,20 @@ class GaussianKernel:
         return self._measure(rows)
 
     def weights_at(self, distances: Array) -> Array:
-        """Return the kernel of rows whose distances to all anchors are known."""
+        """Return the kernel from the distances to all anchors."""
         exponent = exponents(distances, self.width, self.width)
-        # A row far from all anchors keeps the ratios of its entries.
+        # Shifted, so that the ratios remain in rows far from all anchors.
         return np.exp(-lift_exponents(exponent, np.dtype(np.float64)))
 
     def widened(self, factor: float) -> "GaussianKernel":
-        """Return the kernel that is so many times as wide, with the same anchors."""
+        """Return the kernel with its width times a factor."""
         factor = check_positive(factor, name="width", remedy="1 is the mean distance.")
         kernel = copy.copy(self)
         kernel.width = factor * self.width
         return kernel
 
     def smooth(self, rows: Any, block: Any) -> Array:
-        """Return ``K @ block`` without ever holding the whole kernel."""
+        """Return ``K @ block``, a block of the kernel at a time."""
         step = max(1, TILE_ENTRIES // self.anchors.shape[0])
         starts = range(0, rows.shape[0], step)
         tiles = [self(rows[i : i + step]) @ block for i in starts]
@@ -109,7 +109,7 @@ class KernelSmoother(PairMatching):
     """Match by the links of similar pairs, weighted by a Gaussian kernel.
 
     ``score(x, y) = sum_ij z_ij K(x, x_i) K(y, y_j)`` over the links: the estimate of
-    [Nadaraya1964] and [Watson1964], for pairs. No graph, no unlabelled item takes part.
+    [Nadaraya1964] and [Watson1964], for pairs. Items without links are not used.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("width", "metric")
@@ -141,7 +141,7 @@ class KernelSmoother(PairMatching):
         metric: Any,
         width: Any,
     ) -> Side:
-        """Return the side of a view, whose anchors are the items with links."""
+        """Return the side of a view; its anchors are the items with links."""
         # Anchors depend on the other view, and on whether cannot-links count.
         key = way, repr((self.balance, metric))
         with naming(way[0]):
@@ -158,7 +158,7 @@ class KernelSmoother(PairMatching):
 
 @dataclass(frozen=True, eq=False)
 class _AnchorLinks:
-    """The items of a view that have links, the anchors, and what they are linked to."""
+    """The items of a view with links, the anchors, and their links."""
 
     anchors: Array
     linked: sparse.csr_array
@@ -166,7 +166,7 @@ class _AnchorLinks:
 
     @classmethod
     def of(cls, memberships: Any, core: Any, weight: Array) -> "_AnchorLinks":
-        """Return the links of a view from its part of a thin product."""
+        """Return the links of a view from its thin factor."""
         memberships = sparse.csr_array(memberships)
         anchors = np.flatnonzero(np.diff(memberships.indptr))
         linked = sparse.csr_array(memberships[anchors] @ sparse.csr_array(core))
@@ -174,7 +174,7 @@ class _AnchorLinks:
 
 
 def _anchor_links(Z: LinkMatrix) -> tuple[_AnchorLinks, _AnchorLinks]:
-    """Return the links of two views, as seen from each."""
+    """Return the links of two views, from the side of each."""
     U, G, V = Z.thin()
     sizes = LinkMatrix(Z.left, abs(Z.core), Z.right, abs(Z.pairs))
     left, right = sizes @ np.ones(Z.shape[1]), sizes.T @ np.ones(Z.shape[0])
@@ -183,7 +183,7 @@ def _anchor_links(Z: LinkMatrix) -> tuple[_AnchorLinks, _AnchorLinks]:
 
 
 class _SmoothedLinks:
-    """Average what is linked to the anchors of a view, by similarity."""
+    """Averages of the links of anchors, weighted by the kernel."""
 
     def __init__(
         self, kernel: GaussianKernel, links: _AnchorLinks, *, normalize: bool
@@ -197,7 +197,7 @@ class _SmoothedLinks:
 
     @property
     def block(self) -> sparse.csr_array:
-        """Links and their weights, for both in one pass over the kernel."""
+        """Links and their weights side by side, for one pass over the kernel."""
         return sparse.hstack([self.links.linked, self.links.weight], format="csr")
 
 
@@ -227,7 +227,7 @@ class _SharedSide(Side):
         return averages if self._smoothed.normalize else averages * scale[:, None]
 
     def unscaled_of(self, positions: Array) -> tuple[Array, Array]:
-        """Return averages, and their weights where they are to be sums."""
+        """Return averages, and their weights if sums are wanted."""
         n_items, kernel = self._table.shape[0], self._smoothed.kernel
         # Settings of any width share the distances, those of one width the averages.
         averages = self._memory.rows(("averages", *self._key, kernel.width), n_items)
@@ -251,7 +251,7 @@ class _SharedSide(Side):
 
 
 def _average_of(smoothed: Array) -> tuple[Array, Array]:
-    """Return sums over the weight of their links, the last column, and that weight."""
-    # A class that the other view lacks has members but no links.
+    """Return sums divided by their weight, which is the last column, and the weight."""
+    # A class that is missing in the other view has members but no links.
     weight = np.where(smoothed[:, -1] > 0, smoothed[:, -1], 1.0)
     return smoothed[:, :-1] / weight[:, None], weight

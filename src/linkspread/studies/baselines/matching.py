@@ -1,4 +1,4 @@
-"""What all baselines share: views and links in, a vector for every item out."""
+"""The base classes of baselines, which make a vector for every item."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -24,17 +24,17 @@ from linkspread.tables.validation import (
 )
 
 Array = np.ndarray
-# For each view the values of its parameters.
+# The parameters of each view.
 Chosen = dict[str, dict[str, Any]]
 
 
 class Matching(VectorSearch):
-    """Search between views by inner products of vectors that a baseline makes."""
+    """A baseline that searches between views by inner products of vectors."""
 
     # Parameters that take one value, or one for each view.
     PER_VIEW: ClassVar[tuple[str, ...]] = ()
 
-    # What was learnt before from the same views and links; see `sharing`.
+    # Results for the same views and links; see `sharing`.
     _memory: Memory | None = None
 
     view_names_: tuple[str, ...]
@@ -42,18 +42,17 @@ class Matching(VectorSearch):
     sides_: dict[Any, Side]
 
     def sharing(self, memory: Memory) -> Self:
-        """Take what was learnt from a memory where it has it, and put new things there.
+        """Share intermediate results through a memory.
 
-        Settings that differ in the parameters of one view can so share what was
-        learnt of the others, as long as the views and links are the same. Vectors are
-        made only of items that are asked for, so the views must not be changed
-        meanwhile.
+        Settings that differ in the parameters of one view share the results of the
+        others, as long as views and links are the same. Vectors are made on demand, so
+        the views must not be changed.
         """
         self._memory = memory
         return self
 
     def sharing_with(self, other: "Matching | None") -> Self:
-        """Share what another setting learns of the same views and links."""
+        """Share the results of another setting for the same views and links."""
         memory = None if other is None else other._memory
         return self.sharing(Memory() if memory is None else memory)
 
@@ -79,31 +78,31 @@ class Matching(VectorSearch):
         if self._memory is None:
             for side in sides.values():
                 side.vectors  # noqa: B018 - made now
-        # Kept only now, so that a fit that fails leaves an earlier one whole.
+        # Set last, so that a fit that fails leaves an earlier one as it was.
         self.view_names_ = tuple(tables)
         self.items_, self.links_, self.sides_ = items, resolved, sides
         self._columns = read.columns
         return self
 
     def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
-        """Return the scores of single pairs of fitted items, and of no others."""
+        """Return the scores of single pairs of fitted items."""
         queries = self._checked_side(source, target)
         return queries.pair_products(rows, self._side(target, source), cols)
 
     @abstractmethod
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
-        """Return the sides of all views, by view or by a view and the other."""
+        """Return the sides of all views, by view or by pairs of views."""
 
     @abstractmethod
     def _side(self, view: str, other: str) -> Side:
         """Return the side of a view in a match with another."""
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what the memory has under a key, made now if it has nothing."""
+        """Return the entry of a key in the memory, made on first use."""
         return make() if self._memory is None else self._memory.once(key, make)
 
     def _choose(self, tables: Mapping[str, Any]) -> Chosen:
-        """Return the values that parameters have for each view."""
+        """Return the parameters of each view."""
         chosen: Chosen = {view: {} for view in tables}
         for name in self.PER_VIEW:
             for view, value in per_view(getattr(self, name), tables, name=name).items():
@@ -131,7 +130,7 @@ class Matching(VectorSearch):
         return self._side(target, source).vectors_of(positions)
 
     def _checked_side(self, source: str, target: str) -> Side:
-        """Return the side of the queries, if the two views can be searched."""
+        """Return the side of the queries; refuse views that cannot be searched."""
         self._check_joined(source, target)
         return self._side(source, target)
 
@@ -141,9 +140,9 @@ class Matching(VectorSearch):
 
 
 class ViewMatching(Matching):
-    """A baseline that learns each view by itself, in dimensions that all share."""
+    """A baseline that learns each view separately, with the same dimensions."""
 
-    # Parameters of what is learnt from, such as the graph of a view.
+    # Parameters of the input of learning, such as the graph of a view.
     BEFORE: ClassVar[tuple[str, ...]] = ()
 
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
@@ -166,29 +165,29 @@ class ViewMatching(Matching):
     def _learn_once(
         self, X: Any, links: Links, view: str, chosen: dict[str, Any]
     ) -> Side:
-        """Return the side of one view, from the memory if it is there."""
+        """Return the side of one view, from the memory if possible."""
         apart = (*self.PER_VIEW, *self.BEFORE)
         common = {n: v for n, v in self.get_params().items() if n not in apart}
 
         def learn() -> tuple[Side, Any]:
-            # X is kept, so that nothing else can have its identity.
+            # X is kept alive, so that its `id` stays unique.
             return self._learn_view(X, links, view, **chosen), X
 
         return self._once((view, id(X), repr((chosen, common))), learn)[0]
 
     @abstractmethod
     def _learn_view(self, X: Any, links: Links, view: str, **chosen: Any) -> Side:
-        """Return the side of one view, given its values of the parameters."""
+        """Return the side of one view, given its parameters."""
 
     def _side(self, view: str, other: str) -> Side:
         return self.sides_[view]
 
 
 class PairMatching(Matching):
-    """A baseline that learns each two views together."""
+    """A baseline that learns two views jointly."""
 
-    # Neighbours by which hubs are corrected; None, where a baseline has no such
-    # parameter, corrects none.
+    # Neighbours for hub correction; None, also for baselines without this parameter,
+    # means no correction.
     hubs: int | None = None
 
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
@@ -205,7 +204,7 @@ class PairMatching(Matching):
     def _joined_pairs(
         self, tables: dict[str, Any], links: Links
     ) -> list[tuple[str, str]]:
-        """Return the pairs of views to learn: those that links join."""
+        """Return the pairs of views that links join."""
         pairs = [pair for pair in combinations(tables, 2) if links.connects(*pair)]
         if not pairs:
             raise LinkError(

@@ -1,4 +1,4 @@
-"""What the settings of one trial share: made once, and no more than memory allows."""
+"""A memory of limited size for results that the settings of a trial share."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -9,18 +9,18 @@ import numpy as np
 Array = np.ndarray
 Make = Callable[[Array], tuple[Array, ...]]
 
-# Rows that the memory may hold; what was not used for longest is made again.
+# Bytes of rows in the memory; the least recently used are dropped.
 MAX_BYTES = 1e9
-# Rows that are made at a time, so that what they are made of stays small. Not a power
-# of 2: tiles are transposed, and columns that far apart share the lines of a cache.
+# Rows that are made at a time. Not a power of 2: tiles are transposed, and columns at
+# such distances share cache lines.
 TILE_ROWS = 500
 
 
 class RowsOnce:
-    """Rows of arrays, each made when it is asked for first."""
+    """Rows of arrays, each made on first use."""
 
     def __init__(self, n_rows: int) -> None:
-        # The place of each row among those that were made, which alone take memory.
+        # The place of each row among those that were made.
         self._places = np.full(n_rows, -1)
         self._arrays: tuple[Array, ...] = ()
 
@@ -30,21 +30,21 @@ class RowsOnce:
         return sum(array.nbytes for array in self._arrays)
 
     def of(self, positions: Array, make: Make) -> tuple[Array, ...]:
-        """Return the rows at some positions, which are not to be written to.
+        """Return the rows at some positions, read-only.
 
-        `make` returns arrays with a row for each position that it is given. It is not
-        kept: what makes rows may hold the memory that holds the rows.
+        `make` returns arrays with a row for each given position. It is not kept, as it
+        may refer to the memory that holds the rows.
         """
         missing = np.unique(positions[self._places[positions] < 0])
         if len(missing) or not self._arrays:
             self._add(missing, make(missing))
         places = self._places[positions]
         if np.array_equal(places, np.arange(len(self._arrays[0]))):
-            return self._arrays  # all that there are, without a copy
+            return self._arrays  # all rows, without a copy
         return tuple(array[places] for array in self._arrays)
 
     def _add(self, positions: Array, made: tuple[Array, ...]) -> None:
-        """Put new rows after those that were made before."""
+        """Append new rows."""
         n_before = len(self._arrays[0]) if self._arrays else 0
         if n_before:
             both = zip(self._arrays, made, strict=True)
@@ -68,9 +68,9 @@ def in_tiles(
 
 
 class Memory:
-    """Keep what was made under its key; of `RowsOnce` only the ones used last.
+    """Keep results by key, of `RowsOnce` the most recently used.
 
-    Rows take no more than `max_bytes`; all else is taken to be small.
+    Rows take at most `max_bytes`; other results count as small.
     """
 
     def __init__(self, max_bytes: float = MAX_BYTES) -> None:
@@ -79,13 +79,13 @@ class Memory:
         self._rows: OrderedDict[Any, RowsOnce] = OrderedDict()
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what is kept under a key, made now if there is nothing."""
+        """Return the result of a key, made on first use."""
         if key not in self._small:
             self._small[key] = make()
         return self._small[key]
 
     def rows(self, key: Any, n_rows: int) -> RowsOnce:
-        """Return the rows that are kept under a key, or none yet."""
+        """Return the rows of a key, empty at first."""
         if key not in self._rows:
             self._make_room()
             self._rows[key] = RowsOnce(n_rows)
@@ -93,7 +93,7 @@ class Memory:
         return self._rows[key]
 
     def _make_room(self) -> None:
-        """Forget the rows that were not used for longest."""
-        # Rows are made after they are entered, so the newest show their size here.
+        """Drop the least recently used rows."""
+        # Rows are made after they are entered, so sizes are known only now.
         while sum(rows.n_bytes for rows in self._rows.values()) > self.max_bytes:
             self._rows.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Features made ready for a linear method: scaled, and shortened where asked."""
+"""Prepare features for linear methods: scaling and dimension reduction."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def as_dense_rows(X: Any) -> Array:
 
 
 def root_of_shares(X: Any) -> Any:
-    """Return the roots of each row's shares, the Hellinger map of histograms.
+    """Return the square roots of each row's shares, the Hellinger map of histograms.
 
     Euclidean distances between the results are Hellinger distances between the rows,
     up to a factor.
@@ -42,7 +42,7 @@ def root_of_shares(X: Any) -> Any:
 
 
 def _standard(X: Any) -> Any:
-    """Return the scaling to variance 1, which leaves sparse rows sparse."""
+    """Return the scaling to variance 1, without centring for sparse rows."""
     return StandardScaler(with_mean=not sparse.issparse(X))
 
 
@@ -63,8 +63,8 @@ def prepare(
 ) -> Pipeline:
     """Fit the preparation of a view to all its items, labelled or not.
 
-    A view with more columns than `n_components` is reduced to so many principal
-    components, dense ones, without centring where it is sparse. None keeps the columns.
+    A view with more columns than `n_components` is reduced to dense principal
+    components, without centring if it is sparse. None keeps the columns.
     """
     scale = SCALINGS[check_name(scaling, SCALINGS, name="scaling")](X)
     steps: list[tuple[str, Any]] = [("scale", scale)]
@@ -76,14 +76,14 @@ def prepare(
 
 
 def prepared_rows(X: Any, prepared: Pipeline) -> Array:
-    """Return all rows of a view made ready, where dense; not to be written to."""
-    return cached(X, ("rows", prepared), lambda: prepared.transform(X))
+    """Return all prepared rows of a view, read-only."""
+    return known(X, ("rows", prepared), lambda: prepared.transform(X))
 
 
 def prepare_dense(
     X: Any, view: str, *, scaling: str, max_features: int, random_state: int
 ) -> Pipeline:
-    """Fit the preparation of a view for methods that need dense, short rows."""
+    """Fit the preparation of a view for methods that need few dense features."""
     with naming(view):
         limit = check_count(
             max_features, name="max_features", remedy="The default is 256."
@@ -94,7 +94,7 @@ def prepare_dense(
 
 
 def _shortening(X: Any, n_components: int, random_state: int) -> Any:
-    """Return the reduction of a view, or nothing where it is short enough."""
+    """Return the dimension reduction of a view, or none if it has few columns."""
     if X.shape[1] <= n_components:
         return "passthrough"
     n_components = min(n_components, X.shape[0])

@@ -1,4 +1,4 @@
-"""Ridge maps from one view to the other, and what a shared space is without a map."""
+"""Ridge maps between views, and the plain cosine in a shared space."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from linkspread.studies.baselines.side import Side, unit_rows
 Array = np.ndarray
 
 BOTH = "both"
-# Directions with less than this share of the largest singular value are rounding.
+# Directions below this share of the largest singular value are rounding errors.
 ROUNDING = 1e-12
-# The same where only their squares are known.
+# The same for squared singular values.
 SQUARED_ROUNDING = 1e-6
 
 
@@ -72,7 +72,7 @@ class RidgeMap(PairMatching):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RidgeToIdentity(PairMatching):
-    """Match by a map that stays near the identity, where views share a space.
+    """Match by a map near the identity, for views with a shared space.
 
     ``min_W ||X W - Y||^2 + ridge v ||W - I||^2`` over the matched rows, as they are,
     v the mean square of a feature of X; the score is the cosine of x W and y, or the
@@ -112,10 +112,9 @@ class RidgeToIdentity(PairMatching):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CosineMatching(PairMatching):
-    """Match by the plain cosine, where views share a space.
+    """Match by the plain cosine, for views with a shared space.
 
-    Nothing is learnt, and links need not join the views: it is what a user has before
-    any judgement. The columns of both views must mean the same.
+    Nothing is learnt and no links are needed.
     """
 
     hubs: int | None = None
@@ -145,8 +144,8 @@ class CosineMatching(PairMatching):
         check_views_known(self.view_names_, source, target)
         if source != target and (source, target) not in self.sides_:
             raise ViewError(
-                f"views {source!r} and {target!r} must have as many columns to be "
-                "compared by their cosine, and they do not. Search other views."
+                f"views {source!r} and {target!r} must have the same columns to be "
+                "compared by their cosine, got other numbers. Search other views."
             )
 
     def _learn_pair(
@@ -165,7 +164,7 @@ def _compared_spaces(
             f"`space` must be {BOTH!r} or a view of the fit, {list(tables)}, got "
             f"{space!r:.60}. Name the view in whose space items are compared."
         )
-    # Two views that are not the one named have no space that was asked for.
+    # Neither of the two views may be the one named.
     return (space,) if space in (a, b) else (a, b)
 
 
@@ -177,11 +176,11 @@ def _shrunk_inverse(singular: Array, n_features: int, ridge: float) -> Array:
 def _decompose(matched: Any, shares: Array, mean: Array) -> tuple[Array, Array, Array]:
     """Return ``U, s, basis`` of ``shares * (matched - mean) = U diag(s) basis'``.
 
-    Directions that are rounding are left out; there may be none.
+    Directions that are rounding errors are left out; none may remain.
     """
     largest = np.abs(matched).max() if min(matched.shape) else 0.0
     if sparse.issparse(matched) and matched.shape[0] < matched.shape[1]:
-        # The products of a few sparse rows are cheap, and dense rows are not made.
+        # Products of a few sparse rows are cheap and need no dense rows.
         own = sparse.csr_array(sparse.diags_array(shares) @ matched)
         along = np.outer(own @ mean, shares)
         gram = (own @ own.T).toarray() - along - along.T
@@ -196,7 +195,7 @@ def _decompose(matched: Any, shares: Array, mean: Array) -> tuple[Array, Array, 
 
 
 class _MatchedSpan:
-    """What a view's matched rows span, about their mean."""
+    """The span of a view's matched rows around their mean."""
 
     def __init__(
         self, X: Any, rows: Array, shares: Array, view: str, *, scaling: str
@@ -208,8 +207,8 @@ class _MatchedSpan:
         self.U, self.singular, self.basis = _decompose(matched, shares, self.mean)
         if not len(self.singular):
             raise FewLinksError(
-                f"view {view!r} must vary over its matched items, and all "
-                f"{len(rows)} are alike. Match items that differ."
+                f"view {view!r} must vary over its matched items, got {len(rows)} "
+                "equal ones. Match items that differ."
             )
 
     def map_to(self, other: "_MatchedSpan", ridge: float) -> Array:
@@ -236,7 +235,7 @@ class _MatchedSpan:
 
 
 class _InSpaces:
-    """Make the vectors of a view's items in its own space, in the other's, or in both.
+    """Vectors of a view's items in its own space, in the other's, or in both.
 
     Inner products with those of the other view are cosines, or the mean of two.
     """
@@ -249,7 +248,7 @@ class _InSpaces:
 
     def __call__(self, rows: Any) -> Array:
         inside, norms = self.span.coordinates(rows)
-        # Of rows in their own space only the part in the span meets what is mapped.
+        # In their own space, only the part of rows in the span matters.
         own = inside / np.where(norms > 0, norms, 1.0)[:, None]
         parts = [
             own if is_own else unit_rows(inside @ self.core) for is_own in self.is_own
@@ -258,7 +257,7 @@ class _InSpaces:
 
 
 class _Moves:
-    """How matched rows of a view, X, move to their partners: what all ridges share.
+    """The change from matched rows X to their partners Y, shared by all ridges.
 
     With ``X = U diag(singular) basis'`` and ``change = U' (Y - X)`` the map is
     ``W = I + (X'X + ridge v I)^-1 X'(Y - X) = I + basis diag(inverse) change``.
@@ -268,7 +267,7 @@ class _Moves:
         self, X: Any, Y: Any, shares: Array, own_items: Any, other_items: Any
     ) -> None:
         self.n_features = X.shape[1]
-        # Rows that are all 0 leave the identity as it is.
+        # Rows of zeros do not change the identity.
         origin = np.zeros(self.n_features)
         U, self.singular, self.basis = _decompose(X, shares, origin)
         self.change = ((Y - X).T @ (shares[:, None] * U)).T
@@ -291,7 +290,7 @@ class _Moves:
 
 
 class _NearIdentity:
-    """Make the vectors of a view's items: mapped, as they are, or both."""
+    """Vectors of a view's items: mapped, unchanged, or both."""
 
     def __init__(
         self, own: _Moves, other: _Moves, ridge: float, is_own: list[bool]
@@ -314,10 +313,10 @@ class _NearIdentity:
         return in_tiles(some, rows.shape[0])[0]
 
     def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
-        """Return what the products with another view's items are made of.
+        """Return scales of rows and short vectors, for products with another view.
 
-        A mapped row is the row itself and a short vector besides, so that its product
-        with another is that of the two sparse rows and of two short vectors.
+        A mapped row is the row plus a low-rank part, so that a product is that of two
+        sparse rows plus that of two short vectors.
         """
         squares = _row_squares(X)
         scales, short = [], []
@@ -342,7 +341,7 @@ class _Units:
         return unit_rows(as_dense_rows(rows))
 
     def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
-        """Return the scale of each row, and nothing besides."""
+        """Return the scale of each row, and empty short vectors."""
         scale = _inverse_norms(np.sqrt(_row_squares(X)))
         return scale[:, None], np.zeros((len(scale), 0))
 
@@ -356,11 +355,11 @@ class _SparseSide(Side):
 
     @cached_property
     def factors(self) -> tuple[Array, Array]:
-        """Scales of the sparse rows, and short vectors besides."""
+        """Scales of the sparse rows, and short vectors."""
         return self.embed.factors(self.rows)  # type: ignore[attr-defined]
 
     def products(self, rows: Array, other: Any, cols: Array) -> Array:
-        """Return the inner products of all of some items with some of another side."""
+        """Return the inner products of items with items of another side."""
         (left, x), (right, y) = self.factors, other.factors
         plain = (self.rows[rows] @ other.rows[cols].T).toarray()
         return plain * (left[rows] @ right[cols].T) + x[rows] @ y[cols].T

@@ -1,4 +1,4 @@
-"""Semantic matching: a classifier for each view, class posteriors as common vectors."""
+"""Semantic matching: a classifier for each view, with posteriors as vectors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from linkspread.studies.baselines.side import SCORES, Side, Steps, centred_units
 
 Array = np.ndarray
 
-# Kernels of histograms, which scaling would spoil.
+# Kernels of histograms, which must not be scaled.
 HISTOGRAM_KERNELS = ("chi2", "hellinger")
 # Rows whose posteriors are computed at a time: kernels compare them with all anchors.
 ROW_TILE = 4096
@@ -76,7 +76,7 @@ class SemanticMatching(ViewMatching):
         width: float,
         scaling: str,
     ) -> tuple[Any, Steps]:
-        """Return the classifier of a view, and what makes its features of rows."""
+        """Return the classifier of a view, and the transform of its features."""
         C = check_positive(C, name="C", remedy="The default is 1.")
         kind = classifier if isinstance(classifier, str) else None
         if kind == "svm" and kernel in HISTOGRAM_KERNELS:
@@ -120,7 +120,7 @@ class CorrelationSemantics(ProjectionMatching):
 
 
 class Posteriors:
-    """Give rows of one view their posterior for each class of all views.
+    """The posteriors of rows of one view for each class.
 
     A classifier without `predict_proba` gives the softmax of its decisions; classes
     that it was not trained on get 0.
@@ -164,7 +164,7 @@ def fit_posteriors(classifier: Any, features: Any, classes: Array, *, cv: int) -
         fitting = CalibratedClassifierCV(
             fitting, method="sigmoid", cv=int(n_folds), ensemble=False
         )
-    # Solvers take many small steps, between which threads would wait for each other.
+    # Small steps are faster in one thread.
     with small_algebra(int(np.prod(features.shape))):
         return fitting.fit(features, classes)
 
@@ -187,11 +187,11 @@ class KernelSupportVectors(ClassifierMixin, BaseEstimator):
     def fit(self, K: Any, classes: Any) -> Self:
         """Fit all machines."""
         self.classes_ = np.unique(classes)
-        # Of two classes the machine of the second decides.
+        # For two classes, the machine of the second decides.
         found = self.classes_ if len(self.classes_) > 2 else self.classes_[1:]
         self.coefficients_ = np.zeros((len(K), len(found)))
         self.intercepts_ = np.zeros(len(found))
-        # Checks of the same kernel would take longer than a small machine.
+        # Checking the same kernel again would take longer than a small machine.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             for k, own in enumerate(found):
                 machine = SVC(kernel="precomputed", C=self.C).fit(K, classes == own)
@@ -213,6 +213,6 @@ class KernelSupportVectors(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Rows that are held out are held out of the columns as well.
+        # Cross-validation must hold out rows and columns.
         tags.input_tags.pairwise = True
         return tags

@@ -1,7 +1,4 @@
-"""What one view brings into a match: a vector for every item, old or new.
-
-Two vectors are compared by the inner product of what they become here.
-"""
+"""One side of a match: the vectors of a view, to be compared by inner products."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,10 +13,10 @@ Embed = Callable[[Any], Array]
 
 
 class Side:
-    """What one view brings into a match.
+    """The vectors of one view.
 
-    `embed` makes vectors of a table of features. Those of the fitted items are given,
-    or made from `table` when they are asked for.
+    `embed` makes vectors from features. Those of the fitted items are given, or made
+    from `table` on demand.
     """
 
     def __init__(
@@ -37,27 +34,27 @@ class Side:
 
     @property
     def vectors(self) -> Array:
-        """One per fitted item, all made now if they were not; the table is let go."""
+        """One per fitted item; once all are made, the table is released."""
         if self._vectors is None:
             self._vectors, self._table = self.embed(self._table), None
         return self._vectors
 
     def vectors_of(self, positions: Array) -> Array:
-        """Return the vectors of some items, and make those alone if none exist."""
+        """Return the vectors of some items, and make only these if needed."""
         if self._vectors is None and 2 * len(positions) < self._table.shape[0]:
             return self.embed(self._table[positions])
         return self.vectors[positions]
 
     def unscaled_of(self, positions: Array) -> tuple[Array, Array]:
-        """Return vectors of some items, and what each is yet to be multiplied by."""
+        """Return unscaled vectors of some items, and their scales."""
         return self.vectors_of(positions), np.ones(len(positions))
 
     def products(self, rows: Array, other: "Side", cols: Array) -> Array:
-        """Return the inner products of all of some items with some of another side."""
+        """Return the inner products of items with items of another side."""
         return self.vectors_of(rows) @ other.vectors_of(cols).T
 
     def pair_products(self, rows: Array, other: "Side", cols: Array) -> Array:
-        """Return the inner products of single pairs of items, and of no others."""
+        """Return the inner products of single pairs of items."""
         i, rows = np.unique(rows, return_inverse=True)
         j, cols = np.unique(cols, return_inverse=True)
         left, left_scale = self.unscaled_of(i)
@@ -69,13 +66,13 @@ class Side:
 
 
 class Steps:
-    """Call functions one after the other; unlike a closure it can be pickled."""
+    """A chain of functions that can be pickled, unlike a closure."""
 
     def __init__(self, *functions: Callable[[Any], Any]) -> None:
         self.functions = functions
 
     def __call__(self, value: Any) -> Any:
-        """Return what the last function makes of a value."""
+        """Return the value of the last function."""
         for function in self.functions:
             value = function(value)
         return value
@@ -99,7 +96,7 @@ def share_rows(vectors: Array) -> Array:
 
 
 def _unchanged(vectors: Array) -> Array:
-    """Return vectors whose plain inner products are the scores."""
+    """Return vectors unchanged."""
     return vectors
 
 
@@ -110,7 +107,7 @@ SCORES: dict[str, Callable[[Array], Array]] = {
 
 
 def corrected_scores(scores: Array, n_neighbors: int) -> Array:
-    """Return the scores that `correct_hubs` gives the items of a whole table."""
+    """Return the scores of a whole table after the hub correction."""
 
     def nearness(table: Array) -> Array:
         n_best = min(n_neighbors, table.shape[1])
@@ -124,7 +121,7 @@ def correct_hubs(left: Side, right: Side, n_neighbors: int) -> tuple[Side, Side]
     """Return two sides with the scores ``2 s(x, y) - r(x) - r(y)`` [Conneau2018].
 
     r(x) is the mean of the `n_neighbors` largest scores of x with fitted items of the
-    other side. Two more coordinates hold it, so that scores stay inner products.
+    other side. Two more coordinates represent it, so that scores are inner products.
     """
     X, Y = left.vectors, right.vectors
     ways = (
@@ -144,7 +141,7 @@ class _HubCorrection:
         self.others, self.n_neighbors, self.is_left = others, n_neighbors, is_left
 
     def __call__(self, vectors: Array) -> Array:
-        # Ranked a block at a time: never all scores at once.
+        # Ranked in blocks, without all scores in memory.
         _, best = rank(vectors, self.others, n_results=self.n_neighbors)
         less = -best.mean(axis=1)
         ones = np.ones_like(less)

@@ -25,9 +25,9 @@ from linkspread.studies.baselines.side import Side, unit_rows
 
 Array = np.ndarray
 
-# New items divide by eigenvalues; smaller ones than this would blow up noise.
+# Smallest eigenvalue, as new items are divided by it.
 LEAST_EIGENVALUE = 1e-3
-# Below so many items per eigenvector all of them are computed, which is as fast.
+# With fewer items per eigenvector, computing all eigenvectors is as fast.
 FEW_ITEMS = 4
 
 
@@ -37,9 +37,9 @@ class SpectralMatching(PairMatching):
 
     Each view is embedded by the leading eigenvectors of the random walk on its graph
     of neighbours, with all its items, matched or not. Canonical correlation analysis
-    of the must-links, as in `CorrelationMatching`, then makes one space of the two.
-    SUE trains a network for the embeddings and moves distributions afterwards; here
-    eigenvectors are exact and nothing is moved.
+    of the must-links, as in `CorrelationMatching`, then joins both spaces. SUE trains
+    a network for the embeddings and aligns distributions afterwards; here eigenvectors
+    are exact and there is no alignment.
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("n_components", "n_neighbors", "metric")
@@ -73,7 +73,7 @@ class SpectralEmbedding:
     """Leading eigenvectors of the random walk on a view's graph of neighbours.
 
     ``D^-1 W vectors = vectors diag(values)``, of mean square 1 by degree; a new item
-    gets the mean of its neighbours over the eigenvalue, as every fitted one has it.
+    gets the mean of its neighbours divided by the eigenvalue, as holds for fitted ones.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SpectralEmbedding:
 
 
 def _embed_once(X: Any, view: str, own: dict[str, Any]) -> SpectralEmbedding:
-    """Return the embedding of a view, which depends on no links."""
+    """Return the embedding of a view, which does not depend on links."""
     with naming(view):
         return cached(X, ("spectral", repr(own)), lambda: SpectralEmbedding(X, **own))
 
@@ -114,8 +114,8 @@ def _leading(
     if n_items <= FEW_ITEMS * n_components:
         values, vectors = np.linalg.eigh(S.toarray())
         return values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
-    # Each connected part has the eigenvalue 1. Iterations find some of several equal
-    # ones only, so that these are written down and taken out.
+    # Each connected component has the eigenvalue 1. Iterations would miss some of equal
+    # eigenvalues, so these eigenvectors are given explicitly and deflated.
     ones = _parts(S, degrees)[:, :n_components]
     n_left = n_components - ones.shape[1]
     if n_left == 0:
@@ -123,7 +123,7 @@ def _leading(
     rest = LinearOperator(
         S.shape, matvec=lambda x: S @ x - ones @ (ones.T @ x), dtype=np.float64
     )
-    # The same start each time gives the same vectors.
+    # A fixed start gives the same vectors each time.
     start = np.random.default_rng(0).standard_normal(n_items)
     values, vectors = eigsh(rest, n_left, which="LA", v0=start)
     order = np.argsort(-values)
@@ -134,7 +134,7 @@ def _leading(
 
 
 def _parts(S: sparse.csr_array, degrees: Array) -> Array:
-    """Return the eigenvector of each connected part, that of the largest first."""
+    """Return the eigenvector of each connected component, the largest first."""
     part = connected_components(S, directed=False)[1]
     sizes = np.bincount(part)
     members = part[:, None] == np.argsort(-sizes, kind="stable")

@@ -1,4 +1,4 @@
-"""Baselines on the graphs of `LinkSpreading`: labels or links spread view by view."""
+"""Baselines on the graphs of `LinkSpreading`: propagation view by view."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ from linkspread.studies.baselines.side import SCORES, Side, Steps, share_rows
 
 Array = np.ndarray
 
-# Of the links within a view where graph="cwa", for which no baseline has a parameter.
+# Beta of the links within a view for graph="cwa"; baselines have no such parameter.
 ADJUSTMENT_BETA = 0.95
-# Dimensions of vectors beyond which memory and search cost more than they bring.
+# Most dimensions of vectors.
 MAX_RANK = 256
 
 
@@ -61,9 +61,9 @@ def _fit_graphs(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelSpreadingMatching(ViewMatching):
-    """Match by labels spread within each view [Zhou2004].
+    """Match by labels propagated within each view [Zhou2004].
 
-    Labels spread over the graph of each view, ``(1 - alpha) (I - alpha S)^-1 U``. The
+    Labels are propagated by ``(1 - alpha) (I - alpha S)^-1 U`` in each view. The
     rows are scaled to sum 1 and compared by their inner product, the probability that
     two items are of the same class. This is scikit-learn's `LabelSpreading` on the
     graphs of `LinkSpreading`, in closed form. A new item has the mean distribution of
@@ -103,7 +103,7 @@ class LabelSpreadingMatching(ViewMatching):
 
 
 class _NeighborAverage:
-    """Sum the distributions of the fitted neighbours of new items, by affinity."""
+    """Distributions of new items: sums over fitted neighbours, by affinity."""
 
     def __init__(self, graph: Any, distributions: Array) -> None:
         self.graph, self.distributions = graph, distributions
@@ -119,8 +119,8 @@ class RowThenColumn(PairMatching):
     ``F = P_x Z P_y`` with ``P = (1 - alpha) (I - alpha S)^-1`` for each view: each of
     the two steps is label spreading [Zhou2004] with links in place of labels. The
     scheme is that of constraint propagation within one view [Lu2010] and of CMCP
-    between two [Zhai2012]; unlike [Lu2015] the views do not influence each other
-    again. A new item is smoothed like a fitted one that influences no other.
+    between two [Zhai2012]; unlike in [Lu2015], the second step does not influence the
+    first. A new item is smoothed like a fitted one that influences no other.
     """
 
     graph: Any = "knn"
@@ -172,13 +172,13 @@ class RowThenColumn(PairMatching):
         )
 
     def _smooth(self, graph: Any, block: Any, alpha: float, *, key: Any) -> Array:
-        """Return ``P @ block``, from the memory if it is there."""
+        """Return ``P @ block``, from the memory if possible."""
 
         def smooth() -> tuple[Array, Any]:
             S = normalize(graph.affinity_)
             return smooth_over_graph(S, block, alpha=alpha, tol=self.tol / 4), graph
 
-        # The graph is kept, so that nothing else can have its identity.
+        # The graph is kept alive, so that its `id` stays unique.
         return self._once((key, id(graph), alpha, self.tol, self.balance), smooth)[0]
 
 
@@ -191,9 +191,9 @@ def propagate_few_directions(
     tol: float,
     rank: int,
 ) -> tuple[Array, Array]:
-    """Return two thin factors of ``P_x Z P_y`` for links of many directions."""
+    """Return two thin factors of ``P_x Z P_y`` for links of high rank."""
     dtype = np.result_type(S_x.dtype, S_y.dtype)
-    # The response p(l) q(m) is one product of polynomials, so there is no core to mix.
+    # The response p(l) q(m) is one product of polynomials, so there is no core.
     p, q = (smoothing_polynomial(value, tol=tol / 4)[None] for value in alpha)
     separable = SeparableFilter(p, q, (np.ones((1, 1), dtype),), tol / 2)
     operator = FilterOperator(S_x.astype(dtype), Z, S_y.astype(dtype), separable)
@@ -202,7 +202,7 @@ def propagate_few_directions(
 
 
 class _Neighbors:
-    """Smooth new items like fitted ones, over their neighbours alone."""
+    """Smooth new items by their neighbours."""
 
     def __init__(self, graph: Any, vectors: Array, view: str, alpha: float) -> None:
         self.graph, self.vectors = graph, vectors
@@ -211,9 +211,8 @@ class _Neighbors:
     def __call__(self, rows: Any) -> Array:
         if self.alpha == 0:
             raise LinkspreadError(
-                f"new items of view {self.view!r} learn from their neighbours, and "
-                "`alpha` is 0 there, so that nothing reaches them. Fit with a larger "
-                "`alpha`."
+                f"`alpha` of view {self.view!r} must be above 0 for new items, which "
+                "learn from their neighbours alone, got 0. Fit with a larger `alpha`."
             )
         S = similarities(self.graph, rows, view=self.view)
         return self.alpha * (S @ self.vectors)

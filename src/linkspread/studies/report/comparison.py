@@ -1,6 +1,6 @@
-"""Compare ways of searching between two views when few labels are known.
+"""Compare methods of searching between two views with few labels.
 
-All methods get the same few labels and are measured on the items without one.
+All methods get the same labels and are measured on the other items.
 
 >>> import numpy as np
 >>> from linkspread.studies.report import choose_labeled
@@ -27,7 +27,7 @@ Labels = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """Hold the quality and the cost of one method."""
+    """Quality and cost of one method."""
 
     method: str
     forward: float
@@ -73,7 +73,7 @@ def compare_label_spreading(
 ) -> ComparisonRow:
     """Measure scikit-learn's LabelSpreading on each view, joined by dot products."""
     start = time.perf_counter()
-    # At its own tolerance of 1e-3 it stops before labels have reached far items.
+    # At its default tolerance of 1e-3 it stops before labels reach far items.
     model = LabelSpreading(
         kernel="knn", n_neighbors=n_neighbors, max_iter=1000, tol=1e-6
     )
@@ -88,7 +88,7 @@ def compare_label_spreading(
 
 
 def compare_chance(labels: Labels, hidden: Labels) -> ComparisonRow:
-    """Compute what a random order of the hidden items is expected to reach."""
+    """Compute the expected quality of a random order of the hidden items."""
     first, second = (labels[view][hidden[view]] for view in labels)
     there, back = expected_by_chance(first, second), expected_by_chance(second, first)
     return ComparisonRow("chance", there, back)
@@ -96,7 +96,7 @@ def compare_chance(labels: Labels, hidden: Labels) -> ComparisonRow:
 
 @dataclass(frozen=True)
 class _ScoreRows:
-    """Give the scores of some queries at a time, so that no whole table is made."""
+    """Scores of some queries at a time, without the whole table in memory."""
 
     block: partial[Any]
     queries: Array
@@ -115,12 +115,12 @@ def choose_labeled(
 ) -> Array:
     """Choose the items of each class whose label is known."""
     smallest = np.unique(labels, return_counts=True)[1].min()
-    # One item more than is labelled must be left in each class, to be searched for.
+    # Each class must have one item more than labels, to be searched for.
     if not 1 <= labels_per_class < smallest:
         raise LinkspreadError(
             f"`labels_per_class` must lie between 1 and {smallest - 1}, one less than "
-            f"the smallest class has items, got {labels_per_class}. Choose a number in "
-            "this range."
+            f"the size of the smallest class, got {labels_per_class}. Choose a number "
+            "in this range."
         )
     order = np.random.default_rng(random_state).permutation(len(labels))
     labeled = np.zeros(len(labels), dtype=bool)
@@ -139,7 +139,7 @@ def choose_queries(
 
 
 def expected_by_chance(query_labels: Array, item_labels: Array) -> float:
-    """Return the mean average precision that a random order is expected to have.
+    """Return the expected mean average precision of a random order.
 
     With m relevant items among n, ``E[AP] = (H + (m - 1) / (n - 1) * (n - H)) / n``
     where ``H = 1 + 1/2 + ... + 1/n``; averaged over the queries with m > 0.
@@ -157,8 +157,8 @@ def keep_hidden(
 ) -> tuple[Array, Array]:
     """Remove the labelled items from the results of one search.
 
-    Labelled items of a class come first in almost every search for it; what a search
-    has learnt shows in the results behind them.
+    They come first in almost every search for their class; the results after them show
+    the quality of a search.
     """
     kept = np.flatnonzero(~labeled[items])[:n_results]
     return items[kept], scores[kept]

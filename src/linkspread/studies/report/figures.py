@@ -1,9 +1,8 @@
-"""Figures of a study, each an SVG text that goes into a page as it is.
+"""Figures of a study as SVG, to be embedded in a page.
 
-Every function returns a dict from the caption of a figure to its SVG: one figure per
-direction, parameter or kind of supervision. They are drawn with matplotlib, without
-pyplot, so nothing is left behind in the program that asked for one, and the same
-numbers always give the same text.
+Every function returns a dict from captions to SVG: one figure per direction, parameter
+or kind of supervision. They are drawn with matplotlib without pyplot, which would
+change global state; the same numbers always give the same SVG.
 """
 
 import hashlib
@@ -20,8 +19,8 @@ from xml.dom import minidom
 from linkspread.ground.errors import require
 from linkspread.studies.report.study import ParameterCurve, Run, Study
 
-# Colours of Okabe and Ito that differ for all kinds of eyes, without those that are
-# too light for a thin line; black is for what stands out.
+# Colours of Okabe and Ito, safe for colour-blind readers, without those too light for a
+# thin line; black is for emphasis.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -44,10 +43,10 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.5,
     "lines.markersize": 4,
-    # Texts stay texts: they can be read aloud, searched, and need no font inside.
+    # Text, not paths: accessible, searchable, and without embedded fonts.
     "svg.fonttype": "none",
     "svg.hashsalt": "linkspread",
-    # A dollar sign in a name is only a dollar sign.
+    # No mathematics in names with a dollar sign.
     "text.parse_math": False,
     "xtick.color": "#b8bdc6",
     "xtick.labelcolor": QUIET,
@@ -62,17 +61,17 @@ NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 RECALL = [level / 10 for level in range(11)]
 # More bars per class than this cannot be distinguished.
 MAX_BARS = 4
-# Where "all" stands: this many times the largest amount, on an axis in powers. 0 stands
-# as far to the left of the smallest.
+# Place of "all" on a logarithmic axis: this factor above the largest amount; 0 is as
+# far below the smallest.
 STEP_TO_ALL = 3
-# Of more methods than this only ours, what there was and the best are drawn.
+# With more methods, only ours, the search before any judgement and the best are drawn.
 MOST_LINES = 11
 
 
 def recall_figures(study: Study) -> dict[str, str]:
     """Draw precision against recall on the standard split, a line per method."""
     runs = _standard_runs(study)
-    # What the bars show comes first, so that it has the same colours there.
+    # The methods of the bars come first, so that they have the same colours there.
     looks = line_looks(list(dict.fromkeys([*_best_of_groups(study), *runs])))
     figures = {}
     for direction in study.directions:
@@ -169,7 +168,7 @@ def _paint_parameter(
     axes.plot(places, curve.scores, **look)
     axes.axvline(chosen, color=INK, linewidth=1, linestyle=":")
     axes.plot([chosen], [curve.scores[chosen]], "o", color=INK, markersize=8)
-    # Every second or third label where all would run into each other.
+    # Every second or third label, where labels would overlap.
     step = 1 + sum(len(_tick(value)) + 2 for value in curve.values) // 56
     shown = [i for i in places if i % step == chosen % step]
     axes.set_xticks(shown, [_tick(curve.values[i]) for i in shown])
@@ -185,7 +184,7 @@ def _standard_runs(study: Study) -> dict[str, Run]:
 def _best_of_groups(study: Study) -> list[str]:
     """Return the method with the best average of each group that has classes."""
     runs = {m: run for m, run in _standard_runs(study).items() if run.per_class}
-    # From worst to best: the best of each group is the one that stays.
+    # From worst to best, so that the best of each group remains.
     order = sorted(runs, key=lambda method: runs[method].score)
     best = {study.groups.get(method, ""): method for method in order}
     groups = dict.fromkeys(study.groups.get(m, "") for m in study.methods)
@@ -242,7 +241,7 @@ def budget_figures(study: Study) -> dict[str, str]:
 def _paint_budgets(
     axes: Any, *, kind: str, measure: str, lines: dict, looks: dict
 ) -> None:
-    """Draw mean and deviation of each method; all there are stand at the right."""
+    """Draw mean and deviation of each method, with "all" at the right."""
     amounts = sorted({c.amount for line in lines.values() for c in line if c.amount})
     right = amounts[-1] * STEP_TO_ALL if amounts else 1
     left = amounts[0] / STEP_TO_ALL if amounts else 1
@@ -296,7 +295,7 @@ def draw(
     width, height = size
     file = io.StringIO()
     with style.context(["default", STYLE]), warnings.catch_warnings():
-        # The reader's own fonts show the text; what this one lacks does not matter.
+        # The reader's fonts show the text, so missing glyphs do not matter here.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure = figures.Figure(
             figsize=(width, height + n_legend * LEGEND_LINE), layout="constrained"
@@ -334,12 +333,12 @@ def line_looks(names: Sequence[str], *, ours: str | None = None) -> dict[str, di
 
 
 def _embeddable(svg: str, title: str, description: str) -> str:
-    """Return an SVG that can stand beside others in one page, and is described."""
+    """Return an SVG with a description that can be embedded with others in a page."""
     document: Any = minidom.parseString(svg)
     root = document.documentElement
     prefix = f"f{hashlib.sha256(f'{title}{svg}'.encode()).hexdigest()[:10]}"
     for node in root.getElementsByTagName("style"):
-        # A style sheet would reach the whole page; attributes do not.
+        # A style sheet would apply to the whole page; attributes do not.
         node.parentNode.removeChild(node)
     for node in root.getElementsByTagName("*"):
         _rename(node, prefix)
@@ -354,7 +353,7 @@ def _embeddable(svg: str, title: str, description: str) -> str:
 
 
 def _rename(node: Any, prefix: str) -> None:
-    """Make the names within a figure its own; figures in one page share them."""
+    """Prefix the ids of a figure, as those of all figures of a page must differ."""
     for name, value in list(node.attributes.items()):
         if name == "id":
             node.setAttribute(name, f"{prefix}-{value}")
@@ -365,7 +364,7 @@ def _rename(node: Any, prefix: str) -> None:
 
 
 def _describe(document: Any, tag: str, text: str, prefix: str) -> None:
-    """Put a title or a description at the start of a figure."""
+    """Insert a title or a description at the start of a figure."""
     root = document.documentElement
     node = document.createElement(tag)
     node.setAttribute("id", f"{prefix}-{tag}")
@@ -374,5 +373,5 @@ def _describe(document: Any, tag: str, text: str, prefix: str) -> None:
 
 
 def _printable(text: str) -> str:
-    """Return a text without the signs that XML refuses."""
+    """Return a text without the characters that XML refuses."""
     return "".join(sign if sign.isprintable() else " " for sign in text)

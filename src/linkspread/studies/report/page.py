@@ -1,7 +1,7 @@
 """Self-contained pages: a demonstration of searches, and a study with its figures.
 
-A page needs no script and nothing from elsewhere, so it can be mailed or opened from a
-folder. Every text is escaped; pictures are data URIs, figures SVG within the page.
+A page has no scripts and no external files, so it can be mailed or opened from a
+folder. Every text is escaped; pictures are data URIs, figures are SVG.
 """
 
 import base64
@@ -89,7 +89,7 @@ def build_page(
 def build_study_page(study: Study) -> str:
     """Build the page of a study."""
     parts = [
-        f'<p class="caption">Data: {escape(study.collection)}. Compute it anew:</p>\n'
+        f'<p class="caption">Data: {escape(study.collection)}. Compute again:</p>\n'
         f'<pre tabindex="0"><code>{escape(study.command)}</code></pre>',
         _table(results_table(study)),
     ]
@@ -121,8 +121,8 @@ def build_study_page(study: Study) -> str:
 def ink_data_uri(image: np.ndarray) -> str:
     """Encode a drawing as a data URI that a page can show.
 
-    The ink is black, the ground is transparent: a page with a dark ground only needs
-    to invert it.
+    The ink is black on a transparent background, so a page with a dark background can
+    invert it.
     """
     if image.ndim != 2 or not (0 <= image.min() and image.max() <= 1):
         raise ViewError(
@@ -140,7 +140,7 @@ def ink_data_uri(image: np.ndarray) -> str:
 
 
 def picture_data_uri(path: str | os.PathLike[str], *, size: int = 160) -> str:
-    """Encode the picture of a file, made smaller, as a data URI."""
+    """Encode a picture file, reduced in size, as a data URI."""
     pil = require("PIL.Image", purpose="Reading pictures")
     try:
         with pil.open(path) as picture:
@@ -149,8 +149,8 @@ def picture_data_uri(path: str | os.PathLike[str], *, size: int = 160) -> str:
             picture.convert("RGB").save(file, format="PNG", optimize=True)
     except Exception as error:  # damaged bytes can fail anywhere in a reader
         raise ViewError(
-            f"a picture must be a file that can be read as one, got {str(path)!r} "
-            f"({type(error).__name__}). Correct the path or save it anew."
+            f"a picture must be a readable picture file, got {str(path)!r} "
+            f"({type(error).__name__}). Correct the path or save it again."
         ) from error
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
@@ -158,7 +158,7 @@ def picture_data_uri(path: str | os.PathLike[str], *, size: int = 160) -> str:
 def _document(
     title: str, introduction: str, parts: Sequence[str], *, kind: str = ""
 ) -> str:
-    """Return a whole document around parts that are HTML already."""
+    """Return a whole document around parts in HTML."""
     return _DOCUMENT.substitute(
         title=escape(title),
         introduction=escape(introduction),
@@ -169,7 +169,7 @@ def _document(
 
 
 def _table(table: Table) -> str:
-    """Return a table, or nothing without rows; several groups have a heading each."""
+    """Return a table, or nothing without rows; several groups get headings."""
     if not table.rows:
         return ""
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.head)
@@ -214,7 +214,7 @@ def _search(search: Search) -> str:
 
 
 def _hit(rank: int, hit: Hit) -> str:
-    """Return one result; a sign and a word go with the colour."""
+    """Return one result, marked by a sign, a word and a colour."""
     mark, word = ("✓", "right") if hit.right else ("✗", "wrong")
     return (
         f'<li class="{word}">{_card(hit.card)}'
@@ -235,7 +235,7 @@ def _card(card: Card) -> str:
 
 
 def _choices(study: Study) -> str:
-    """Return what was chosen, as a list of names and texts."""
+    """Return the chosen parameters as a list."""
     chosen = parameter_list(study)
     items = [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in chosen]
     return "<dl>\n" + "\n".join(items) + "\n</dl>" if items else ""

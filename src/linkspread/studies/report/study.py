@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from linkspread.ground.errors import LinkspreadError
 
 STANDARD_SPLIT = "standard"
-# Name of a printed average, which stands beside those of the directions.
+# Name of a printed average, beside those of the directions.
 AVERAGE = "average"
 N_RECALL_LEVELS = 11
-# What one, several and all of each kind of supervision are called.
+# Singular, plural and "all" of each kind of supervision.
 KINDS = {
     "labels per class": ("label per class", "labels per class", "all labels"),
     "links": ("link", "links", "all links"),
@@ -30,7 +30,7 @@ KINDS = {
 
 
 class Budget(NamedTuple):
-    """Hold an amount of supervision; None is all there is."""
+    """An amount of supervision; None means all."""
 
     kind: str
     amount: int | None
@@ -48,7 +48,7 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True)
 class Card:
-    """Describe one item for people."""
+    """One item for display."""
 
     title: str
     caption: str
@@ -57,7 +57,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Hit:
-    """Hold one result of a search."""
+    """One result of a search."""
 
     card: Card
     score: float
@@ -66,7 +66,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Search:
-    """Hold a query and its results."""
+    """A query and its results."""
 
     source: str
     target: str
@@ -76,7 +76,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Run:
-    """Hold what one method reached on one split, by the measure of the study."""
+    """The result of one method on one split, by the measure of the study."""
 
     split: str
     score: float
@@ -102,7 +102,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Cell:
-    """Hold the runs of one method with one amount of supervision."""
+    """The runs of one method with one amount of supervision."""
 
     method: str
     kind: str
@@ -160,7 +160,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ParameterCurve:
-    """Hold the cross-validated score of a method against one parameter."""
+    """The cross-validated score of a method against one parameter."""
 
     method: str
     parameter: str
@@ -183,7 +183,7 @@ class ParameterCurve:
 
 @dataclass(frozen=True)
 class Study:
-    """Hold a comparison of methods with all that is shown beside it.
+    """A comparison of methods, with all that its page shows.
 
     A table names `directions` and has one amount of supervision, a row per method and
     the published split; any other study compares growing amounts, over several splits.
@@ -196,7 +196,7 @@ class Study:
     environment: dict[str, str]
     measure: str = "mean average precision"
     ours: str = ""
-    had: str = ""  # the method that a user had before
+    had: str = ""  # the search before any judgement
     directions: tuple[str, ...] = ()
     groups: dict[str, str] = field(default_factory=dict)  # by method
     printed: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -211,7 +211,7 @@ class Study:
             self._check_directions()
 
     def _check_directions(self) -> None:
-        """Refuse figures of directions that are not those of the study."""
+        """Refuse figures of directions other than those of the study."""
         known = set(self.directions)
         found = [(c.method, set(r.details) - known) for c in self.cells for r in c.runs]
         found += [
@@ -222,8 +222,8 @@ class Study:
         if wrong:
             raise LinkspreadError(
                 f"The figures of {wrong[0][0]!r} must be for the directions "
-                f"{list(self.directions)}, and {wrong[0][1]} differ. Use the names of "
-                "the study."
+                f"{list(self.directions)}, got others in {wrong[0][1]}. Use the names "
+                "of the study."
             )
 
     @property
@@ -253,7 +253,7 @@ class Study:
         return tuple(sorted({cell.budget for cell in self.cells}, key=place))
 
     def cell(self, budget: tuple[str, int | None], method: str) -> Cell | None:
-        """Return the result of a method with a budget, None where it has none."""
+        """Return the result of a method with a budget, or None."""
         wanted = (*budget, method)
         cells = (c for c in self.cells if (*c.budget, c.method) == wanted)
         return next(cells, None)
@@ -261,13 +261,13 @@ class Study:
     def best(
         self, budget: tuple[str, int | None], *, besides: Sequence[str] = ()
     ) -> Cell | None:
-        """Return the cell with the highest mean of a budget, besides some methods."""
+        """Return the cell of a budget with the highest mean, without some methods."""
         cells = [c for c in self.cells if c.budget == budget]
         cells = [c for c in cells if c.mean is not None and c.method not in besides]
         return max(cells, key=lambda cell: cell.mean or 0.0, default=None)
 
     def best_baseline(self, budget: tuple[str, int | None]) -> Cell | None:
-        """Return the cell with the highest mean of a budget that is not ours."""
+        """Return the baseline of a budget with the highest mean."""
         return self.best(budget, besides=self.variants)
 
     def ratio(
@@ -281,7 +281,7 @@ class Study:
     def gain(
         self, budget: tuple[str, int | None], method: str | None = None
     ) -> float | None:
-        """Return our mean divided by that of what the user had, on the same queries."""
+        """Return our mean divided by that of the search before any judgement."""
         return _ratio(
             self.cell(budget, method or self.ours), self.cell(budget, self.had)
         )
@@ -299,5 +299,5 @@ def _refuse_repeated(names: Iterable[Any], what: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise LinkspreadError(
-            f"The {what} must differ, but {repeated[0]!r} occurs twice. Rename one."
+            f"The {what} must differ, got {repeated[0]!r} twice. Rename one."
         )

@@ -1,7 +1,6 @@
-"""Studies as JSON, and files that are replaced as a whole.
+"""Studies as JSON files, which are replaced as a whole.
 
-The types of the data classes determine what a file must hold, so a field is described
-in one place only.
+The types of the data classes define the format, so a field is described only once.
 """
 
 import json
@@ -24,7 +23,7 @@ WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
 
 
 def check_folder(folder: FilePath) -> Path:
-    """Make a folder, and make sure before long work that it can be written."""
+    """Make a folder; refuse one that cannot be written, before long work."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +38,7 @@ def check_folder(folder: FilePath) -> Path:
 
 
 def write_page(path: FilePath, text: str) -> Path:
-    """Write a text so that a reader sees the old file or the new one, never half."""
+    """Write a text file in one step."""
     with new_file(path, overwrite=True) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return Path(path)
@@ -64,7 +63,7 @@ def read_study(path: FilePath) -> Study:
     except (ValueError, RecursionError) as error:
         raise LinkspreadError(
             f"A study must be a JSON file, got {str(path)!r}: {error}. "
-            "Compute the study anew."
+            "Compute the study again."
         ) from error
     return from_json(content)
 
@@ -84,7 +83,7 @@ def from_json(content: Any) -> Study:
 
 
 def _encode(value: Any, where: str) -> Any:
-    """Return a value as what JSON can hold; fields with their default are left out."""
+    """Return a value for JSON, without fields that have their default."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if is_dataclass(value):
@@ -104,7 +103,7 @@ def _default(field: Any) -> Any:
 
 
 def _decode(hint: Any, value: Any, where: str) -> Any:
-    """Return a value of JSON as the type of a field, or refuse it."""
+    """Return a value of JSON in the type of a field, or refuse it."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         if isinstance(value, dict | list):
@@ -134,7 +133,7 @@ def _decode(hint: Any, value: Any, where: str) -> Any:
 
 
 def _decode_fields(cls: type, value: Any, where: str) -> Any:
-    """Return a data class of an object; fields with a default may be missing."""
+    """Return a data class from an object; fields with a default may be missing."""
     hints = get_type_hints(cls)
     unknown = _object(value, where).keys() - hints.keys()
     needed = {field.name for field in fields(cls) if _default(field) is MISSING}
@@ -148,7 +147,7 @@ def _decode_fields(cls: type, value: Any, where: str) -> Any:
 
 
 def _scalar(value: Any, where: str) -> Any:
-    """Return None, a text, a truth value or a finite number; refuse all else."""
+    """Return None, a text, a bool or a finite number; refuse other values."""
     if value is None or isinstance(value, str | bool):
         return value
     if not isinstance(value, int | float):
@@ -163,27 +162,27 @@ def _scalar(value: Any, where: str) -> Any:
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
-    """Return a dict whose keys are texts, as all are that come from a file."""
+    """Return a dict whose keys are texts; refuse other values."""
     if not isinstance(value, dict):
         raise _malformed(where, "an object", value)
     return {_key(key, where): inner for key, inner in value.items()}
 
 
 def _key(key: Any, where: str) -> str:
-    """Return a key, which JSON would silently turn into a text otherwise."""
+    """Return a key that is a text, as JSON would convert others silently."""
     if not isinstance(key, str):
         raise _malformed(where, "an object with texts as keys", key)
     return key
 
 
 def _malformed(where: str, rule: str, value: Any) -> LinkspreadError:
-    """Return the sentence about a value that is not what a study holds."""
+    """Return the error about a value that no study can have."""
     try:
         got = repr(value)
     except ValueError:  # Python prints no number of more than 4,300 digits
         got = "a very large number"
     got = got if len(got) <= 80 else f"{got[:77]}..."
     return LinkspreadError(
-        f"`{where}` must be {rule}, got {got}. Compute the study anew, or correct "
+        f"`{where}` must be {rule}, got {got}. Compute the study again, or correct "
         "this entry."
     )

@@ -22,15 +22,15 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.report.study import AVERAGE, Cell, Run, Study
 
 EMPTY = "–"
-# Beyond so many methods budgets are the columns.
+# With more methods than this, budgets are the columns.
 MOST_COLUMNS = 12
-# An underscore within a word is only an underscore.
+# Markdown's special characters; an underscore within a word is none.
 SIGNS = re.compile(r"[\\|*`<>\[\]~]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Hold one figure of a table, whether it is the best, and a remark behind it."""
+    """One figure of a table, whether it is the best, and a remark."""
 
     text: str = EMPTY
     is_best: bool = False
@@ -39,7 +39,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Row:
-    """Hold the name of a row, the group it stands in and its figures."""
+    """Name, group and figures of a row."""
 
     name: str
     group: str
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Hold a table; the first heading stands above the names of the rows."""
+    """A table; the first heading is that of the names of the rows."""
 
     caption: str
     head: tuple[str, ...]
@@ -56,7 +56,7 @@ class Table:
 
 
 def results_table(study: Study) -> Table:
-    """Return the main table of a study, the best figures marked whoever has them."""
+    """Return the main table of a study, with the best figures marked."""
     return _methods_table(study) if study.directions else _budgets_table(study)
 
 
@@ -120,7 +120,7 @@ def _budgets_table(study: Study) -> Table:
 
 
 def details_table(study: Study) -> Table:
-    """Return every measure of ours, of the best baseline and of what there was."""
+    """Return every measure of ours, the best baseline and the search before."""
     runs = [run for cell in study.cells for run in cell.runs]
     names = (
         []
@@ -151,7 +151,7 @@ def seconds_table(study: Study) -> Table:
 
 
 def parameter_list(study: Study) -> list[tuple[str, str]]:
-    """Return what was chosen for each row of a study, as (name, text)."""
+    """Return the chosen parameters of each row of a study, as (name, text)."""
     if study.directions:
         chosen = [(cell.method, _choice_text(cell)) for cell in _by_group(study)]
         return [(method, text) for method, text in chosen if text]
@@ -195,7 +195,7 @@ def parameters_markdown(study: Study) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    """Return a table as Markdown; groups have a line of their own if there are two."""
+    """Return a table as Markdown; several groups get headings."""
     head = [_escape(text) for text in table.head]
     # Names to the left, figures to the right.
     lines = [head, ["---", *["---:"] * (len(head) - 1)]]
@@ -213,7 +213,7 @@ def markdown_table(table: Table) -> str:
 
 
 def replace_between(text: str, name: str, content: str) -> str:
-    """Replace what stands between the two marks of a part of a page.
+    """Replace the text between the two marks of a part of a page.
 
     The marks are ``<!-- NAME -->`` or ``<!-- NAME: anything -->``, and
     ``<!-- end of NAME -->``.
@@ -226,12 +226,12 @@ def replace_between(text: str, name: str, content: str) -> str:
             f"The page must have one part named {name!r}, got {n_found}. Mark it with "
             f"`<!-- {name} -->` and `<!-- end of {name} -->`."
         )
-    # A function, because backslashes in a replacement text would be read as groups.
+    # A function, as backslashes in a replacement text would be interpreted.
     return parts.sub(lambda found: f"{found[1]}\n\n{content}\n\n{found[2]}", text)
 
 
 def _by_group(study: Study) -> list[Cell]:
-    """Return the cells with those of one group together, groups in their order."""
+    """Return the cells sorted by group, groups in their order."""
     own = [study.groups.get(cell.method, "") for cell in study.cells]
     order = list(dict.fromkeys(own))
     return sorted(
@@ -250,7 +250,7 @@ def _turned(table: Table) -> Table:
 def _score_column(
     scores: Sequence[float | None], remarks: Sequence[str]
 ) -> list[Figure]:
-    """Return figures; those that look the same as the best are marked too."""
+    """Return figures; all that are printed like the best are marked."""
     shown = ["" if score is None else f"{score:.3f}" for score in scores]
     best = max(shown, default="", key=lambda text: float(text or "-inf"))
     return [
@@ -260,7 +260,7 @@ def _score_column(
 
 
 def _spread(deviation: float | None, number: int) -> str:
-    """Return the deviation, where there is one, and the number of values."""
+    """Return the deviation, if any, and the number of values."""
     text = "" if deviation is None else f"± {deviation:.3f} "
     return f"{text}({number})" if number else ""
 
@@ -281,12 +281,12 @@ def _printed_average(
 
 
 def _seconds_figure(seconds: float) -> Figure:
-    """Return a time as a figure, empty where none was measured."""
+    """Return a time as a figure, empty if not measured."""
     return Figure(_seconds(seconds)) if seconds else Figure()
 
 
 def _seconds(seconds: float) -> str:
-    """Return a time with as many digits as are worth reading."""
+    """Return a time with a useful number of digits."""
     if seconds < 1:
         return f"{seconds:.2g}"
     return f"{seconds:.1f}" if seconds < 10 else f"{seconds:,.0f}"
@@ -304,7 +304,7 @@ def _choice_text(cell: Cell) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """Return the value of a parameter as a person would write it."""
+    """Return the value of a parameter in words."""
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict):
@@ -315,5 +315,5 @@ def _value_text(value: Any) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return a text on one line in which no sign is Markdown."""
+    """Return a text on one line with Markdown escaped."""
     return SIGNS.sub(r"\\\g<0>", " ".join(text.split()))
