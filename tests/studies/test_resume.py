@@ -163,7 +163,7 @@ def test_stored_parameters_make_the_model_that_the_search_chose(
     study = stored(run(collection, splits[:1]), tmp_path)
     runs = {(c.method, "standard"): c.standard for c in study.cells}
     for method in METHODS:
-        started = tables._started(method, METHODS, runs, splits[0])
+        started = tables._inheriting(method, METHODS, runs, splits[0])
         again = tables._chosen(started, runs[method.name, "standard"])
         assert again.get_params() == chosen[method.name].get_params()
     ours = [c for c in study.cells if study.groups[c.method] == "paper"]

@@ -194,10 +194,10 @@ class _ViewCost:
         pieces = edges + INDEX_BYTES * self.n_blocks * n_items
         self.moved_bytes = (n_workers - 1) * (pieces / n_workers + cells)
         self.moved_bytes += 2 * 8 * n_items * n_workers + 2 * self.graph_bytes
-        # What a worker holds to the end: edges, and the normalised graph.
+        # A worker holds edges and the normalised graph until the end,
         share = (edges + self.graph_bytes) / n_workers
         self.held_bytes = share + 2 * 8 * n_items + cells
-        # What it holds while a graph is built, beyond that.
+        # and more while a graph is built.
         n_rows = max(stop - start for start, stop in blocks)
         searching = n_rows * n_features * (3 * self.itemsize + 4)
         searching += 2 * FOUND_BYTES * n_rows * n_neighbors

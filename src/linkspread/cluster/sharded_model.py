@@ -56,7 +56,7 @@ HEAD, VECTORS = "head", "vectors"
 
 @dataclass(frozen=True)
 class ShardedView:
-    """What is needed to find the neighbours of new items of a view."""
+    """The graph parameters of a view, to find neighbours of new items."""
 
     graph: str
     n_neighbors: int
@@ -150,10 +150,8 @@ class ShardedModel(VectorSearch):
 
         Parameters
         ----------
-        source : str
-            View that searches.
-        target : str
-            View that is searched.
+        source, target : str
+            View that searches and view that is searched.
         method : {"exact", "auto"}, default="auto"
             Shards are searched exactly.
 

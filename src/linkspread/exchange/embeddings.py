@@ -63,10 +63,8 @@ def take_embeddings(
     ----------
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
-    source : str
-        View that searches.
-    target : str
-        View that is searched.
+    source, target : str
+        View that searches and view that is searched.
     role : {"searching", "found"}, default="found"
         "found" takes the items of `target`, to be stored in a vector database;
         "searching" those of `source`, to query it.

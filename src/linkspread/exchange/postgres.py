@@ -62,10 +62,8 @@ def write_postgres(
         it.
     table : str
         Name of the table, or "schema.table". Names are quoted, so capitals count.
-    source : str
-        View that searches.
-    target : str
-        View that is searched.
+    source, target : str
+        View that searches and view that is searched.
     role : {"searching", "found"}, default="found"
         "found" exports the items of `target`, "searching" those of `source`.
     index : {"exact", "hnsw"}, default="exact"

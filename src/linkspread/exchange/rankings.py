@@ -44,10 +44,8 @@ def write_run(
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
-    source : str
-        View of the queries.
-    target : str
-        View that is searched.
+    source, target : str
+        View of the queries and view that is searched.
     queries : array-like of ids, default=None
         Distinct items of `source`; None takes all.
     n_results : int, default=1000

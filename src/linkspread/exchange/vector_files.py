@@ -54,16 +54,14 @@ def write_parquet(
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
-    source : str
-        View that searches.
-    target : str
-        View that is searched.
+    source, target : str
+        View that searches and view that is searched.
     role : {"searching", "found"}, default="found"
         "found" exports the items of `target`, "searching" those of `source`.
     dtype : {"float32", "float64"}, default=None
         None keeps the numbers as they are.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -133,16 +131,14 @@ def write_numpy(
         Fitted.
     path : path-like
         No ending is added.
-    source : str
-        View that searches.
-    target : str
-        View that is searched.
+    source, target : str
+        View that searches and view that is searched.
     role : {"searching", "found"}, default="found"
         "found" exports the items of `target`, "searching" those of `source`.
     dtype : {"float32", "float64"}, default=None
         None keeps the numbers as they are.
     overwrite : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -252,10 +248,8 @@ def write_faiss(
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
-    source : str
-        View that searches.
-    target : str
-        View that is searched.
+    source, target : str
+        View that searches and view that is searched.
     role : {"searching", "found"}, default="found"
         "found" exports the items of `target`, "searching" those of `source`.
     index : {"exact", "hnsw"}, default="exact"

@@ -59,7 +59,7 @@ _STARTS = {
     rb"\s*(<\?xml.*?)?(<!--.*?-->\s*)?<svg": "SVG",
 }
 _REPLACE = "Replace it or leave it out."
-# What was received and the remedy, by kind of error.
+# Value received and remedy, by kind of error.
 _SENTENCES = {
     "missing": ("a path without a file", "Check the path."),
     "broken link": ("a symbolic link to nowhere", "Correct the link or leave it out."),

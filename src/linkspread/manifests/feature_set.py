@@ -191,7 +191,7 @@ def reuse_fitted(
 
 
 class FeatureState(TypedDict):
-    """What is stored of a `FeatureSet`: numbers, texts, arrays and ids."""
+    """The stored form of a `FeatureSet`: numbers, texts, arrays and ids."""
 
     format: str
     root: str

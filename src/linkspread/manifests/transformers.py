@@ -123,7 +123,7 @@ def unpack(packed: bytes) -> Any:
 
 
 class TransformerState(TypedDict):
-    """What is stored of a fitted transformer: plain values, arrays and texts."""
+    """The stored form of a fitted transformer: plain values, arrays and texts."""
 
     parameters: dict[str, Any]
     learnt: dict[str, Any]
@@ -138,7 +138,7 @@ def _learnt(transformer: Any) -> dict[str, Any]:
 
 
 def _take(transformer: Any) -> TransformerState:
-    """Return what is stored of a fitted transformer."""
+    """Return the stored form of a fitted transformer."""
     params = transformer.get_params(deep=False)
     plain = {name: _plain(value, name) for name, value in params.items()}
     return {"parameters": plain, "learnt": _learnt(transformer)}

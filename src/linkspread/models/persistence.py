@@ -44,7 +44,7 @@ from linkspread.storage.manifest import MANIFEST
 from linkspread.storage.schema import AnyMatrix, Matrix, Vector
 from linkspread.tables.validation import check_table
 
-# Of both views: scales of each term, hub corrections, the models of the labels, and
+# For both views: scales of each term, hub corrections, the models of the labels, and
 # features of landmarks among the judged pairs.
 Scales = tuple[Vector | None, ...]
 Factors = tuple[
@@ -56,7 +56,7 @@ Factors = tuple[
 
 
 class SpreadingState(TypedDict):
-    """What is stored of a `LinkSpreading`, by the names of its attributes."""
+    """The stored attributes of a `LinkSpreading`."""
 
     parameters: dict[str, Any]
     view_names_: tuple[str, ...]
@@ -70,7 +70,7 @@ class SpreadingState(TypedDict):
 
 
 class SearchState(TypedDict):
-    """What is stored of a `CrossViewSearch`, by the names of its attributes."""
+    """The stored attributes of a `CrossViewSearch`."""
 
     parameters: dict[str, Any]
     view_names_: tuple[str, ...]

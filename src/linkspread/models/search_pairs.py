@@ -107,7 +107,7 @@ class Direction(_Blocks):
         return self.factors.prepare(self.side, self.known(rows))
 
     def query_vectors(self, rows: Rows) -> Array:
-        """Return the vectors of new items, to be turned as `vectors` says."""
+        """Return the vectors of new items, before the rotation of `vectors`."""
         return self.factors.query_vectors(self.side, self.known(rows))
 
     def vectors(self) -> tuple[Array, Array, Array]:
@@ -158,7 +158,7 @@ class Chained(_Blocks):
         return self.query_vectors(rows) @ self.second.rows(self._between)
 
     def query_vectors(self, rows: Rows) -> Array:
-        """Return the vectors of new items, to be turned as `vectors` says."""
+        """Return the vectors of new items, before the rotation of `vectors`."""
         return self._centred(self.first.unseen_rows(rows)[:, self._between])
 
     def vectors(self) -> tuple[Array, Array, Array]:

@@ -42,7 +42,7 @@ PER_VIEW = ("graph", *CONSTRAINTS)
 
 @dataclass(frozen=True)
 class GraphContext:
-    """What a graph may use besides the table of its view."""
+    """The input of a graph besides the table of its view."""
 
     view: str
     links: Links
@@ -155,7 +155,7 @@ def choose_graphs(
             _check_choice(chosen, X.shape[0])
             if is_named(graph) and graph in CONSTRAINED:
                 _check_links_within(links, view, graph)
-        # Of a view on a cluster only the shape is here.
+        # A view on a cluster has no table here.
         if is_named(graph) and (isinstance(X, np.ndarray) or sparse.issparse(X)):
             check_varied(X, view=view)
     return choices

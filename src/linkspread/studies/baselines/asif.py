@@ -107,7 +107,7 @@ class _SharedSide(Side):
 
     @property
     def vectors(self) -> Array:
-        """One per fitted item."""
+        """Vectors of the fitted items."""
         if self._vectors is None:
             self._vectors = self.vectors_of(np.arange(self._table.shape[0]))
         return self._vectors

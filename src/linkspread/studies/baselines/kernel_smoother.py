@@ -218,7 +218,7 @@ class _SharedSide(Side):
 
     @property
     def vectors(self) -> Array:
-        """One per fitted item."""
+        """Vectors of the fitted items."""
         return self.vectors_of(np.arange(self._table.shape[0]))
 
     def vectors_of(self, positions: Array) -> Array:

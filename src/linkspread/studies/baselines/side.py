@@ -34,7 +34,7 @@ class Side:
 
     @property
     def vectors(self) -> Array:
-        """One per fitted item; once all are made, the table is released."""
+        """Vectors of the fitted items; once all are made, the table is released."""
         if self._vectors is None:
             self._vectors, self._table = self.embed(self._table), None
         return self._vectors
