@@ -446,11 +446,6 @@ def _fits_pair(pair: ShardedPair) -> bool:
     return all(core.shape == shape for core in cores)
 
 
-def _is_known(view: ShardedView) -> bool:
-    """Return whether the metric and the weights of a view are known."""
-    return view.metric in METRICS and view.weights in WEIGHTS
-
-
 def _fits_all(head: Head) -> bool:
     """Return whether all parts of a folder are of the same items."""
     sizes = {view: items.n_items for view, items in head.items.items()}
@@ -470,7 +465,10 @@ REGISTRY = Registry(
         ShardFile,
         Stored(VectorShards, check=lambda shards: shards.is_plain),
         Stored(ShardedPair, check=_fits_pair),
-        Stored(ShardedView, check=_is_known),
+        Stored(
+            ShardedView,
+            check=lambda view: view.metric in METRICS and view.weights in WEIGHTS,
+        ),
         Stored(Head, check=_fits_all),
     )
 )

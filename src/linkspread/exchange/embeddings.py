@@ -89,9 +89,12 @@ def take_embeddings(
     check_name(role, ROLES, name="role")
     searching, found = model.embeddings(source, target)
     vectors = found if role == "found" else searching
+    if not vectors.shape[1]:
+        # No database takes vectors of length 0. One zero gives the same inner products.
+        vectors = np.zeros((len(vectors), 1), vectors.dtype)
     view, other = (target, source) if role == "found" else (source, target)
     ids = _check_text(model.items_[view].ids, view)
-    return Embeddings(ids, _as_dtype(_widen(vectors), dtype), view, other, role)
+    return Embeddings(ids, _as_dtype(vectors, dtype), view, other, role)
 
 
 def check_model(model: Any) -> None:
@@ -167,12 +170,6 @@ def _as_dtype(vectors: Array, dtype: str | None) -> Array:
         return vectors
     check_name(dtype, DTYPES, name="dtype")
     return as_float32(vectors) if dtype == "float32" else vectors.astype(np.float64)
-
-
-def _widen(vectors: Array) -> Array:
-    """Return vectors of one dimension or more."""
-    # No database takes vectors of length 0. One zero gives the same inner products.
-    return vectors if vectors.shape[1] else np.zeros((len(vectors), 1), vectors.dtype)
 
 
 def _check_text(ids: Array, view: str) -> Array:
