@@ -166,5 +166,5 @@ def test_a_rank_keeps_the_best_directions(views):
 def test_without_spreading_new_items_learn_nothing(views):
     model = RowThenColumn(n_neighbors=4, alpha={"text": 0.0, "image": 0.5})
     model.fit(views, make_links("labels"))
-    with pytest.raises(LinkspreadError, match="new items of view 'text' learn from"):
+    with pytest.raises(LinkspreadError, match="`alpha` of view 'text' must be above 0"):
         model.embed(views["text"], **WAY)

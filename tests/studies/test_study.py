@@ -130,11 +130,11 @@ def test_one_resplit_has_no_deviation_and_none_has_no_mean():
         ),
         (
             lambda: make_study(printed={"a": {"aside": 0.1}}),
-            r"figures of 'a' must be for .*\['there', 'back'\], and \['aside'\] differ",
+            r"figures of 'a' must be for .*\['there', 'back'\], got others in \['aside'\]",
         ),
         (
             lambda: make_study(make_row("a", make_run()), directions=("there",)),
-            r"figures of 'a' must be .*\['there'\], and \['back'\] differ. Use",
+            r"figures of 'a' must be .*\['there'\], got others in \['back'\]. Use",
         ),
     ],
 )
