@@ -351,7 +351,7 @@ def test_views_that_share_no_space_are_refused_by_name(views, rng):
     other = views | {"sound": rng.standard_normal((40, 3))}
     model = CosineMatching().fit(other)
     with pytest.raises(
-        ViewError, match="'text' and 'sound' must have the same columns"
+        ViewError, match="'text' and 'sound' must have the same"
     ):
         model.scores("text", "sound")
     with pytest.raises(LinkspreadError, match="must be views of the fit"):
