@@ -350,9 +350,7 @@ def test_the_cosine_takes_any_links_and_leaves_out_what_they_judge(views, pairs)
 def test_views_that_share_no_space_are_refused_by_name(views, rng):
     other = views | {"sound": rng.standard_normal((40, 3))}
     model = CosineMatching().fit(other)
-    with pytest.raises(
-        ViewError, match="'text' and 'sound' must have the same"
-    ):
+    with pytest.raises(ViewError, match="'text' and 'sound' must have the same"):
         model.scores("text", "sound")
     with pytest.raises(LinkspreadError, match="must be views of the fit"):
         model.scores("text", "smell")
