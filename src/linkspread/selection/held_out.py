@@ -220,7 +220,7 @@ def held_out_quality(
     >>> quality.kind, quality.auc > quality.baselines[0].auc
     ('labels', True)
     """
-    with warnings.catch_warnings(), remember_tables():
+    with warnings.catch_warnings(), cache_tables():
         # The fit of the model has given these warnings.
         warnings.simplefilter("ignore", UserWarning)
         if links is not None:

@@ -266,7 +266,7 @@ def tune(
     tried: list[Parameters] = []
     scores, own_scores = np.zeros((0, len(trials))), np.zeros(0)
     threads = own_threads(getattr(model, "n_jobs", None), count_rows(views))
-    with threads, remember_tables(), warnings.catch_warnings():
+    with threads, cache_tables(), warnings.catch_warnings():
         # Warned of once, for the whole views.
         warnings.simplefilter("ignore", ColumnWarning)
         for own in grids:

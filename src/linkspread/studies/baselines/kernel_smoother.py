@@ -46,7 +46,7 @@ class GaussianKernel:
         self.metric = metric
         unit = 1.0
         if X.shape[0] > 1:
-            unit = known(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
+            unit = cached(X, ("mean", metric), lambda: mean_distance(X, metric=metric))
         # If all items are equal, any width works.
         self.width = width * (unit or 1.0)
         self._measure: ProductDistances | None = None

@@ -77,7 +77,7 @@ def prepare(
 
 def prepared_rows(X: Any, prepared: Pipeline) -> Array:
     """Return all prepared rows of a view, read-only."""
-    return known(X, ("rows", prepared), lambda: prepared.transform(X))
+    return cached(X, ("rows", prepared), lambda: prepared.transform(X))
 
 
 def prepare_dense(
