@@ -456,7 +456,7 @@ def _print_plan(
             print_line(f"  {held_out} (--no-quality skips it)")
         except FewLinksError as error:
             print_line(f"  no held-out quality: {error}")
-    print_line(f"  model folder: {_shown(folder)}")
+    print_line(f"  model folder: {_relative_path(folder)}")
 
 
 def _print_notes(notes: Iterable[str], inputs: Inputs) -> None:
