@@ -206,7 +206,7 @@ def test_names_of_columns_are_still_checked(folder):
     turned = frames["text"][["f1", "f0", "f2"]]
     expected = again.search(frames["text"], **ask)[0]
     assert_array_equal(again.search(turned, **ask)[0], expected)
-    with pytest.raises(ViewError, match="and lacks 'f1', got 'f0', 'f2'"):
+    with pytest.raises(ViewError, match="but lacks 'f1', got 'f0', 'f2'"):
         again.search(turned[["f0", "f2"]], **ask)
 
 

@@ -10,7 +10,7 @@
     │   └── UnknownItemError      links or queries name items that no view has
     ├── ModelError                a model cannot be stored, or its folder not be read
     ├── StoreError                a link store cannot be opened, read or written
-    ├── UnreadablePicture         a picture cannot be read; `kind` says why
+    ├── UnreadablePicture         a picture cannot be read; `kind` is the reason
     ├── BlockTooLargeError        the block of scores asked for is larger than allowed
     └── MissingDependencyError    an optional package is missing (also ImportError)
 

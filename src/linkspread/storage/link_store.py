@@ -150,7 +150,7 @@ class LinkStore:
         Parameters
         ----------
         active_only : bool, default=True
-            Whether to leave out what was taken back.
+            Whether to leave out judgements that were undone.
         after : int, default=0
             Only those with a larger number.
         limit : int, default=None
@@ -215,7 +215,7 @@ class LinkStore:
         Parameters
         ----------
         active_only : bool, default=True
-            Whether to leave out what was taken back.
+            Whether to leave out judgements that were undone.
 
         Returns
         -------
