@@ -62,7 +62,7 @@ def test_neighbors_are_those_of_brute_force(rng, backend, metric, dtype):
     assert ids.dtype == np.int32
 
 
-def test_items_that_half_precision_cannot_tell_apart_are_searched_again(rng, backend):
+def test_items_equal_in_half_precision_are_searched_again(rng, backend):
     X = separated(rng, n_items=600)
     ids, _ = nearest_neighbors(X, n_neighbors=5, backend=backend)
     distances = brute_distances("euclidean", X, X)

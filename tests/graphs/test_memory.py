@@ -69,7 +69,7 @@ def test_large_tables_are_not_searched_wider_than_asked(rng, monkeypatch):
     assert widths == [5, 12]
 
 
-def test_views_of_one_array_are_told_from_each_other(rng):
+def test_views_of_one_array_are_distinguished(rng):
     X = rng.random((6, 4))
     assert same_table(X, X[:])
     assert not same_table(X[:3], X[3:])

@@ -260,14 +260,14 @@ def test_of_very_many_judged_pairs_a_sample_counts(rng, monkeypatch):
     assert np.all(some <= none + 1e-12)
 
 
-def test_a_graph_without_edges_tells_nothing():
+def test_a_graph_without_edges_explains_nothing():
     features = np.zeros((3, 2)), np.zeros((4, 2))
     pairs = np.array([0, 1]), np.array([2, 3])
     judged = np.array([0]), np.array([0])
     assert explained_shares(features, pairs, judged=judged).tolist() == [0.0, 0.0]
 
 
-def test_a_judged_pair_has_less_to_tell_than_before():
+def test_a_judged_pair_explains_less_than_before():
     data = ls.datasets.make_views(60, n_classes=3, random_state=0)
     links = ls.Links.from_pairs([(0, 0), (1, 2)], between=("text", "image"))
     model = ls.LinkSpreading(n_neighbors=9).fit(data.views(), links)

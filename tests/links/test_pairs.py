@@ -276,7 +276,7 @@ def test_tables_are_taken_together(pairs, cut):
     assert [c[2:] for c in found] == [c[1:] for c in expected]
 
 
-def test_the_first_ids_are_told():
+def test_the_first_ids_are_listed():
     with pytest.warns(
         ConflictWarning,
         match=r"must be either a must-link or a cannot-link, but 5 of the pairs given "

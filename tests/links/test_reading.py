@@ -436,7 +436,7 @@ def test_a_line_parts_must_from_cannot(tmp_path, verdicts, line, weights):
     assert from_file(tmp_path, verdicts, must_above=line) == expected
 
 
-def test_the_links_tell_how_many_are_unsure():
+def test_the_number_of_unsure_pairs_is_shown():
     pairs = [("a", "b", 5), ("a", "c", 1), ("b", "c", 3)]
     links = Links.from_pairs(pairs, between=SIDES, must_above=3)
     assert repr(links) == (

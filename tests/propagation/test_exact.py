@@ -246,7 +246,7 @@ def test_rank_truncates_label_links_to_the_best_factors(rng, graphs):
     np.testing.assert_allclose(F.toarray(), best, atol=1e-7)
 
 
-def test_a_sketch_short_of_memory_warns_and_tells_its_error(monkeypatch, rng, graphs):
+def test_a_sketch_short_of_memory_warns_with_its_error(monkeypatch, rng, graphs):
     monkeypatch.setattr("linkspread.propagation.spread.BASIS_BYTES", 0)
     monkeypatch.setattr("linkspread.propagation.spread.BLOCK", 8)
     S_x, S_y = graphs

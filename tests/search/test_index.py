@@ -204,7 +204,7 @@ def test_an_unknown_method_is_one_sentence():
         ItemIndex(np.ones((3, 2)), method="fast")
 
 
-def test_a_poor_recall_is_told_loudly(monkeypatch, caplog, rng):
+def test_a_poor_recall_is_logged_as_a_warning(monkeypatch, caplog, rng):
     pytest.importorskip("faiss")
     monkeypatch.setattr("linkspread.search.index.TARGET_RECALL", 0.0)
     monkeypatch.setattr("linkspread.search.index.MIN_PROBED", 1)

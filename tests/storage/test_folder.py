@@ -255,7 +255,7 @@ def test_sizes_are_compared_before_a_file_is_read(path, monkeypatch):
         read_folder(path)
 
 
-def test_checksums_are_compared_unless_told_otherwise(path):
+def test_checksums_are_compared_unless_verify_is_false(path):
     (arrays,) = path.glob("*.safetensors")
     data = bytearray(arrays.read_bytes())
     data[-2] ^= 1

@@ -50,7 +50,7 @@ from linkspread.storage.judgements import Undo, check_judgement, check_undo
         ),
     ],
 )
-def test_what_cannot_be_stored_is_told(changes, message):
+def test_what_cannot_be_stored_is_refused(changes, message):
     with pytest.raises(LinkError, match=message):
         check_judgement(judge(**changes))
 

@@ -200,7 +200,7 @@ def test_what_is_left_out_no_longer_costs(rng):
     assert quality(columns=columns) > misled + 0.2
 
 
-def test_arrays_are_told_of_by_position(rng):
+def test_columns_of_arrays_are_named_by_position(rng):
     data = ls.datasets.make_views(60, n_classes=3, random_state=0)
     views = data.views()
     views["text"][:, 7] *= 100

@@ -65,7 +65,7 @@ def test_an_id_may_hold_a_line_break(tmp_path, separator):
         ("", ","),
     ],
 )
-def test_the_header_tells_the_separator(line, delimiter):
+def test_the_separator_is_found_in_the_header(line, delimiter):
     assert find_delimiter(line) == delimiter
 
 

@@ -133,7 +133,7 @@ def test_something_among_objects_is_named_by_row():
 
 
 @pytest.mark.parametrize(
-    "columns, told",
+    "columns, text",
     [
         (None, "5 features"),
         (["a", "b", "c", "d", "e"], "5 features: a, b, c, d, e"),
@@ -142,14 +142,14 @@ def test_something_among_objects_is_named_by_row():
         (["embedding"], "5 features of the list column 'embedding'"),
     ],
 )  # fmt: skip
-def test_columns_are_told_in_a_sentence(columns, told):
-    assert str(Table(np.zeros((2, 5)), columns and tuple(columns))) == told
+def test_columns_are_described(columns, text):
+    assert str(Table(np.zeros((2, 5)), columns and tuple(columns))) == text
 
 
 def test_only_some_of_many_columns_are_named():
     names = tuple(f"{letter}x" for letter in "abcdefghij")
-    told = str(Table(np.zeros((2, 10)), names))
-    assert told == "10 features: ax, bx, cx, dx, ex, fx and 4 more"
+    text = str(Table(np.zeros((2, 10)), names))
+    assert text == "10 features: ax, bx, cx, dx, ex, fx and 4 more"
 
 
 def test_ids_come_from_the_argument_then_the_column_then_the_index():
