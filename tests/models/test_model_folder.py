@@ -80,6 +80,8 @@ def test_judgements_of_what_the_model_lacks_are_refused(path):
         folder.judge("t9", "i4", between=("text", "sound"), who="ann")
     with pytest.raises(LinkError, match="`verdict`"):
         folder.judge("t9", "i4", "maybe", between=BETWEEN, who="ann")
+    with pytest.raises(LinkError, match="`weight`"):
+        folder.judge("t9", "i4", between=BETWEEN, who="ann", weight=float("nan"))
     assert folder.pending() == 0
 
 

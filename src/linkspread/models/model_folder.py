@@ -200,7 +200,8 @@ class ModelFolder:
             Id of the judgement; it is on the disk.
         """
         pair = (left, right, weight)
-        Links.from_pairs([pair], between=between).resolve(self.model.items_)
+        # The items alone: the store checks verdict and weight.
+        Links.from_pairs([(left, right)], between=between).resolve(self.model.items_)
         with self.store() as store:
             return store.add(judgement_of(pair, between, verdict, who=who, note=note))
 
