@@ -76,7 +76,7 @@ def test_ids_of_any_form(form):
 
 
 def test_weights_are_any_real_numbers():
-    weights = [1e-9, -1e9]
+    weights = [1e-6, -1e6]
     links = from_pairs([(0, 0, weights[0]), (0, 1, weights[1])])
     assert literal(links.resolve({"text": 1, "image": 2})).tolist() == [weights]
 

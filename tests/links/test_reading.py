@@ -209,12 +209,13 @@ def test_turned_tables_exchange_everything():
         ([1, 0, 0], r"0\.0 in 2 of 3"),
         ([1, np.nan, -1], r"nan in 1 of 3"),
         ([np.inf, 1, 1], r"inf in 1 of 3"),
+        ([1, 1e300, -1e-300], r"1e\+300 in 2 of 3"),
     ],
 )
 def test_weights_that_decide_nothing(weights, got):
     with pytest.raises(
         LinkError,
-        match=rf"must be finite and not 0, got {got}\. Write 1 for must and -1 for ",
+        match=rf"between 1e-06 and 1e\+06 in size, got {got}\. Write 1 for must",
     ):
         PairTable(np.arange(3), np.arange(3), weights)
 

@@ -163,6 +163,20 @@ def test_a_kill_around_the_save_applies_each_judgement_once(path, monkeypatch, a
     assert_scores_as_fitted_to(ls.load(path), [*PAIRS, ("t30", "i4", 1.0)])
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_save_that_failed_is_tried_again_with_each_judgement_once(
+    path, monkeypatch, after
+):
+    folder = ls.ModelFolder(path)
+    folder.judge("t30", "i4", between=BETWEEN, who="ann")
+    kill_saves(monkeypatch, after=after)
+    with pytest.raises(Killed):
+        folder.apply()
+    monkeypatch.undo()
+    folder.apply()
+    assert_scores_as_fitted_to(folder.model, [*PAIRS, ("t30", "i4", 1.0)])
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment_each_judgement_is_applied_once(path, rng):
     n_judged = 0

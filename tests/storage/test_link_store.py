@@ -70,7 +70,7 @@ def any_store(tmp_path_factory):
         st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1
     ),
     number=st.integers(-(2**63) + 1, 2**63 - 1),
-    weight=st.floats(min_value=0, exclude_min=True, allow_infinity=False),
+    weight=st.floats(min_value=1e-6, max_value=1e6),
     at=st.datetimes(timezones=st.timezones(), min_value=datetime(2, 1, 1),
                     max_value=datetime(9998, 1, 1)),
 )  # fmt: skip

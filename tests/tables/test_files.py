@@ -12,7 +12,12 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 import linkspread as ls
-from linkspread.ground.errors import LinkError, MissingDependencyError, ViewError
+from linkspread.ground.errors import (
+    LinkError,
+    LinkspreadError,
+    MissingDependencyError,
+    ViewError,
+)
 from linkspread.tables import files, read_columns, read_table, read_texts
 from linkspread.tables.files import find_chunks, find_delimiter, read_chunk
 
@@ -225,6 +230,11 @@ def test_every_kind_of_file_is_a_table_and_a_view_of_a_fit(name, tmp_path):
 def test_sparse_matrices_and_named_arrays_of_an_archive(tmp_path):
     sparse.save_npz(tmp_path / "s.npz", sparse.csr_array(X))
     assert_array_equal(read_table(tmp_path / "s.npz").values.toarray(), X)
+    damaged = sparse.csr_array(X)
+    damaged.indices[0] = 10**6  # compiled loops would read there
+    sparse.save_npz(tmp_path / "damaged.npz", damaged)
+    with pytest.raises(LinkspreadError, match="indices inside its shape"):
+        read_table(tmp_path / "damaged.npz")
     np.savez(tmp_path / "two.npz", a=X, b=X + 1)
     assert_array_equal(read_table(tmp_path / "two.npz", array="b").values, X + 1)
     with pytest.raises(ViewError, match="must be chosen, got 2 arrays.*'a'"):

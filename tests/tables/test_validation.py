@@ -101,8 +101,10 @@ def test_tables_that_cannot_be_used_are_one_sentence(table, message):
 
 
 def test_sums_that_overflow_are_no_infinities():
-    largest = np.full((3, 2), np.finfo(np.float64).max)
+    largest = np.full((3, 2), 1e15)
     assert check_table(largest, view="text") is largest
+    with pytest.raises(ViewError, match="'text'.*1e-15 and 1e\\+15.*got 1.8e\\+308"):
+        check_table(np.full((3, 2), np.finfo(np.float64).max), view="text")
     with pytest.raises(ViewError, match="1 entries.*row 2"):
         check_table(np.vstack([largest[:2], [[1.0, np.nan]]]), view="text")
 
@@ -244,3 +246,18 @@ def test_rows_that_are_all_alike_are_refused(make):
         varied[row, 2] = 2.0
         check_varied(make(varied), view="image")
     check_varied(make(alike[:1]), view="image")  # refused elsewhere, for being alone
+
+
+@pytest.mark.parametrize("index", [10**6, -5, 2])
+def test_indices_of_sparse_tables_lie_inside(index):
+    X = sparse.csr_array(np.eye(3)[:, :2])
+    X.indices[0] = index
+    with pytest.raises(LinkspreadError, match="view 'text'.*indices inside its shape"):
+        check_table(X, view="text")
+
+
+@pytest.mark.parametrize("size", [1e38, 1e-20])
+def test_entries_whose_squares_overflow_or_vanish_are_refused(size):
+    X = np.array([[1.0, 2.0], [3.0, 5.0]]) * size
+    with pytest.raises(ViewError, match="view 'text'.*between 1e-15 and 1e\\+15"):
+        check_varied(check_table(X, view="text"), view="text")

@@ -321,7 +321,7 @@ def _measure_graphs() -> None:
         return
     from dask.sizeof import sizeof
 
-    @sizeof.register(sparse.csr_array)
+    @sizeof.register(sparse.csr_array)  # type: ignore[untyped-decorator,no-untyped-call]
     def size_of_graph(W: sparse.csr_array) -> int:
         return W.data.nbytes + W.indices.nbytes + W.indptr.nbytes
 

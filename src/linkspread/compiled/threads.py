@@ -32,7 +32,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def map_blocks(
-    work: Callable[[Any], Any], blocks: list, *, n_threads: int, concurrent: bool = True
+    work: Callable[[Any], Any],
+    blocks: list[Any],
+    *,
+    n_threads: int,
+    concurrent: bool = True,
 ) -> Iterator[Any]:
     """Yield ``work(block)`` for every block, in order."""
     n_workers = min(n_threads, len(blocks)) if concurrent else 1

@@ -20,8 +20,6 @@ Array = np.ndarray
 Rows = Any  # a dense array or a csr_array, of float32 or float64
 Pairwise = Callable[[Rows, Rows], Array]
 
-# Squares of larger entries could overflow to infinite distances.
-LARGEST_ENTRY = 1e150
 # Mean distance, relative to the largest norm, above which products are accurate.
 ALIKE = 1e-4
 
@@ -29,13 +27,6 @@ ALIKE = 1e-4
 def check_rows(X: Any, *, name: str = "X", n_features: int | None = None) -> Rows:
     """Return a table as C-contiguous or canonical CSR rows; float32 stays float32."""
     rows = check_table(X, view=name, n_features=n_features)
-    values = np.asarray(rows.data) if sp.issparse(rows) else rows
-    largest = float(max(values.max(initial=0), -values.min(initial=0)))
-    if largest > LARGEST_ENTRY:
-        raise ViewError(
-            f"`{name}` must have no entry above {LARGEST_ENTRY:g} in size, got "
-            f"{largest:.3g}. Divide large features by their scale."
-        )
     if not sp.issparse(rows):
         return np.ascontiguousarray(rows)
     if not rows.has_canonical_format:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from linkspread.ground.checks import check_sparse
 from linkspread.ground.errors import GraphError
 
 # Asymmetry of this many units in the last place of the largest weight is rounding.
@@ -64,7 +65,7 @@ def check_graph(
 def _copy_csr(W: Any, name: str) -> sp.csr_array:
     """Return a canonical copy in float32 or float64."""
     try:
-        W = W if sp.issparse(W) else np.asarray(W)
+        W = check_sparse(W, name=f"`{name}`") if sp.issparse(W) else np.asarray(W)
         if np.iscomplexobj(W) or W.ndim != 2:
             raise TypeError(f"{W.ndim} dimensions of {W.dtype}")
         dtype = np.float32 if W.dtype == np.float32 else np.float64

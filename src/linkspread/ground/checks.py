@@ -9,6 +9,10 @@ import numpy as np
 
 from linkspread.ground.errors import LinkspreadError
 
+# Weights of judgements are between its inverse and this. One link outweighs no more
+# than a million others, so that scores stay finite and a link can be removed again.
+MAX_WEIGHT = 1e6
+
 
 @contextmanager
 def naming(view: str) -> Iterator[None]:
@@ -49,3 +53,16 @@ def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int
         kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
         raise LinkspreadError(f"`{name}` must be {kind}, got {value!r}. {remedy}")
     return int(value)
+
+
+def check_sparse(X: Any, *, name: str) -> Any:
+    """Refuse a sparse matrix whose indices lead outside; compiled loops trust them."""
+    try:
+        whole = X if X.format in ("csr", "csc", "bsr") else X.tocsr()
+        whole.check_format(full_check=True)
+    except (ValueError, IndexError) as error:
+        raise LinkspreadError(
+            f"{name} must be a sparse matrix with indices inside its shape "
+            f"{X.shape}, got another ({error}). Build it again from its entries."
+        ) from error
+    return X

@@ -16,6 +16,7 @@ from scipy.special import softmax
 
 from linkspread.compiled import largest_means, small_loops
 from linkspread.ground.cores import hold_blas
+from linkspread.ground.errors import LinkError
 from linkspread.learning.maps import dense
 from linkspread.learning.rows import Rows, Setting, Sides
 from linkspread.learning.terms import MAPS_INTO, Fitting, LabelTerm, Term, fit_term
@@ -198,6 +199,11 @@ def _default(sides: Sides, evidence: Evidence) -> Choice:
         is_grid = len(evidence.must[0]) > 1 and not len(evidence.cannot[0])
         kind = "grid" if is_grid else "pairs"
         terms.append(Setting(kind, "linear + gaussian", DEFAULT_RIDGE))
+    if not terms:
+        raise LinkError(
+            "views without a shared space must be joined by links, got only pairs that "
+            "are must and cannot with equal weights. Judge another pair."
+        )
     hubs = DEFAULT_HUBS if terms[-1].kind == "grid" else 0.0
     return Choice(tuple(terms), hubs, 0, {})
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
+from linkspread.ground.checks import check_sparse
 from linkspread.ground.errors import LinkError
 from linkspread.links.items import Items
 from linkspread.links.matrix import Balance, balance_classes
@@ -171,7 +172,7 @@ def _class_sizes(memberships: Any) -> Array:
 def _as_array(labels: Any, view: str) -> Any:
     """Return labels as an array; sparse memberships stay sparse."""
     if sparse.issparse(labels):
-        return sparse.csr_array(labels)
+        return sparse.csr_array(check_sparse(labels, name=f"labels of view {view!r}"))
     try:
         return np.asarray(labels)
     except ValueError as error:

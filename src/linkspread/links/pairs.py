@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from linkspread.ground.checks import MAX_WEIGHT
 from linkspread.ground.errors import ConflictWarning, LinkError, UnknownItemError
 from linkspread.links.items import Items, list_first
 
@@ -442,11 +443,12 @@ def conflicts_of(joined: Pairs, more: Pairs) -> list[Conflict]:
 def _check_weights(weights: Any) -> Array:
     """Return weights as finite numbers other than zero."""
     values = np.asarray(weights, dtype=np.float64)
-    bad = ~np.isfinite(values) | (values == 0)
+    size = np.abs(values)
+    bad = ~((size >= 1 / MAX_WEIGHT) & (size <= MAX_WEIGHT))  # also NaN
     if bad.any():
         raise LinkError(
-            f"weights of links must be finite and not 0, got {values[bad][0]} in "
-            f"{int(bad.sum()):,} of {len(values):,}. Write 1 for must and -1 for "
-            "cannot."
+            f"weights of links must be between {1 / MAX_WEIGHT:g} and {MAX_WEIGHT:g} "
+            f"in size, got {values[bad][0]} in {int(bad.sum()):,} of {len(values):,}. "
+            "Write 1 for must and -1 for cannot."
         )
     return values

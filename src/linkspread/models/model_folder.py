@@ -273,7 +273,7 @@ class ModelFolder:
             Pairs that were `added` and `removed`, and how many new ones are `unknown`,
             because the model lacks one of their items.
         """
-        with self.lock(), self.store() as store:
+        with writing(self.path), self.lock(), self.store() as store:
             if self._model is None or self._checksum != _checksum(self.path):
                 self._load()
             state = self._state(store)
@@ -286,9 +286,11 @@ class ModelFolder:
             added = known_pairs(changes.added, self._model.items_)
             removed = known_pairs(changes.removed, self._model.items_)
             if added.n_pairs or removed.n_pairs:
-                self._change(added.links, removed.links)
+                model, self._model = self._model, None
+                self._change(model, added.links, removed.links)
                 _write_state(self.path, state, coming=coming)
-                self._model.save(self.path)
+                model.save(self.path)
+                self._model = model  # unless anything failed: then it is loaded again
             _write_state(self.path, coming)
             self._checksum = _checksum(self.path)
         return AppliedCounts(added.n_pairs, removed.n_pairs, added.n_unknown)
@@ -335,10 +337,10 @@ class ModelFolder:
             )
         return state
 
-    def _change(self, added: Links | None, removed: Links | None) -> None:
+    def _change(self, model: Any, added: Links | None, removed: Links | None) -> None:
         """Add links to the model and remove others, both or none."""
         try:
-            change_links(self._model, added, removed)
+            change_links(model, added, removed)
         except LinkspreadError as error:
             raise ModelError(
                 "judgements must be links that the model can add or remove, got one it "

@@ -500,7 +500,7 @@ def _same(one: Any, other: Any) -> bool:
     # Values may be arrays or functions: the same object is the same value.
     if one is other:
         return True
-    plain = str | int | float | bool | dict | tuple | None
+    plain = str | int | float | bool | dict[Any, Any] | tuple[Any, ...] | None
     return isinstance(one, plain) and isinstance(other, plain) and one == other
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from linkspread.ground.checks import MAX_WEIGHT
 from linkspread.ground.errors import LinkError
 from linkspread.storage.files import brief
 
@@ -152,10 +153,10 @@ def _check_weight(given: Any) -> float:
         weight = float(given)
     except (TypeError, ValueError):
         weight = math.nan
-    if not 0 < weight < math.inf:
+    if not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
         raise LinkError(
-            f"`weight` must be positive and finite, got {brief(given)}. Use "
-            "`verdict` for must or cannot."
+            f"`weight` must be between {1 / MAX_WEIGHT:g} and {MAX_WEIGHT:g}, got "
+            f"{brief(given)}. Use `verdict` for must or cannot."
         )
     return weight
 

@@ -133,7 +133,7 @@ def _tuple_kind(kinds: Sequence[Kind]) -> Kind:
     return Kind(f"a tuple of {', '.join(kind.name for kind in kinds)}", accepts)
 
 
-def _sequence_kind(holder: type[list] | type[tuple], of: Kind) -> Kind:
+def _sequence_kind(holder: type[Any], of: Kind) -> Kind:
     """Return the rule that something lists values of a kind."""
     return Kind(
         f"a {holder.__name__} of {of.name}",

@@ -21,7 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from linkspread.ground.checks import naming
+from linkspread.ground.checks import check_sparse, naming
 from linkspread.ground.errors import LinkspreadError, ViewError, require
 from linkspread.tables.frames import Table, read_frame
 
@@ -345,6 +345,11 @@ def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
     text = require("pyarrow.csv", purpose="Reading tables")
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
         header, row = lines.readline(), lines.readline()
+    if "\ufffd" in header or "\0" in header:
+        raise ViewError(
+            f"the file must be text in UTF-8, got the header {header.strip()[:40]!r}. "
+            "Save it again in UTF-8."
+        )
     delimiter = find_delimiter(header, path.suffix)
     fields = row.strip().split(delimiter)
     commas = any(re.fullmatch(r'"?-?\d+,\d+"?', field) for field in fields)
@@ -411,7 +416,8 @@ def _read_archive(path: Path, wanted: str | None, id_key: str) -> Table:
     with _numpy_errors(), np.load(path, allow_pickle=False) as arrays:
         keys = list(arrays.files)
         if {"format", "shape"} <= set(keys):
-            return Table(sparse.csr_array(sparse.load_npz(path)))
+            X = check_sparse(sparse.load_npz(path), name="the table")
+            return Table(sparse.csr_array(X))
         others = [wanted] if wanted else [key for key in keys if key != id_key]
         if len(others) != 1 or others[0] not in keys:
             got = repr(wanted) if wanted else f"{len(others)} arrays"

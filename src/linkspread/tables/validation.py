@@ -14,7 +14,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from scipy import sparse
 
-from linkspread.ground.checks import naming
+from linkspread.ground.checks import check_sparse, naming
 from linkspread.ground.errors import ColumnWarning, ViewError
 from linkspread.ground.progress import announce
 from linkspread.tables.doubts import describe_doubts
@@ -24,6 +24,8 @@ from linkspread.tables.frames import Table, column_names, is_frame, read_frame
 Array = np.ndarray
 # The name of the view when a bare table is given instead of a mapping.
 SINGLE_VIEW = "X"
+# Squares of larger entries overflow in float32, those of smaller ones vanish.
+LARGEST = 1e15
 
 
 @dataclass(frozen=True)
@@ -149,18 +151,19 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
             f"view {view!r} must have {n_features} columns as in the fit, got "
             f"{X.shape[1]}. Compute the same features for new items."
         )
-    values = X.data if sparse.issparse(X) else X
-    # A sum needs no memory; if it overflows, every entry is checked.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum()
-    if not np.isfinite(total) and not np.isfinite(values).all():
+    largest = _largest(X)
+    if not np.isfinite(largest):
         raise ViewError(_not_finite(X, view))
+    if largest > LARGEST:
+        raise ViewError(_out_of_range(largest, view))
     return X
 
 
 def check_varied(X: Any, *, view: str) -> None:
-    """Refuse a table whose rows are all equal."""
+    """Refuse a table whose rows are all equal, or as good as zero."""
     n_rows = X.shape[0]
+    if 0 < _largest(X) < 1 / LARGEST:
+        raise ViewError(_out_of_range(_largest(X), view))
     if n_rows < 2 or _differ(X[[0]], X[[1]]) or _differ(X[[0]], X[[n_rows - 1]]):
         return
     low, high = X.min(axis=0), X.max(axis=0)
@@ -194,7 +197,7 @@ def _is_by_view(value: Any) -> bool:
 def _to_numbers(table: Any, view: str) -> Any:
     """Return any table as float32 or float64."""
     if sparse.issparse(table):
-        X = sparse.csr_array(table)
+        X = sparse.csr_array(check_sparse(table, name=f"view {view!r}"))
     else:
         try:
             X = np.asarray(table)
@@ -310,6 +313,20 @@ def _differ(rows: Any, others: Any) -> bool:
     """Return whether two tables of one shape differ."""
     different = rows != others
     return bool(different.nnz if sparse.issparse(different) else np.any(different))
+
+
+def _largest(X: Any) -> float:
+    """Return the largest absolute entry; NaN if there is a NaN."""
+    values = X.data if sparse.issparse(X) else X
+    return float(max(-values.min(initial=0), values.max(initial=0)))
+
+
+def _out_of_range(largest: float, view: str) -> str:
+    """Return the message about entries whose squares overflow or vanish."""
+    return (
+        f"view {view!r} must have a largest entry between {1 / LARGEST:.0e} and "
+        f"{LARGEST:.0e} in size, got {largest:.3g}. Multiply the table by a constant."
+    )
 
 
 def _not_finite(X: Any, view: str) -> str:

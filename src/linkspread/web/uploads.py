@@ -30,11 +30,11 @@ class PictureCache:
 
     def __init__(self, max_bytes: int = 64_000_000) -> None:
         self.max_bytes = max_bytes
-        self._kept: OrderedDict[tuple, bytes] = OrderedDict()
+        self._kept: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
-    def get(self, key: tuple, make: Callable[[], bytes]) -> bytes:
+    def get(self, key: tuple[Any, ...], make: Callable[[], bytes]) -> bytes:
         """Return a picture from the cache, or make it."""
         with self._lock:
             if key in self._kept:

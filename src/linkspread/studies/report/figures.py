@@ -58,6 +58,8 @@ STYLE = {
 LEGEND_LINE = 0.19
 MAX_LABEL = 44
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+# Colour, marker and line of each method.
+Looks = dict[str, dict[str, Any]]
 RECALL = [level / 10 for level in range(11)]
 # More bars per class than this cannot be distinguished.
 MAX_BARS = 4
@@ -139,14 +141,14 @@ def draw_curve(parameter: str, values: Sequence[Any], scores: Sequence[float]) -
     )
 
 
-def _paint_recall(axes: Any, *, curves: dict, looks: dict) -> None:
+def _paint_recall(axes: Any, *, curves: dict[str, Any], looks: Looks) -> None:
     """Draw the curves of one direction."""
     for method, curve in curves.items():
         axes.plot(RECALL, curve, label=label(method), **looks[method])
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, None))
 
 
-def _paint_classes(axes: Any, *, bars: dict, classes: list) -> None:
+def _paint_classes(axes: Any, *, bars: dict[str, Any], classes: list[str]) -> None:
     """Draw a group of bars per class, the first class on top."""
     thickness = 0.8 / len(bars)
     for i, (method, look) in enumerate(line_looks(list(bars)).items()):
@@ -239,7 +241,7 @@ def budget_figures(study: Study) -> dict[str, str]:
 
 
 def _paint_budgets(
-    axes: Any, *, kind: str, measure: str, lines: dict, looks: dict
+    axes: Any, *, kind: str, measure: str, lines: dict[str, Any], looks: Looks
 ) -> None:
     """Draw mean and deviation of each method, with "all" at the right."""
     amounts = sorted({c.amount for line in lines.values() for c in line if c.amount})
@@ -315,7 +317,7 @@ def label(text: str, width: int = MAX_LABEL) -> str:
     return shorten(_printable(text), width, placeholder=" …")
 
 
-def line_looks(names: Sequence[str], *, ours: str | None = None) -> dict[str, dict]:
+def line_looks(names: Sequence[str], *, ours: str | None = None) -> Looks:
     """Return colour, dashes and marker by name; ours is black and thick."""
     others = [name for name in names if name != ours]
     looks: dict[str, dict[str, Any]] = {
