@@ -249,8 +249,8 @@ def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):
         ("text,image,w\nt0,i1,5\nt1,i1,1\n", {}, "from 1 to 5 in column 'w'.*"
          "--must-above 3"),
         ("text,image,v\nt0,i1,unsure\n", {}, "at least one pair .*, got 1 unsure"),
-        ("text,image\nt0,i1\n", {"columns": ("text", "pic")}, "must have the column "
-         "'pic' for the pairs, and has 'text', 'image'"),
+        ("text,image\nt0,i1\n", {"columns": ("text", "pic")}, "got 'text', 'pic' of a "
+         "table of 'text', 'image'"),
         ("text,image\nt0,i1\n", {"columns": ("text",)}, "must be two of ids and "
          "optionally one of verdicts and one of weights, got 'text'"),
         ("pic,text\ni1,t0\n", {}, "must have a column named 'text' and one named "

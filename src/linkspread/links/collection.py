@@ -36,7 +36,7 @@ from linkspread.links.pairs import (
     warn_of_conflicts,
     with_positions,
 )
-from linkspread.links.reading import check_between, read_pairs
+from linkspread.links.reading import read_pairs
 
 
 class Links:
@@ -126,7 +126,13 @@ class Links:
             must- and a cannot-link are added, too, and reported by a ConflictWarning
             and :meth:`conflicts`.
         """
-        between = check_between(between)
+        names = tuple(between) if isinstance(between, tuple | list) else ()
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):
+            raise LinkError(
+                f"`between` must name two views, got {between!r:.60}. "
+                'Write ("text", "image"), or ("text", "text") for links within one.'
+            )
+        between = names[0], names[1]
         table = read_pairs(pairs, between=between, must_above=must_above)
         links = cls(pairs=[(between, table)])
         warn_of_conflicts(links.conflicts())

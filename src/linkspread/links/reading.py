@@ -5,6 +5,7 @@ Verdicts become weights: words, signed numbers, ratings.
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from linkspread.ground.errors import LinkError
 from linkspread.links.items import as_ids
-from linkspread.links.pairs import PairTable
+from linkspread.links.pairs import PairTable, ViewPair
 from linkspread.storage import PairColumns
 from linkspread.tables import read_columns
 
@@ -34,36 +35,23 @@ WORDS = {must: 1.0 for must, _ in OPPOSITES} | {no: -1.0 for _, no in OPPOSITES}
 UNSURE = {"", "unsure", "?", "none", "nan", "null", "<na>", "nat"}
 
 
-def check_between(between: Any) -> tuple[str, str]:
-    """Return the names of two views."""
-    names = tuple(between) if isinstance(between, tuple | list) else ()
-    if len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise LinkError(
-            f"`between` must name two views, got {between!r:.60}. "
-            'Write ("text", "image"), or ("text", "text") for links within one.'
-        )
-    return names
-
-
 def read_pairs(
-    pairs: Any, *, between: tuple[str, str], must_above: float | None = None
+    pairs: Any, *, between: ViewPair, must_above: float | None = None
 ) -> PairTable:
     """Read judged pairs from any form that `Links.from_pairs` takes."""
     if isinstance(pairs, PairColumns):  # of the link store: signed weights, no verdicts
         _check_some(len(pairs.weight), len(pairs.weight), between)
         ids = as_ids(pairs.left, between[0]), as_ids(pairs.right, between[1])
         return PairTable(*ids, pairs.weight)
-    chosen: tuple[str, ...] = ()
     if isinstance(pairs, str | Path):
-        columns = read_file(pairs)
-    elif nw.dependencies.is_into_dataframe(pairs):
-        columns = _from_frame(pairs)
-    else:
-        is_array = isinstance(pairs, np.ndarray)
-        columns = _from_array(pairs) if is_array else _from_rows(pairs)
-        # By position: a view may be named "right" and be on the left.
-        chosen = tuple(columns)
-    return pairs_of_columns(columns, between, chosen=chosen, must_above=must_above)
+        return pairs_of_columns(read_file(pairs), between, must_above=must_above)
+    if nw.dependencies.is_into_dataframe(pairs):
+        return pairs_of_columns(_from_frame(pairs), between, must_above=must_above)
+    columns = _from_rows(pairs)
+    # By position: a view may be named "right" and be on the left.
+    return pairs_of_columns(
+        columns, between, chosen=tuple(columns), must_above=must_above
+    )
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -73,7 +61,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
 
 def _begins_with_data(rows: list[list[str]]) -> bool:
     """Return whether the first row is a judged pair instead of a header."""
-    row, *others = rows
+    row = rows[0]
     numbered = len(row) > 1 and row[0].isdecimal() and row[1].isdecimal()
     if numbered or len(row) < 3:
         return numbered
@@ -82,42 +70,35 @@ def _begins_with_data(rows: list[list[str]]) -> bool:
         return True
     except ValueError:
         # A header may be named "same", but then its column has other words.
-        verdicts = next((two for two in OPPOSITES if _third(row) in two), ())
-        return bool(verdicts) and (
-            not others or any(_third(other) in verdicts for other in others)
+        first, *others = [own[2].strip().lower() for own in rows if len(own) > 2]
+        verdicts = next((two for two in OPPOSITES if first in two), ())
+        return first in verdicts and (
+            len(rows) == 1 or any(other in verdicts for other in others)
         )
-
-
-def _third(row: list[str]) -> str:
-    """Return the third value of a row, in lower case."""
-    return row[2].strip().lower() if len(row) > 2 else ""
 
 
 def pairs_of_columns(
     columns: Mapping[str, Any],
-    between: tuple[str, str],
+    between: ViewPair,
     *,
     chosen: Sequence[str] = (),
     must_above: float | None = None,
 ) -> PairTable:
     """Read judged pairs from chosen columns, or by the names of columns."""
-    left, right, verdict, weight = _choose_columns(list(columns), between, chosen)
-    said = np.ones(len(columns[left]))
+    places = _choose_columns(list(columns), between, chosen)
+    left, right = columns[places["left"]], columns[places["right"]]
+    said, verdict, weight = np.ones(len(left)), places["verdict"], places[WEIGHT]
     if verdict is not None:
         said = read_verdicts(columns[verdict], column=verdict, must_above=must_above)
     sure = ~np.isnan(said)
     if weight is not None:
-        said = said * read_strengths(columns[weight], column=weight, said=sure)
+        said = said * _read_strengths(columns[weight], column=weight, said=sure)
     _check_some(int(sure.sum()), len(sure), between)
-    return PairTable(
-        as_ids(_take(columns[left], sure), between[0]),
-        as_ids(_take(columns[right], sure), between[1]),
-        said[sure],
-        n_unsure=int(np.sum(~sure)),
-    )
+    ids = as_ids(_take(left, sure), between[0]), as_ids(_take(right, sure), between[1])
+    return PairTable(*ids, said[sure], n_unsure=int(np.sum(~sure)))
 
 
-def _check_some(n_sure: int, n_rows: int, between: tuple[str, str]) -> None:
+def _check_some(n_sure: int, n_rows: int, between: ViewPair) -> None:
     """Refuse a table without any must or cannot."""
     if not n_sure:
         got = f"{n_rows:,} unsure or empty ones" if n_rows else "none"
@@ -141,19 +122,16 @@ def _from_frame(table: Any) -> dict[str, Any]:
         ) from error
 
 
-def _from_array(rows: Array) -> dict[str, Any]:
-    """Return the columns of an array with two to four of them."""
-    if rows.ndim != 2 or not 2 <= rows.shape[1] <= len(PLACES):
-        raise LinkError(
-            "an array of pairs must have two columns of ids and optionally one of "
-            f"verdicts and one of weights, got shape {rows.shape}. Give one row per "
-            "pair."
-        )
-    return dict(zip(PLACES, rows.T, strict=False))
-
-
 def _from_rows(rows: Any) -> dict[str, Any]:
-    """Return the columns of tuples of two to four values."""
+    """Return the columns of tuples, or of an array, of two to four values."""
+    if isinstance(rows, np.ndarray):
+        if rows.ndim != 2 or not 2 <= rows.shape[1] <= len(PLACES):
+            raise LinkError(
+                "an array of pairs must have two columns of ids and optionally one of "
+                f"verdicts and one of weights, got shape {rows.shape}. Give one row "
+                "per pair."
+            )
+        return dict(zip(PLACES, rows.T, strict=False))
     try:
         # A string is a sequence, too, but "ab" is not a pair of a and b.
         rows = [(row,) if isinstance(row, str) else tuple(row) for row in rows]
@@ -165,10 +143,9 @@ def _from_rows(rows: Any) -> dict[str, Any]:
     widths = {len(row) for row in rows}
     if not widths <= {2, 3, 4}:
         raise LinkError(
-            f"pairs must have two ids and optionally a verdict and a weight, got "
-            f"rows of {', '.join(map(str, sorted(widths)))} values. Write (left, "
-            'right, "must") for a must-link and (left, right, "cannot") for a '
-            "cannot-link."
+            "pairs must have two ids and optionally a verdict and a weight, got rows "
+            f"of {', '.join(map(str, sorted(widths)))} values. Write (left, right, "
+            '"must") or (left, right, "cannot").'
         )
     rows = [(*row, 1.0, 1.0) for row in rows]
     names = PLACES[: max(widths, default=2)]
@@ -176,44 +153,34 @@ def _from_rows(rows: Any) -> dict[str, Any]:
 
 
 def _choose_columns(
-    names: list[str], between: tuple[str, str], chosen: Sequence[str]
-) -> tuple[str, str, str | None, str | None]:
-    """Return the columns of both ids, of the verdict and of the weight, if any."""
+    names: list[str], between: ViewPair, chosen: Sequence[str]
+) -> dict[str, Any]:
+    """Return the columns of both ids, and None or those of verdicts and weights."""
     if chosen:
-        _check_chosen(names, chosen)
-        given = dict(zip(PLACES, chosen, strict=False))
-        return chosen[0], chosen[1], given.get("verdict"), given.get(WEIGHT)
-    left, right = _id_columns(names, between)
-    others = [name for name in _named(names) if name not in (left, right)]
+        if not 2 <= len(chosen) <= len(PLACES) or not set(chosen) <= set(names):
+            raise LinkError(
+                "columns of pairs must be two of ids and optionally one of verdicts "
+                f"and one of weights, got {', '.join(map(repr, chosen))} of a table of "
+                f"{', '.join(map(repr, names))}. Write FILE:left,right,verdict."
+            )
+        return dict.fromkeys(PLACES) | dict(zip(PLACES, chosen, strict=False))
+    # A saved index is not an id or a verdict.
+    named = [name for name in names if name and not name.startswith(UNNAMED)]
+    left, right = _id_columns(names, named, between)
+    others = [name for name in named if name not in (left, right)]
     known = {name.lower(): name for name in reversed(others)}
     verdict = next((known[name] for name in VERDICTS if name in known), None)
+    weight = known.get(WEIGHT)
     if verdict is None:
-        return left, right, known.get(WEIGHT) or next(iter(others), None), None
-    return left, right, verdict, known.get(WEIGHT)
+        verdict, weight = weight or next(iter(others), None), None
+    return {"left": left, "right": right, "verdict": verdict, WEIGHT: weight}
 
 
-def _check_chosen(names: list[str], chosen: Sequence[str]) -> None:
-    """Refuse missing columns, and too few or too many of them."""
-    if not 2 <= len(chosen) <= len(PLACES):
-        raise LinkError(
-            "columns of pairs must be two of ids and optionally one of verdicts and "
-            f"one of weights, got {', '.join(map(repr, chosen))}. Write "
-            "FILE:left,right,verdict."
-        )
-    for name in chosen:
-        if name not in names:
-            raise LinkError(
-                f"the table must have the column {name!r} for the pairs, and has "
-                f"{', '.join(map(repr, names))}. Name one of these."
-            )
-
-
-def _id_columns(names: list[str], between: tuple[str, str]) -> tuple[str, str]:
+def _id_columns(names: list[str], named: list[str], between: ViewPair) -> ViewPair:
     """Return the columns of both ids: named after the views, or the first two."""
     if between[0] != between[1] and set(between) <= set(names):
         return between
-    said = *VERDICTS, WEIGHT
-    first = [name for name in _named(names) if name.lower() not in said][:2]
+    first = [name for name in named if name.lower() not in (*VERDICTS, WEIGHT)][:2]
     places = zip(between, first, strict=False)
     mixed = between[0] != between[1] and any(v in names and v != n for v, n in places)
     if len(first) < 2 or mixed:
@@ -226,33 +193,90 @@ def _id_columns(names: list[str], between: tuple[str, str]) -> tuple[str, str]:
     return first[0], first[1]
 
 
-def _named(names: list[str]) -> list[str]:
-    """Return the columns with names; a saved index is not an id or verdict."""
-    return [name for name in names if name and not name.startswith(UNNAMED)]
-
-
 def _take(column: Any, chosen: Array) -> Any:
     """Return some values of a column."""
     if isinstance(column, np.ndarray):
         return column[chosen]
-    return [value for value, own in zip(column, chosen, strict=True) if own]
+    return list(compress(column, chosen))
 
 
 def read_verdicts(
     values: Sequence[Any], *, column: str, must_above: Any = None
 ) -> Array:
     """Return a weight for each verdict: above 0 must, below 0 cannot, NaN unsure."""
-    numbers, words = _split(values, column)
+    words = np.full(len(values), np.nan)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        numbers = values.astype(np.float64)
+    else:
+        numbers = words.copy()
+        for row, value in enumerate(values):
+            word = "" if value is None else str(value).strip().lower()
+            if word in WORDS:
+                words[row] = WORDS[word]
+            elif word not in UNSURE:
+                numbers[row] = _as_number(value, column, row)
+    if np.isinf(numbers).any():
+        row = int(np.isinf(numbers).argmax())
+        raise LinkError(
+            f"verdicts must be finite, got {numbers[row]} in row {row + 1:,} of column "
+            f"{column!r}. Write 1 for must and -1 for cannot."
+        )
     if must_above is None:
         numbers = _signed(numbers, column)
     else:
-        threshold = _check_threshold(must_above)
-        sides = [numbers > threshold, numbers < threshold]
+        _check_threshold(must_above)
+        sides = [numbers > must_above, numbers < must_above]
         numbers = np.select(sides, [1.0, -1.0], default=np.nan)
     return np.where(np.isnan(numbers), words, numbers)
 
 
-def read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array:
+def _as_number(value: Any, column: str, row: int) -> float:
+    """Return a verdict as a number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise LinkError(
+            "verdicts must be must, cannot or unsure, yes or no, 1 or 0, or a weight, "
+            f"got {value!r:.60} in row {row + 1:,} of column {column!r}. Correct it, "
+            "or name the column of verdicts 'verdict'."
+        ) from error
+
+
+def _signed(numbers: Array, column: str) -> Array:
+    """Return numbers with signs for must and cannot; of only 0 and 1, 0 is cannot."""
+    found = np.unique(numbers[~np.isnan(numbers)])
+    if set(found.tolist()) <= {0.0, 1.0}:
+        return np.where(numbers == 0, -1.0, numbers)
+    low, high = found[0], found[-1]
+    says_sign = low < 0 < high or set(found.tolist()) <= {-1.0, 0.0}
+    if len(found) > 1 and not says_sign:
+        line = f"{low + (high - low) / 2:g}"
+        raise LinkError(
+            "ratings and probabilities must come with the threshold between cannot and "
+            f"must, got numbers from {low:g} to {high:g} in column {column!r}. Write "
+            f"`must_above={line}` (--must-above {line} on the command line), or must "
+            "and cannot, with weights in a separate column named 'weight'."
+        )
+    if 0 in found:
+        raise LinkError(
+            "a verdict of 0 must occur with 1 only, where it means no, got numbers "
+            f"from {low:g} to {high:g} in column {column!r}. Write unsure for neither, "
+            "or `must_above=0` (--must-above 0)."
+        )
+    return numbers
+
+
+def _check_threshold(must_above: Any) -> None:
+    """Refuse a threshold between cannot and must that is no finite number."""
+    is_number = isinstance(must_above, Real) and not isinstance(must_above, bool)
+    if not is_number or not math.isfinite(must_above):
+        raise LinkError(
+            f"`must_above` must be a finite number, got {must_above!r:.60}. Give the "
+            "threshold between cannot and must, such as 3 for one to five stars."
+        )
+
+
+def _read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array:
     """Return the weights of verdicts, positive for must and cannot."""
     try:
         strengths = np.asarray(values, dtype=np.float64)
@@ -265,82 +289,6 @@ def read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array:
         raise LinkError(
             "weights beside verdicts must be finite and above 0, got "
             f"{strengths[bad][0]:g} in row {int(bad.argmax()) + 1:,} of column "
-            f"{column!r}. The verdict gives must or cannot; write 1 for the usual "
-            "weight."
+            f"{column!r}. The verdict gives must or cannot; write 1 for the usual one."
         )
     return strengths
-
-
-def _split(values: Sequence[Any], column: str) -> tuple[Array, Array]:
-    """Return the verdicts that are numbers and those that are words, else NaN."""
-    words = np.full(len(values), np.nan)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return _check_finite(values.astype(np.float64), column), words
-    numbers = words.copy()
-    for row, value in enumerate(values):
-        word = "" if value is None else str(value).strip().lower()
-        if word in WORDS:
-            words[row] = WORDS[word]
-        elif word not in UNSURE:
-            numbers[row] = _number(value, column, row)
-    return _check_finite(numbers, column), words
-
-
-def _signed(numbers: Array, column: str) -> Array:
-    """Return numbers with signs for must and cannot; of only 0 and 1, 0 is cannot."""
-    found = np.unique(numbers[~np.isnan(numbers)])
-    if set(found.tolist()) <= {0.0, 1.0}:
-        return np.where(numbers == 0, -1.0, numbers)
-    low, high = found[0], found[-1]
-    says_sign = set(found.tolist()) <= {-1.0, 0.0, 1.0}
-    if len(found) > 1 and (low >= 0 or high <= 0) and not says_sign:
-        line = f"{low + (high - low) / 2:g}"
-        raise LinkError(
-            "ratings and probabilities must come with the threshold between cannot and "
-            f"must, got numbers from {low:g} to {high:g} in column {column!r}. Write "
-            f"`must_above={line}` (--must-above {line} on the command line), or must "
-            "and cannot, with weights in a separate column named 'weight'."
-        )
-    if 0 in found:
-        raise LinkError(
-            "a verdict of 0 must occur with 1 only, where it means no, got numbers "
-            f"from {low:g} to {high:g} in column {column!r}. Write unsure for neither, "
-            "or leave zeros out with `must_above=0` (--must-above 0 on the command "
-            "line)."
-        )
-    return numbers
-
-
-def _check_finite(numbers: Array, column: str) -> Array:
-    """Return numbers; refuse infinite ones."""
-    if np.isinf(numbers).any():
-        row = int(np.isinf(numbers).argmax())
-        raise LinkError(
-            f"verdicts must be finite, got {numbers[row]} in row {row + 1:,} of column "
-            f"{column!r}. Write 1 for must and -1 for cannot."
-        )
-    return numbers
-
-
-def _number(value: Any, column: str, row: int) -> float:
-    """Return a verdict as a number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise LinkError(
-            "verdicts must be must, cannot or unsure, yes or no, 1 or 0, or a weight, "
-            f"got {value!r:.60} in row {row + 1:,} of column {column!r}. Correct it, "
-            "or name the column of verdicts 'verdict' (FILE:left,right,verdict on "
-            "the command line)."
-        ) from error
-
-
-def _check_threshold(must_above: Any) -> float:
-    """Return the threshold between cannot and must."""
-    is_number = isinstance(must_above, Real) and not isinstance(must_above, bool)
-    if not is_number or not math.isfinite(must_above):
-        raise LinkError(
-            f"`must_above` must be a finite number, got {must_above!r:.60}. Give the "
-            "threshold between cannot and must, such as 3 for one to five stars."
-        )
-    return float(must_above)
