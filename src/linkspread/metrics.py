@@ -13,12 +13,9 @@ unknown, or 0/1 memberships of shape (n, n_classes), dense or sparse. An item is
 relevant to a query when they share a class. A relevance table R is passed as the
 memberships of the queries, with ``scipy.sparse.eye_array(n_items)`` for the items.
 Means are over the queries that have a relevant item.
-
-`partner_ranks` and `assignment_quality` are about items that have one partner each.
 """
 
 from collections.abc import Callable, Iterator
-from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, issparse
 
 from linkspread.compiled import average_precisions, small_loops
+from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 
 __all__ = [
@@ -44,6 +42,9 @@ __all__ = [
 ]
 
 Array = np.ndarray
+# An array, or an object with `shape` and `rows(index)`.
+Scores = Any
+Labels = ArrayLike
 UNKNOWN = -1
 # A block of float64 scores takes 32 MB, and its ranking about three times as much.
 ENTRIES_PER_BLOCK = 2**22
@@ -55,10 +56,6 @@ class ScoreBlock(Protocol):
 
     def __call__(self, source: str, target: str, *, rows: Any, cols: Any) -> Any:
         """Return the block of shape (n_rows, n_cols) for positions in the views."""
-
-
-# An array, or an object with `shape` and `rows(index)`.
-Scores = Any
 
 
 class Assignment(NamedTuple):
@@ -75,20 +72,15 @@ class Assignment(NamedTuple):
 
 
 def precision_at_k(
-    scores: Scores, query_labels: ArrayLike, item_labels: ArrayLike, *, k: int
+    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int
 ) -> float:
     """Compute the share of relevant items among the first k ranks.
 
     Parameters
     ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
+    scores, query_labels, item_labels : array-like
     k : int
         Number of first ranks; all where there are fewer items.
-
-    Returns
-    -------
-    mean : float
 
     Examples
     --------
@@ -96,27 +88,20 @@ def precision_at_k(
     0.5
     """
     _check_cutoff(k)
-    values = _measure_rankings(
-        lambda ranked: ranked[:, :k].mean(axis=1), scores, query_labels, item_labels
-    )
-    return float(_mean_over_queries(values))
+    data = scores, query_labels, item_labels
+    return _mean(_by_rank(lambda ranked: ranked[:, :k].mean(axis=1), *data))
 
 
 def recall_at_k(
-    scores: Scores, query_labels: ArrayLike, item_labels: ArrayLike, *, k: int
+    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int
 ) -> float:
     """Compute the share of the relevant items found in the first k ranks.
 
     Parameters
     ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
+    scores, query_labels, item_labels : array-like
     k : int
         Number of first ranks.
-
-    Returns
-    -------
-    mean : float
 
     Examples
     --------
@@ -128,16 +113,11 @@ def recall_at_k(
     def recall(ranked: Array) -> Array:
         return ranked[:, :k].sum(axis=1) / np.maximum(ranked.sum(axis=1), 1)
 
-    values = _measure_rankings(recall, scores, query_labels, item_labels)
-    return float(_mean_over_queries(values))
+    return _mean(_by_rank(recall, scores, query_labels, item_labels))
 
 
 def ndcg(
-    scores: Scores,
-    query_labels: ArrayLike,
-    item_labels: ArrayLike,
-    *,
-    k: int | None = None,
+    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int | None = None
 ) -> float:
     """Compute the normalised discounted cumulative gain of the rankings.
 
@@ -146,40 +126,29 @@ def ndcg(
 
     Parameters
     ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
+    scores, query_labels, item_labels : array-like
     k : int, default=None
         Number of first ranks; None for all.
-
-    Returns
-    -------
-    mean : float
 
     Examples
     --------
     >>> round(ndcg([[0.9, 0.5, 0.1]], [1], [1, 0, 1]), 3)
     0.92
     """
-    _check_cutoff(1 if k is None else k)
+    _check_cutoff(k, optional=True)
 
     def gain(ranked: Array) -> Array:
         top = ranked[:, :k]
         discount = 1 / np.log2(np.arange(2, top.shape[1] + 2))
         # The best ranking has its relevant items first, so its gain is a partial sum.
         best = np.concatenate([[1.0], np.cumsum(discount)])
-        reachable = np.minimum(ranked.sum(axis=1), top.shape[1])
-        return top @ discount / best[reachable]
+        return top @ discount / best[_reachable(ranked, top)]
 
-    values = _measure_rankings(gain, scores, query_labels, item_labels)
-    return float(_mean_over_queries(values))
+    return _mean(_by_rank(gain, scores, query_labels, item_labels))
 
 
 def average_precision(
-    scores: Scores,
-    query_labels: ArrayLike,
-    item_labels: ArrayLike,
-    *,
-    k: int | None = None,
+    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int | None = None
 ) -> Array:
     """Compute the average precision of every query.
 
@@ -188,8 +157,7 @@ def average_precision(
 
     Parameters
     ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
+    scores, query_labels, item_labels : array-like
     k : int, default=None
         Number of first ranks; None for all.
 
@@ -203,6 +171,7 @@ def average_precision(
     >>> average_precision([[0.9, 0.5, 0.1]], [1], [1, 0, 1]).round(3)
     array([0.833])
     """
+    _check_cutoff(k, optional=True)
     if k is None:
         # Without a cutoff the items need not be sorted, which takes most of the time.
         values = []
@@ -210,52 +179,31 @@ def average_precision(
             with small_loops(16 * block.size):
                 values.append(average_precisions(block, relevant))
         return np.concatenate(values)
-    _check_cutoff(k)
 
     def precision(ranked: Array) -> Array:
         top = ranked[:, :k]
-        reachable = np.minimum(ranked.sum(axis=1), top.shape[1])
-        return (_precision_by_rank(top) * top).sum(axis=1) / np.maximum(reachable, 1)
+        hits = (_precision_by_rank(top) * top).sum(axis=1)
+        return hits / np.maximum(_reachable(ranked, top), 1)
 
-    return _measure_rankings(precision, scores, query_labels, item_labels)
+    return _by_rank(precision, scores, query_labels, item_labels)
 
 
 def mean_average_precision(
-    scores: Scores,
-    query_labels: ArrayLike,
-    item_labels: ArrayLike,
-    *,
-    k: int | None = None,
+    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int | None = None
 ) -> float:
     """Compute the mean of the average precisions (MAP).
 
     Parameters
     ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
+    scores, query_labels, item_labels : array-like
     k : int, default=None
         Number of first ranks; None for all.
-
-    Returns
-    -------
-    mean : float
-
-    Examples
-    --------
-    >>> scores = [[0.9, 0.5, 0.1], [0.9, 0.5, 0.1]]
-    >>> round(mean_average_precision(scores, [1, 0], [1, 0, 1]), 3)
-    0.667
     """
-    values = average_precision(scores, query_labels, item_labels, k=k)
-    return float(_mean_over_queries(values))
+    return _mean(average_precision(scores, query_labels, item_labels, k=k))
 
 
 def precision_recall_curve(
-    scores: Scores,
-    query_labels: ArrayLike,
-    item_labels: ArrayLike,
-    *,
-    n_points: int = 11,
+    scores: Scores, query_labels: Labels, item_labels: Labels, *, n_points: int = 11
 ) -> tuple[Array, Array]:
     """Compute the interpolated precision at evenly spaced levels of recall.
 
@@ -264,15 +212,13 @@ def precision_recall_curve(
 
     Parameters
     ----------
-    scores : array-like of shape (n_queries, n_items), or object with ``rows(index)``
-    query_labels, item_labels : array-like of shape (n,) or (n, n_classes)
+    scores, query_labels, item_labels : array-like
     n_points : int, default=11
         Number of levels of recall from 0 to 1, at least 2.
 
     Returns
     -------
-    precision : ndarray of shape (n_points,)
-    recall : ndarray of shape (n_points,)
+    precision, recall : ndarray of shape (n_points,)
 
     Examples
     --------
@@ -281,11 +227,7 @@ def precision_recall_curve(
     >>> precision.round(3)
     array([1.   , 1.   , 0.667])
     """
-    if not isinstance(n_points, Integral) or n_points < 2:
-        raise LinkspreadError(
-            f"`n_points` must be an integer of at least 2, got {n_points!r}. Pass 11 "
-            "for the usual levels 0, 0.1, ..., 1."
-        )
+    check_count(n_points, name="n_points", remedy="The default is 11.", at_least=2)
 
     def curve(ranked: Array) -> Array:
         n_relevant = ranked.sum(axis=1)
@@ -303,8 +245,8 @@ def precision_recall_curve(
         rank = relevant_ranks[np.minimum(place, len(relevant_ranks) - 1)]
         return np.take_along_axis(best_from, rank, axis=1)
 
-    values = _measure_rankings(curve, scores, query_labels, item_labels)
-    return _mean_over_queries(values), np.linspace(0, 1, n_points)
+    values = _by_rank(curve, scores, query_labels, item_labels)
+    return _mean(values), np.linspace(0, 1, n_points)
 
 
 def partner_ranks(
@@ -322,15 +264,13 @@ def partner_ranks(
     Parameters
     ----------
     score : callable
-        Called with distinct queries; returns their scores of shape
-        (n_queries, n_candidates).
-    queries : array-like of int of shape (n_pairs,)
-    partners : array-like of int of shape (n_pairs,)
-        Column of the partner of each query.
+        Maps distinct queries to scores of shape (n_queries, n_candidates).
+    queries, partners : array-like of int of shape (n_pairs,)
+        Queries, and the column of the partner of each.
     n_candidates : int
     itself : callable, default=None
-        Called with distinct queries; returns a mask of the candidates that are the
-        query itself, which are not ranked.
+        Maps distinct queries to a mask of the candidates that are the query itself,
+        which are not ranked.
 
     Returns
     -------
@@ -378,15 +318,6 @@ def rank_summary(ranks: Array) -> dict[str, float]:
     Parameters
     ----------
     ranks : ndarray of shape (n_pairs,)
-
-    Returns
-    -------
-    summary : dict from str to float
-
-    Examples
-    --------
-    >>> rank_summary(np.array([1.0, 2.0]))["recall at 1"]
-    0.5
     """
     recalls = {f"recall at {k}": float(np.mean(ranks < k + 0.5)) for k in RECALL_AT}
     return recalls | {"mean reciprocal rank": float(np.mean(1 / ranks))}
@@ -403,10 +334,6 @@ def assignment_quality(scores: Any, pairs: Any) -> Assignment:
     scores : array-like of shape (n_rows, n_cols)
     pairs : array-like of int of shape (n_pairs, 2)
         Row and column of the true pairs.
-
-    Returns
-    -------
-    quality : Assignment
 
     Examples
     --------
@@ -428,11 +355,8 @@ def assignment_quality(scores: Any, pairs: Any) -> Assignment:
     return Assignment(precision, recall, f1)
 
 
-def _measure_rankings(
-    measure: Callable[[Array], Array],
-    scores: Scores,
-    query_labels: Any,
-    item_labels: Any,
+def _by_rank(
+    measure: Callable[[Array], Array], scores: Any, query_labels: Any, item_labels: Any
 ) -> Array:
     """Apply a measure to the relevance by rank; NaN for queries without any."""
     values = []
@@ -448,50 +372,40 @@ def _score_blocks(
     scores: Any, query_labels: Any, item_labels: Any
 ) -> Iterator[tuple[Array, Array]]:
     """Yield blocks of scores of some queries, and which items are relevant."""
-    query_labels, item_labels = _check_labels(query_labels, item_labels)
-    rows, shape = _row_reader(scores)
-    n_queries, n_items = query_labels.shape[0], item_labels.shape[0]
-    if shape != (n_queries, n_items):
+    queries, items = _check_labels(query_labels, item_labels)
+    rows, shape = getattr(scores, "rows", None), getattr(scores, "shape", ())
+    if not callable(rows):
+        table = np.asarray(scores)
+        if table.ndim != 2 or table.dtype.kind not in "iubf":
+            raise LinkspreadError(
+                "`scores` must be a table of numbers of shape (n_queries, n_items), "
+                f"got {type(scores).__name__} of shape {shape or table.shape}. Pass a "
+                "dense array, or an object with `shape` and `rows(index)`."
+            )
+        rows, shape = table.__getitem__, table.shape
+    n_queries, n_items = queries.shape[0], items.shape[0]
+    if tuple(shape) != (n_queries, n_items):
         raise LinkspreadError(
             "`scores` must have one row per query and one column per item, got shape "
-            f"{shape} for {n_queries} query labels and {n_items} item labels. "
+            f"{tuple(shape)} for {n_queries} query labels and {n_items} item labels. "
             "Transpose the scores, or pass the labels of the other view."
         )
     step = max(1, ENTRIES_PER_BLOCK // max(1, n_items))
     # At least one block, which is empty where there are no queries.
     for start in range(0, max(1, n_queries), step):
         index = np.arange(start, min(start + step, n_queries))
-        block = _check_no_nan(np.asarray(rows(index)), index)
-        yield block, _relevant(query_labels[index], item_labels)
-
-
-def _row_reader(scores: Any) -> tuple[Callable[[Array], Array], tuple[int, ...]]:
-    """Return the function that reads rows of the scores, and their shape."""
-    if callable(getattr(scores, "rows", None)):
-        return scores.rows, tuple(scores.shape)
-    table = np.asarray(scores)
-    if table.ndim != 2 or table.dtype.kind not in "iubf":
-        raise LinkspreadError(
-            "`scores` must be a table of numbers of shape (n_queries, n_items), got "
-            f"{type(scores).__name__} of shape {getattr(scores, 'shape', table.shape)}."
-            " Pass a dense array, or an object with `shape` and `rows(index)`."
-        )
-    return table.__getitem__, table.shape
-
-
-def _check_no_nan(block: Array, index: Array) -> Array:
-    """Return scores as floats, none of which may be NaN."""
-    if block.dtype.kind != "f":
-        # Negation overflows for the smallest integer and for unsigned ones.
-        block = block.astype(np.float64)
-    bad = np.isnan(block)
-    if bad.any():
-        row, item = np.argwhere(bad)[0]
-        raise LinkspreadError(
-            f"`scores` must not contain NaN, got NaN for query {index[row]} and item "
-            f"{item}. Replace it, for instance by -inf to rank the item last."
-        )
-    return block
+        block = np.asarray(rows(index))
+        if block.dtype.kind != "f":
+            # Negation overflows for the smallest integer and for unsigned ones.
+            block = block.astype(np.float64)
+        bad = np.isnan(block)
+        if bad.any():
+            row, item = np.argwhere(bad)[0]
+            raise LinkspreadError(
+                f"`scores` must not contain NaN, got NaN for query {index[row]} and "
+                f"item {item}. Replace it, for instance by -inf to rank the item last."
+            )
+        yield block, _relevant(queries[index], items)
 
 
 def _check_finite(scores: Array) -> None:
@@ -519,7 +433,12 @@ def _precision_by_rank(ranked: Array) -> Array:
     return np.cumsum(ranked, axis=1) / np.arange(1, ranked.shape[1] + 1)
 
 
-def _mean_over_queries(values: Array) -> Array:
+def _reachable(ranked: Array, top: Array) -> Array:
+    """Return how many relevant items the first ranks could hold at most."""
+    return np.minimum(ranked.sum(axis=1), top.shape[1])
+
+
+def _mean(values: Array) -> Any:
     """Average over the queries that have a relevant item."""
     counted = ~np.isnan(values).any(axis=tuple(range(1, values.ndim)))
     if not counted.any():
@@ -528,15 +447,14 @@ def _mean_over_queries(values: Array) -> Array:
             f"{len(values)} queries. Check that queries and items use the same class "
             "numbers and that not all are unknown (-1)."
         )
-    return values[counted].mean(axis=0)
+    mean = values[counted].mean(axis=0)
+    return float(mean) if mean.ndim == 0 else mean
 
 
-def _check_cutoff(k: Any) -> None:
+def _check_cutoff(k: Any, *, optional: bool = False) -> None:
     """Refuse a number of ranks that is not a positive integer."""
-    if not isinstance(k, Integral) or k < 1:
-        raise LinkspreadError(
-            f"`k` must be a positive integer, got {k!r}. Pass a number of ranks."
-        )
+    if not (optional and k is None):
+        check_count(k, name="k", remedy="Pass a number of ranks.")
 
 
 def _relevant(query_labels: Any, item_labels: Any) -> Array:
@@ -551,44 +469,35 @@ def _relevant(query_labels: Any, item_labels: Any) -> Array:
 
 def _check_labels(query_labels: Any, item_labels: Any) -> tuple[Any, Any]:
     """Return both labels as arrays of one kind; refuse labels that do not fit."""
-    query_labels = _read_labels(query_labels, "query_labels")
-    item_labels = _read_labels(item_labels, "item_labels")
-    if query_labels.shape[1:] != item_labels.shape[1:]:
+    queries = _read_labels(query_labels, "query_labels")
+    items = _read_labels(item_labels, "item_labels")
+    if queries.shape[1:] != items.shape[1:]:
         raise LinkspreadError(
-            "`query_labels` and `item_labels` must both be class numbers of shape (n,) "
-            "or both memberships of shape (n, n_classes) with the same classes, got "
-            f"shapes {query_labels.shape} and {item_labels.shape}. Give both in the "
-            "same form."
+            "`query_labels` and `item_labels` must both be class numbers, or both "
+            f"memberships in the same classes, got shapes {queries.shape} and "
+            f"{items.shape}. Give both in the same form."
         )
-    return query_labels, item_labels
+    return queries, items
 
 
 def _read_labels(labels: Any, name: str) -> Any:
     """Convert class numbers to integers, and memberships, 0 or 1, to floats."""
     table: Any = csr_array(labels) if issparse(labels) else np.asarray(labels)
-    if table.ndim not in (1, 2):
-        raise LinkspreadError(
-            f"`{name}` must have shape (n,) or (n, n_classes), got shape {table.shape}."
-            " Pass one class number per item, or a table of memberships."
-        )
-    if table.ndim == 1:
-        # An empty list becomes an array of floats, which is no mistake of the caller.
-        if table.size and table.dtype.kind not in "iub":
-            raise LinkspreadError(
-                f"`{name}` must hold integers, got values of type {table.dtype}. "
-                "Number the classes over queries and items together, with -1 for "
-                "unknown."
-            )
+    got, kind = f"values of type {table.dtype}", table.dtype.kind
+    # An empty list becomes an array of floats, which is no mistake of the caller.
+    if table.ndim == 1 and (kind in "iub" or not table.size):
         return table.astype(np.int64)
-    got = None if table.dtype.kind in "iubf" else f"values of type {table.dtype}"
-    if got is None:
+    if table.ndim == 2 and kind in "iubf":
         values: Any = table.data if issparse(table) else table
         # Soft memberships are all positive, which would make every item relevant.
         strange = values[(values != 0) & (values != 1)]
-        got = f"{strange[0]:.6g}" if strange.size else None
-    if got is not None:
-        raise LinkspreadError(
-            f"`{name}` with two dimensions must hold memberships 0 or 1, got {got}. "
-            "Round soft memberships, or pass class numbers in one dimension."
-        )
-    return table.astype(np.float32)
+        if not strange.size:
+            return table.astype(np.float32)
+        got = f"{strange[0]:.6g}"
+    if table.ndim not in (1, 2):
+        got = f"shape {table.shape}"
+    raise LinkspreadError(
+        f"`{name}` must hold integers, the class numbers, in shape (n,), or "
+        f"memberships 0 or 1 in shape (n, n_classes), got {got}. Number the classes "
+        "over queries and items together, with -1 for unknown."
+    )

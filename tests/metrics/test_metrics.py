@@ -411,7 +411,7 @@ def test_a_cutoff_that_is_no_positive_integer_is_refused(k):
 
 @pytest.mark.parametrize("n_points", [1, 0, 11.0])
 def test_a_curve_of_fewer_than_two_points_is_refused(n_points):
-    with pytest.raises(LinkspreadError, match=f"at least 2, got {n_points!r}. Pass 11"):
+    with pytest.raises(LinkspreadError, match=f"`n_points`.*got {n_points!r}"):
         precision_recall_curve(np.eye(2), [0, 1], [0, 1], n_points=n_points)
 
 
@@ -444,7 +444,7 @@ def test_relevance_is_the_same_dense_and_sparse(rng, sparse_queries, sparse_item
 
 @pytest.mark.parametrize("labels", [["a"], [0.5], [None], [np.nan]])
 def test_labels_that_are_no_integers_are_refused(labels):
-    with pytest.raises(LinkspreadError, match="`item_labels` must hold integers, got"):
+    with pytest.raises(LinkspreadError, match="`item_labels` must hold integers.*got"):
         metrics._check_labels([0], labels)
 
 
@@ -452,23 +452,23 @@ def test_labels_that_are_no_integers_are_refused(labels):
 @pytest.mark.parametrize("value", [0.3, -1, 7])
 def test_memberships_other_than_0_and_1_are_refused(convert, value):
     soft = convert(np.array([[0.0, value]]))
-    with pytest.raises(LinkspreadError, match=f"memberships 0 or 1, got {value}. Ro"):
+    with pytest.raises(LinkspreadError, match=f"memberships 0 or 1.*got {value}"):
         metrics._check_labels(soft, [[0, 1]])
 
 
 def test_memberships_with_nan_are_refused():
-    with pytest.raises(LinkspreadError, match="memberships 0 or 1, got nan"):
+    with pytest.raises(LinkspreadError, match="memberships 0 or 1.*got nan"):
         metrics._check_labels([[np.nan, 1]], [[0, 1]])
 
 
 def test_memberships_that_are_no_numbers_are_refused():
-    with pytest.raises(LinkspreadError, match="0 or 1, got values of type <U1"):
+    with pytest.raises(LinkspreadError, match="0 or 1.*got values of type <U1"):
         metrics._check_labels([["a", "b"]], [[0, 1]])
 
 
 @pytest.mark.parametrize("labels", [3, np.zeros((1, 1, 1), int)])
 def test_labels_of_other_dimensions_are_refused(labels):
-    with pytest.raises(LinkspreadError, match=r"`query_labels` must have shape \(n,\)"):
+    with pytest.raises(LinkspreadError, match=r"`query_labels` must.*got shape"):
         metrics._check_labels(labels, [0])
 
 
