@@ -1,12 +1,15 @@
 """Options in files: what is written is read again, and mistakes are named."""
 
+import os
 import string
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkspread.cli.opening import read_features, read_run
 from linkspread.cli.options import gather_options, read_config, run_file, write_toml
 from linkspread.ground.errors import LinkspreadError
 
@@ -88,3 +91,20 @@ def test_mistakes_in_a_file_are_named(tmp_path, text, message):
         read_config(path, known=["view", "beta", "config"])
     with pytest.raises(LinkspreadError, match="must be a file, and there is none at"):
         read_config(tmp_path / "no.toml", known=[])
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = [", "\xff", None])
+def test_a_run_file_that_is_none_is_refused(text, tmp_path):
+    path = tmp_path / "run.toml"
+    if text is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(text, encoding="latin-1")
+    with pytest.raises(LinkspreadError, match=r"run.toml .* must be a TOML file"):
+        read_run(SimpleNamespace(path=tmp_path))
+
+
+def test_features_named_by_a_number_are_refused(tmp_path):
+    (tmp_path / "run.toml").write_text("features = 7")
+    with pytest.raises(LinkspreadError, match="`features` of run.toml .* got 7"):
+        read_features(SimpleNamespace(path=tmp_path))

@@ -242,8 +242,14 @@ def test_another_store_is_told_from_the_own(path, tmp_path):
 
 
 def test_a_damaged_number_is_one_sentence_and_a_new_model_replaces_it(path):
-    for text in ("{", "[]", '{"number": -1}', '{"number": true}', "{}"):
-        (path / "absorbed.json").write_text(text)
+    deep = '{"number":' + "[" * 100_000
+    wrong = ('{"number": -1}', '{"number": true}', '{"number": 1, "row": 2}')
+    for text in ("{", "[]", "{}", '{"next": 3}', deep, "\0" * 100_000, None, *wrong):
+        (path / "absorbed.json").unlink()
+        if text is None:
+            os.mkfifo(path / "absorbed.json")
+        else:
+            (path / "absorbed.json").write_text(text)
         with pytest.raises(ModelError, match='must hold {"number": n}.*Fit the model'):
             ls.ModelFolder(path).applied  # noqa: B018
     folder = ls.ModelFolder.create(path, fit_model(), applied=len(PAIRS))
@@ -284,7 +290,7 @@ def test_a_kill_after_the_save_of_a_new_fit_applies_nothing_again(path, monkeypa
 @pytest.mark.parametrize("fails", ["run.toml", "absorbed.json"])
 def test_a_full_disk_leaves_no_half_of_a_folder(tmp_path, monkeypatch, there, fails):
     def fail(folder, write, name):
-        if fails == name(None):
+        if fails == name:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(model_folder, "write_file", fail)

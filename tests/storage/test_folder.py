@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from numpy.testing import assert_array_equal
 
-from linkspread.ground.errors import MissingDependencyError, ModelError
+from linkspread.ground.errors import ModelError
 from linkspread.storage import Content, folder, manifest, read_folder, write_folder
 from linkspread.storage.files import HashingFile
-from linkspread.storage.folder import check_ids, read_ids, write_ids
+from linkspread.storage.folder import read_ids, write_ids
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -220,7 +220,7 @@ def test_what_was_read_outlives_its_files(path):
 
 
 def test_a_tree_that_readers_would_refuse_is_not_written(path, monkeypatch):
-    monkeypatch.setattr(folder, "MAX_MANIFEST", 2000)
+    monkeypatch.setattr(manifest, "MAX_MANIFEST", 2000)
     large = replace(content(2), about={"names": "x" * 2000})
     with pytest.raises(ModelError, match="must take at most 2.0 kB as JSON, got"):
         write_folder(path, large)
@@ -308,9 +308,10 @@ def test_one_long_id_must_not_widen_all_others(monkeypatch, tmp_path):
     path = write_column(tmp_path / "ids", ids)
     assert_array_equal(read_column(path, 501), ids)
     monkeypatch.setattr(folder, "MAX_WIDENED", 0)
+    monkeypatch.setattr(folder, "MAX_WIDENING", 2)
     message = "one of 1,000 characters among 501, which together would take 2.0 MB"
     with pytest.raises(ModelError, match=message):
-        check_ids(ids)
+        write_folder(tmp_path / "model", Content({}, {}, {"items": ids}, {}))
     with pytest.raises(ModelError, match=message):
         read_column(path, 501)
 
@@ -322,15 +323,3 @@ def test_ids_that_unpack_to_more_than_their_file_are_refused(monkeypatch, tmp_pa
     table.to_parquet(path, compression="gzip")
     with pytest.raises(ModelError, match="no more room than their file"):
         read_column(path, 1000)
-
-
-def test_pyarrow_is_asked_for_before_anything_is_written(monkeypatch, tmp_path):
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr("linkspread.ground.errors.importlib.import_module", missing)
-    content = Content({}, {}, {"ids": np.arange(3)}, {})
-    with pytest.raises(MissingDependencyError, match="pip install pyarrow"):
-        write_folder(tmp_path / "model", content)
-    assert not (tmp_path / "model").exists()
-    write_folder(tmp_path / "model", Content({}, {}, {}, {}))

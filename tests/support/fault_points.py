@@ -247,6 +247,7 @@ class Export(Work):
         with np.load(place / "images.npz") as found:
             assert found.files and all(found[name].size for name in found.files)
         self.do(place)
+        assert not list(place.glob(".linkspread-*"))
 
 
 WORKS = {

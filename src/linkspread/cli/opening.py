@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from linkspread.models import ModelFolder
     from linkspread.models.model_folder import AppliedCounts
 
+# Bytes of a run.toml, far more than any has.
+MAX_RUN = 1 << 20
+
 
 def open_folder(path: Path, store: str | None = None) -> ModelFolder:
     """Open the folder of a model; shards are refused."""
@@ -103,22 +106,29 @@ def read_features(folder: ModelFolder) -> FeatureSet | None:
     """Return the features that a model was fitted to, if `run.toml` names a folder."""
     from linkspread.manifests import load_features
 
-    named = read_run(folder).get("features")
+    named = read_run(folder).get("features", "")
+    if not isinstance(named, str):
+        raise ModelError(
+            f"`features` of run.toml must be the path of a folder, got {named!r:.60}. "
+            "Correct it, or fit the model again."
+        )
     # Paths in the file are relative to its own folder.
     return load_features(folder.path / named) if named else None
 
 
 def read_run(folder: ModelFolder) -> dict[str, Any]:
     """Return the options in `run.toml`, none without the file."""
-    path = folder.path / "run.toml"
-    if not path.is_file():
-        return {}
+    from linkspread.storage.files import read_small
+
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        text = read_small(folder.path, "run.toml", max_bytes=MAX_RUN).decode()
+        return tomllib.loads(text)
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"run.toml must be a TOML file, and {str(path)!r} is none ({error}). "
-            "Correct it, or fit the model again."
+            f"run.toml of {str(folder.path)!r} must be a TOML file, got another "
+            f"({error!s:.120}). Correct it, or fit the model again."
         ) from error
 
 

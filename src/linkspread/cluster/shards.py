@@ -120,9 +120,7 @@ def write_shard(vectors: Array, folder: str) -> ShardFile:
         file.write(vectors.reshape(-1).view(np.uint8))
 
     try:
-        entry = write_file(
-            Path(folder), write, lambda entry: f"vectors-{entry.sha256[:32]}.npy"
-        )
+        entry = write_file(Path(folder), write, "vectors-{}.npy")
     except OSError as error:
         raise LinkspreadError(
             f"`output` must be on a disk that all workers share, with room for "

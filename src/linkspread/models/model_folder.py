@@ -29,12 +29,19 @@ from linkspread.links import Links
 from linkspread.models.persistence import load
 from linkspread.models.stored_judgements import change_links, known_pairs
 from linkspread.storage import Judgement, Ledger, LinkStore
-from linkspread.storage.files import locked, sync_folder, write_file, writing
+from linkspread.storage.files import (
+    locked,
+    read_small,
+    sync_folder,
+    write_file,
+    writing,
+)
 from linkspread.storage.ledger import drop_repeated
-from linkspread.storage.manifest import MANIFEST
+from linkspread.storage.manifest import MANIFEST, parse_json
 
 STORE, RUN = "judgements.db", "run.toml"
 APPLIED, LOCK = "absorbed.json", ".absorbing.lock"
+MAX_STATE = 1 << 16
 # Author of the pairs of files, and note of those that a model was fitted to.
 IMPORTED, FITTED = "import", "in the files of the fit"
 
@@ -358,7 +365,7 @@ class ModelFolder:
 
 def write_run(folder: Path, text: str) -> None:
     """Write how the model of a folder was made, and its measured quality."""
-    write_file(folder, lambda file: file.write(text.encode()), lambda entry: RUN)
+    write_file(folder, lambda file: file.write(text.encode()), RUN)
 
 
 class _State(NamedTuple):
@@ -371,19 +378,20 @@ class _State(NamedTuple):
 def _read_state(folder: Path) -> _State:
     """Return which rows are in a saved model, also after an interrupted `apply`."""
     try:
-        document = json.loads((folder / APPLIED).read_text(encoding="utf-8"))
+        document = parse_json(read_small(folder, APPLIED, max_bytes=MAX_STATE))
         if "next" in document and document["before"] != _checksum(folder):
             document = document["next"]
         state = _State(document["number"], document.get("row", ""))
-        if type(state.number) is not int or state.number < 0:
-            raise ValueError(state.number)
+        is_row = isinstance(state.row, str)
+        if type(state.number) is not int or state.number < 0 or not is_row:
+            raise ValueError(state)
         return state
     except FileNotFoundError:
         return _State()
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             f'{APPLIED} must hold {{"number": n}}, the last row of the store that is '
-            f"in the model, got {error!r:.60}. Fit the model again to write the file."
+            f"in the model, got {error!s:.60}. Fit the model again to write the file."
         ) from error
 
 
@@ -393,7 +401,7 @@ def _write_state(folder: Path, state: _State, *, coming: _State | None = None) -
     if coming is not None:
         document |= {"next": coming._asdict(), "before": _checksum(folder)}
     data = json.dumps(document).encode()
-    write_file(folder, lambda file: file.write(data), lambda entry: APPLIED)
+    write_file(folder, lambda file: file.write(data), APPLIED)
     sync_folder(folder)
 
 

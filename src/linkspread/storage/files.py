@@ -1,7 +1,8 @@
 """Atomic writing of files, file locks, and safe opening.
 
-`write_file` and `new_file` write a temporary file beside the target, flush it to disk
-and rename it. `locked` is a file lock.
+All files are written beside their target, flushed to disk and renamed. The writer holds
+a lock on the unfinished file; one without a lock was left by a killed process, and the
+next write into the folder removes it.
 """
 
 import errno
@@ -14,14 +15,17 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from linkspread.ground.errors import LinkspreadError, ModelError
 
-# A data file is named after its contents and the beginning of its checksum.
-DATA_NAME = re.compile(r"(arrays|ids)-[0-9a-f]{32}\.(safetensors|parquet)")
-# A file that is being written, or that a killed process left.
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 PARTIAL_NAME = re.compile(r"\.linkspread-[0-9a-f]{16}\.partial")
 CHUNK = 1 << 18
 
@@ -65,6 +69,11 @@ def brief(value: Any) -> str:
     return reprlib.repr(value)[:60]
 
 
+def damaged(rule: str, got: Any) -> ModelError:
+    """Return the error about a value in a folder that no save can have written."""
+    return ModelError(f"{rule}, got {brief(got)}. Save the model again.")
+
+
 @contextmanager
 def naming_file(name: str) -> Iterator[None]:
     """Prefix the message of any error with the name of a file."""
@@ -87,21 +96,18 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def write_file(
-    folder: Path,
-    write: Callable[[HashingFile], None],
-    name: Callable[[FileEntry], str],
+    folder: Path, write: Callable[[HashingFile], None], name: str
 ) -> FileEntry:
-    """Write a file of a folder, whose name may depend on its checksum."""
-    with _temporary(folder) as temporary:
-        with open(temporary, "xb") as file:
+    """Write a file of a folder; ``{}`` in its name becomes its checksum."""
+    with temporary_file(folder) as temporary:
+        with open(temporary, "wb") as file:
             hashing = HashingFile(file)
             write(hashing)
             file.flush()
             os.fsync(file.fileno())
-        entry = FileEntry("", hashing.n_bytes, hashing.sha256)
-        entry = FileEntry(name(entry), entry.n_bytes, entry.sha256)
-        os.replace(temporary, folder / entry.name)
-    return entry
+        name = name.format(hashing.sha256[:32])
+        os.replace(temporary, folder / name)
+    return FileEntry(name, hashing.n_bytes, hashing.sha256)
 
 
 @contextmanager
@@ -114,8 +120,7 @@ def new_file(path: FilePath, *, overwrite: bool) -> Iterator[Path]:
     check_new(path, overwrite)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _temporary(path.parent) as temporary:
-            temporary.touch()
+        with temporary_file(path.parent) as temporary:
             yield temporary
             with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
@@ -143,14 +148,59 @@ def check_new(path: Path, overwrite: bool) -> None:
 
 
 @contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
-    """Yield the path of a new file; remove the file unless it was renamed."""
-    path = folder / f".linkspread-{secrets.token_hex(8)}.partial"
+def temporary_file(folder: Path) -> Iterator[Path]:
+    """Yield a new empty file, locked; remove it at the end unless it was renamed."""
+    remove_abandoned(folder)
+    path, handle = _new_locked(folder)
     try:
         yield path
     finally:
-        with suppress(OSError):  # the folder may not exist, or not be writable
+        with suppress(OSError):
             path.unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def _new_locked(folder: Path) -> tuple[Path, int | None]:
+    """Create an unfinished file; return it and the handle that keeps its lock."""
+    while True:
+        path = folder / f".linkspread-{secrets.token_hex(8)}.partial"
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        if fcntl is None:
+            # Windows renames no open file.
+            os.close(handle)
+            return path, None
+        _lock(handle, wait=True)
+        # Another process may have removed it before it was locked.
+        if os.fstat(handle).st_nlink:
+            return path, handle
+        os.close(handle)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the unfinished files of a folder that no process is writing."""
+    if fcntl is None or not folder.is_dir():
+        return
+    for name in filter(PARTIAL_NAME.fullmatch, os.listdir(folder)):
+        with suppress(OSError):
+            flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+            handle = os.open(folder / name, flags)
+            try:
+                if _lock(handle, wait=False):
+                    os.unlink(folder / name)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Lock an open file until it is closed; return whether that succeeded."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        if isinstance(error, BlockingIOError):
+            raise
+        return False  # Some network drives have no locks.
+    return True
 
 
 @contextmanager
@@ -159,26 +209,22 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 
     The file is created if missing. Without `wait` a held lock is a ModelError.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows
+    if fcntl is None:
         yield
         return
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    handle = os.open(path, flags, 0o666)
+    # A killed process releases its locks, too.
+    handle = os.open(path, flags | os.O_NONBLOCK, 0o666)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            _lock(handle, wait=wait)
         except BlockingIOError as error:
             raise ModelError(
                 f"a folder must be written by one process at a time, and another "
                 f"is saving to {str(path)!r}. Wait for it to end."
             ) from error
-        except OSError:
-            pass  # Some network drives have no locks.
         yield
     finally:
-        # A killed process releases its locks, too.
         os.close(handle)
 
 
@@ -193,38 +239,42 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def open_plain(folder: Path, name: str) -> BinaryIO:
+def open_plain(folder: Path, name: str) -> BufferedReader:
     """Open a regular file of the folder; refuse links and devices."""
     path = folder / name
     # Non-blocking, because opening a pipe would wait for ever.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-    if path.is_symlink():
-        raise _not_plain("a symbolic link")
     try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "a symbolic link")
         handle = os.open(path, flags)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.ELOOP, "a folder, a pipe or a device")
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise _not_plain("a symbolic link") from error
-        raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise _not_plain("something else")
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise ModelError(
+            f"files of a model must be regular files in its folder, got "
+            f"{error.strerror}. Copy the folder with the files themselves."
+        ) from error
     return os.fdopen(handle, "rb")
 
 
-def _not_plain(what: str) -> ModelError:
-    """Return the error about something that is not a regular file."""
-    return ModelError(
-        f"files of a model must be regular files in its folder, got {what}. "
-        "Copy the folder with the files themselves."
-    )
+def read_small(folder: Path, name: str, *, max_bytes: int) -> bytes:
+    """Return the bytes of a regular file of a folder, limited in number."""
+    with open_plain(folder, name) as file:
+        n_bytes = os.fstat(file.fileno()).st_size
+        if n_bytes > max_bytes:
+            raise ModelError(
+                f"it must have at most {max_bytes:,} bytes, got {n_bytes:,}. Save the "
+                "model again."
+            )
+        return file.read(n_bytes)
 
 
-def hash_file(file: BinaryIO) -> str:
+def hash_file(file: BufferedReader) -> str:
     """Return the checksum of a whole file."""
     file.seek(0)
-    found = hashlib.sha256()
-    while chunk := file.read(CHUNK):
-        found.update(chunk)
-    return found.hexdigest()
+    return hashlib.file_digest(file, "sha256").hexdigest()

@@ -20,34 +20,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from linkspread.ground.errors import ModelError, require
+from linkspread.ground.errors import ModelError
 from linkspread.ground.progress import format_bytes
 from linkspread.storage.files import (
-    DATA_NAME,
     PARTIAL_NAME,
     FileEntry,
     HashingFile,
-    brief,
+    damaged,
     hash_file,
     locked,
     naming_file,
     open_plain,
+    remove_abandoned,
     sync_folder,
     write_file,
     writing,
 )
 from linkspread.storage.manifest import (
+    DATA_NAME,
     MANIFEST,
-    MAX_MANIFEST,
     MODEL,
-    check_depth,
     check_entry,
-    format_json,
     make_manifest,
     read_manifest,
 )
@@ -83,73 +82,54 @@ def write_folder(
     # All checks come before anything is written.
     check_target(folder, kind=kind)
     for ids in content.ids.values():
-        check_ids(ids)
-    nowhere = FileEntry(f"arrays-{'0' * 32}.safetensors", 1 << 62, "0" * 64)
-    columns = {name: (nowhere, len(ids)) for name, ids in content.ids.items()}
-    document = make_manifest(content, nowhere, columns, kind=kind)
-    check_depth(document)
-    format_json(document, max_bytes=MAX_MANIFEST)
-    with writing(folder), _created(folder), locked(folder, wait=False):
-        _remove_files(folder, lambda name: bool(PARTIAL_NAME.fullmatch(name)))
-        with _without_leftovers(folder):
-            kept = _write_files(folder, content, kind)
-        _remove_files(folder, lambda name: _is_data(name) and name not in kept)
+        if ids.dtype.kind == "U":
+            total = int(np.char.str_len(ids).sum())
+            _check_widening(len(ids), ids.itemsize // 4, total)
+    nowhere = FileEntry("x" * 49, 1 << 62, "0" * 64)
+    make_manifest(content, nowhere, dict.fromkeys(content.ids, nowhere), kind=kind)
+    with writing(folder), _kept_whole(folder), locked(folder, wait=False):
+        remove_abandoned(folder)
+        kept = _write_files(folder, content, kind)
+        _remove_data(folder, lambda name: name not in kept)
 
 
 @contextmanager
-def _created(folder: Path) -> Iterator[None]:
-    """Create a folder if it is missing; remove it again on failure if empty."""
+def _kept_whole(folder: Path) -> Iterator[None]:
+    """Create a missing folder; on failure remove what the failed save added."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # of a folder that is not empty
-                folder.rmdir()
-        raise
-
-
-@contextmanager
-def _without_leftovers(folder: Path) -> Iterator[None]:
-    """Remove the data files that a failed save added."""
     before = set(os.listdir(folder))
     try:
         yield
     except BaseException:
         manifest = folder / MANIFEST
         named = manifest.read_bytes() if manifest.exists() else b""
-        _remove_files(
-            folder,
-            lambda name: (
-                _is_data(name) and name not in before and name.encode() not in named
-            ),
+        _remove_data(
+            folder, lambda own: own not in before and own.encode() not in named
         )
+        if is_new:
+            with suppress(OSError):  # of a folder that is not empty
+                folder.rmdir()
         raise
 
 
 def _write_files(folder: Path, content: Content, kind: str) -> set[str]:
     """Write the data files, then the manifest; return the names of the former."""
-
-    def write_data(
-        name: str, suffix: str, write: Callable[[HashingFile], None]
-    ) -> FileEntry:
-        return write_file(folder, write, lambda e: f"{name}-{e.sha256[:32]}{suffix}")
-
-    arrays = write_data(
-        "arrays", ".safetensors", lambda file: write_tensors(file, content.arrays)
+    arrays = write_file(
+        folder,
+        lambda file: write_tensors(file, content.arrays),
+        "arrays-{}.safetensors",
     )
-    columns = {}
-    for name, ids in content.ids.items():
-        entry = write_data("ids", ".parquet", partial(write_ids, ids=ids))
-        columns[name] = entry, len(ids)
+    columns = {
+        view: write_file(folder, partial(write_ids, ids=ids), "ids-{}.parquet")
+        for view, ids in content.ids.items()
+    }
     # The data must be on disk before the manifest names them.
     sync_folder(folder)
-    document = make_manifest(content, arrays, columns, kind=kind)
-    data = format_json(document, max_bytes=MAX_MANIFEST)
-    write_file(folder, lambda file: file.write(data), lambda entry: MANIFEST)
+    data = make_manifest(content, arrays, columns, kind=kind)
+    write_file(folder, lambda file: file.write(data), MANIFEST)
     sync_folder(folder)
-    return {arrays.name, *(entry.name for entry, _ in columns.values())}
+    return {arrays.name, *(entry.name for entry in columns.values())}
 
 
 def read_folder(
@@ -181,33 +161,31 @@ def _read_files(folder: Path, manifest: dict[str, Any], verify: bool) -> Content
     """Return the contents of the files that a manifest names."""
     with naming_file(MANIFEST):
         stored = check_entry(manifest["arrays"], ".safetensors")
+        columns = {view: _check_column(own) for view, own in manifest["ids"].items()}
     with _opened(folder, stored, verify) as file:
         arrays = read_tensors(file)
     ids = {}
-    for name, entry in manifest["ids"].items():
-        with naming_file(MANIFEST):
-            column, n_ids = _check_column(entry)
+    for view, (column, n_ids) in columns.items():
         with _opened(folder, column, verify) as file:
-            ids[name] = read_ids(file, column.n_bytes, n_ids)
+            ids[view] = read_ids(file, column.n_bytes, n_ids)
     return Content(manifest["content"], arrays, ids, manifest["about"], stored.name)
 
 
-def _check_column(entry: dict[str, Any]) -> tuple[FileEntry, int]:
+def _check_column(entry: Any) -> tuple[FileEntry, int]:
     """Return the checked manifest entry of a column of ids."""
+    if not isinstance(entry, dict):
+        raise damaged("`ids` must name a file for each column", entry)
     n_ids = entry.get("n_ids")
     rest = {key: own for key, own in entry.items() if key != "n_ids"}
     column = check_entry(rest, ".parquet")
     # An id takes at least four bytes, which bounds their number.
     if type(n_ids) is not int or not 0 <= 4 * n_ids <= column.n_bytes:
-        raise ModelError(
-            f"{column.name} must have as many ids as it can hold, got "
-            f"{brief(n_ids)}. Save the model again."
-        )
+        raise damaged(f"{column.name} must have as many ids as it can hold", n_ids)
     return column, n_ids
 
 
 @contextmanager
-def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[Any]:
+def _opened(folder: Path, entry: FileEntry, verify: bool) -> Iterator[BufferedReader]:
     """Open a file after checking its size and checksum."""
     with naming_file(entry.name), open_plain(folder, entry.name) as file:
         n_bytes = os.fstat(file.fileno()).st_size
@@ -232,44 +210,36 @@ def check_target(folder: Path, *, kind: str = MODEL) -> None:
             f"the target must be a folder, and {str(folder)!r} is a file. Give "
             "another path."
         )
-    names = {entry.name for entry in os.scandir(folder)} if folder.exists() else set()
+    names = set(os.listdir(folder)) if folder.exists() else set()
     if MANIFEST in names:
         read_manifest(folder, kind=kind, whole=False)
-    elif not all(_is_data(name) or PARTIAL_NAME.fullmatch(name) for name in names):
+    elif not all(
+        DATA_NAME.fullmatch(own) or PARTIAL_NAME.fullmatch(own) for own in names
+    ):
         raise ModelError(
             f"the target must be a new folder, an empty one, or one of `format` "
             f"{kind!r}, and {str(folder)!r} holds other files. Give another path."
         )
 
 
-def _is_data(name: str) -> bool:
-    """Return whether a file has the name of a data file."""
-    return bool(DATA_NAME.fullmatch(name))
-
-
-def _remove_files(folder: Path, chosen: Callable[[str], bool]) -> None:
-    """Remove chosen files; those in use are left for the next save."""
-    for entry in list(os.scandir(folder)):
-        if chosen(entry.name):
+def _remove_data(folder: Path, chosen: Callable[[str], bool]) -> None:
+    """Remove chosen data files; those in use are left for the next save."""
+    for name in os.listdir(folder):
+        if DATA_NAME.fullmatch(name) and chosen(name):
             with suppress(OSError):
-                os.unlink(entry.path)
-
-
-def check_ids(ids: Array) -> None:
-    """Refuse ids that `read_ids` would refuse."""
-    _pyarrow()  # raises now if it is missing
-    if ids.dtype.kind == "U" and ids.nbytes > MAX_WIDENED:
-        _check_widening(len(ids), ids.itemsize // 4, int(np.char.str_len(ids).sum()))
+                os.unlink(folder / name)
 
 
 def write_ids(file: HashingFile, ids: Array) -> None:
     """Write ids as one parquet file."""
-    arrow = _pyarrow()
-    buffer = arrow.BufferOutputStream()
-    kind = arrow.int64() if ids.dtype.kind == "i" else arrow.string()
-    column = arrow.array(ids.tolist() if ids.dtype.kind == "U" else ids, type=kind)
-    _pyarrow(".parquet").write_table(
-        arrow.table({ID_COLUMN: column}),
+    import pyarrow
+    from pyarrow import parquet
+
+    buffer = pyarrow.BufferOutputStream()
+    kind = pyarrow.int64() if ids.dtype.kind == "i" else pyarrow.string()
+    column = pyarrow.array(ids.tolist() if ids.dtype.kind == "U" else ids, type=kind)
+    parquet.write_table(
+        pyarrow.table({ID_COLUMN: column}),
         buffer,
         compression="none",
         use_dictionary=False,
@@ -280,12 +250,14 @@ def write_ids(file: HashingFile, ids: Array) -> None:
 
 def read_ids(file: BinaryIO, n_bytes: int, n_ids: int) -> Array:
     """Return the ids of a parquet file."""
-    parquet = _pyarrow(".parquet")
+    import pyarrow
+    from pyarrow import parquet
+
     try:
         # From memory, in this thread: Arrow's own threads reading a file that an error
         # has closed would crash the process.
         opened = parquet.ParquetFile(
-            _pyarrow().BufferReader(file.read()),
+            pyarrow.BufferReader(file.read()),
             pre_buffer=False,
             thrift_string_size_limit=n_bytes,
             thrift_container_size_limit=n_bytes,
@@ -302,7 +274,7 @@ def read_ids(file: BinaryIO, n_bytes: int, n_ids: int) -> Array:
             "Save the model again."
         ) from error
     if len(column) != n_ids or column.null_count:
-        raise ModelError(_count_error(n_ids, len(column) - column.null_count))
+        raise damaged(f"there must be {n_ids:,} ids", len(column) - column.null_count)
     if str(column.type) == "int64":
         return column.to_numpy().astype(np.int64)
     return _as_strings(column)
@@ -310,15 +282,11 @@ def read_ids(file: BinaryIO, n_bytes: int, n_ids: int) -> Array:
 
 def _check_metadata(metadata: Any, schema: Any, n_bytes: int, n_ids: int) -> None:
     """Refuse a file that does not hold ids, before any page is read."""
-    types = [str(field.type) for field in schema]
-    if schema.names != [ID_COLUMN] or types[0] not in ("int64", "string"):
-        raise ModelError(
-            f"ids must be one column {ID_COLUMN!r} of int64 or string, got "
-            f"{dict(zip(schema.names, types, strict=True))!s:.80}. Save the model "
-            "again."
-        )
+    types = {field.name: str(field.type) for field in schema}
+    if types not in ({ID_COLUMN: "int64"}, {ID_COLUMN: "string"}):
+        raise damaged(f"ids must be one column {ID_COLUMN!r} of int64 or string", types)
     if metadata.num_rows != n_ids:
-        raise ModelError(_count_error(n_ids, metadata.num_rows))
+        raise damaged(f"there must be {n_ids:,} ids", metadata.num_rows)
     chunks = [metadata.row_group(i).column(0) for i in range(metadata.num_row_groups)]
     is_plain = all(
         chunk.compression == "UNCOMPRESSED" and set(chunk.encodings) <= {"PLAIN", "RLE"}
@@ -333,45 +301,34 @@ def _check_metadata(metadata: Any, schema: Any, n_bytes: int, n_ids: int) -> Non
 
 def _read_pages(opened: Any, n_bytes: int) -> Any:
     """Return the column, read in batches; refuse one larger than its file."""
+    import pyarrow
+
     parts, size = [], 0
     for batch in opened.iter_batches(batch_size=ID_BATCH, use_threads=False):
         parts.append(batch.column(0))
         size += parts[-1].nbytes
         if size > 2 * n_bytes:
-            raise ModelError(
-                "ids must take no more room than their file, and unpack to more. "
-                "Save the model again."
-            )
-    return _pyarrow().chunked_array(parts, type=opened.schema_arrow.field(0).type)
+            raise damaged("ids must take no more room than their file", size)
+    return pyarrow.chunked_array(parts, type=opened.schema_arrow.field(0).type)
 
 
 def _as_strings(column: Any) -> Array:
     """Return a column of texts as an array, unless padding makes it far larger."""
-    compute = _pyarrow(".compute")
+    from pyarrow import compute
+
     lengths = compute.utf8_length(column)
-    longest = compute.max(lengths).as_py() or 0
-    total = compute.sum(lengths).as_py() or 0
-    if 4 * longest * len(column) > MAX_WIDENED:
-        _check_widening(len(column), longest, total)
+    longest, total = compute.max(lengths).as_py(), compute.sum(lengths).as_py()
+    _check_widening(len(column), longest or 0, total or 0)
     ids = np.array(column.to_pylist(), dtype=str)
     return ids if len(ids) else np.zeros(0, dtype=np.int64)
 
 
 def _check_widening(n_ids: int, longest: int, total: int) -> None:
-    """Refuse ids that padding to the longest would make far larger."""
-    if n_ids * longest > MAX_WIDENING * max(total, 1):
+    """Refuse ids that padding to the longest would make large, and far larger."""
+    n_bytes = 4 * n_ids * longest
+    if n_bytes > max(MAX_WIDENED, 4 * MAX_WIDENING * max(total, 1)):
         raise ModelError(
             f"ids must be of similar length, got one of {longest:,} characters among "
-            f"{n_ids:,}, which together would take {format_bytes(4 * n_ids * longest)}."
-            " Give shorter ids."
+            f"{n_ids:,}, which together would take {format_bytes(n_bytes)}. Give "
+            "shorter ids."
         )
-
-
-def _count_error(n_ids: int, got: int) -> str:
-    """Return the message about a wrong number of ids."""
-    return f"there must be {n_ids:,} ids, got {got:,}. Save the model again."
-
-
-def _pyarrow(part: str = "") -> Any:
-    """Import pyarrow or a part of it."""
-    return require(f"pyarrow{part}", purpose="A model with ids")

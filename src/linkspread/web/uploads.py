@@ -5,9 +5,7 @@ again, so that no received file is ever served.
 """
 
 import hashlib
-import os
 import re
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,6 +16,7 @@ from typing import Any
 from linkspread.features import read_picture
 from linkspread.features.pictures import open_picture_file
 from linkspread.ground.errors import LinkspreadError
+from linkspread.storage.files import temporary_file, write_file
 from linkspread.web.contents import to_png
 
 N_KEPT = 200
@@ -60,10 +59,7 @@ class Uploads:
         name = hashlib.sha256(data).hexdigest()[:32]
         if not self._path(name).exists():
             picture = to_png(self._decode(data), SIDE)
-            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                file.write(picture)
-            # In one step, because others may be reading.
-            os.replace(file.name, self._path(name))
+            write_file(self.folder, lambda file: file.write(picture), f"{name}.png")
             for path in sorted(self.folder.glob("*.png"), key=_age)[:-N_KEPT]:
                 path.unlink(missing_ok=True)
         return name
@@ -85,10 +81,9 @@ class Uploads:
 
     def _decode(self, data: bytes) -> Any:
         """Decode an upload by its content; errors do not name the file."""
-        with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".new") as file:
-            file.write(data)
-            file.flush()
-            with open_picture_file(file.name, "the picture") as opened:
+        with temporary_file(self.folder) as file:
+            file.write_bytes(data)
+            with open_picture_file(file, "the picture") as opened:
                 width, height = opened.size
             if width * height > self.max_pixels:
                 raise LinkspreadError(
@@ -96,9 +91,9 @@ class Uploads:
                     f"{width:,} x {height:,}. Make it smaller."
                 )
             try:
-                return read_picture(file.name)[0]
+                return read_picture(file)[0]
             except LinkspreadError as error:
-                sentence = str(error).replace(file.name, "the picture")
+                sentence = str(error).replace(str(file), "the picture")
                 raise LinkspreadError(sentence) from error
 
     def _path(self, name: str) -> Path:
