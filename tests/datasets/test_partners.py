@@ -89,7 +89,7 @@ def test_missing_encoder_is_one_sentence_with_the_remedy(tmp_path, monkeypatch):
     from linkspread.features import encoders
 
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    encoders._vectors.cache_clear()
+    encoders._sentence_encoder.cache_clear()
     with pytest.raises(MissingDependencyError, match="pip install"):
         load_catalogues("abt-buy", write_folder(tmp_path), features="sentences")
 

@@ -132,15 +132,14 @@ def test_a_missing_package_is_named(package, monkeypatch):
 
 
 def test_missing_weights_are_named(tmp_path, monkeypatch):
-    find = {"purpose": "It"}
     with pytest.raises(MissingDependencyError, match=r"It needs the package no_such_w"):
-        encoders._package_file("no_such_weights", "a", **find)
+        encoders.package_file("no_such_weights", "a", purpose="It")
     (tmp_path / "hollow").mkdir()
     (tmp_path / "hollow" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     message = r"It needs the file b/c of the package hollow, got a ver"
     with pytest.raises(MissingDependencyError, match=message):
-        encoders._package_file("hollow", "b", "c", **find)
+        encoders.package_file("hollow", "b/c", purpose="It")
 
 
 def test_a_digest_is_that_of_sha256sum(tmp_path):
@@ -213,7 +212,7 @@ def test_fitting_does_not_read_the_texts(tokenizers):
 
 def test_what_is_no_text_is_named_by_its_position(tokenizers):
     sentences = SentenceFeatures().fit([])
-    with pytest.raises(LinkspreadError, match="text 3 must be a string, got int. Turn"):
+    with pytest.raises(LinkspreadError, match="text 3 must be a string, got int"):
         sentences.transform(["a", "b", "c", 4])
     with pytest.raises(LinkspreadError, match="must hold at least one text, got none"):
         sentences.transform([])
@@ -244,8 +243,7 @@ def test_other_vectors_are_refused(tokenizers):
 
 @pytest.mark.parametrize("package", ["tokenizers", "safetensors.numpy"])
 def test_a_missing_package_is_named_of_sentences(tokenizers, monkeypatch, package):
-    for function in (encoders._vectors, encoders._tokenizer):
-        function.cache_clear()
+    encoders._sentence_encoder.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
     message = rf"needs the package {package[:9]}.*pip install"
     with pytest.raises(MissingDependencyError, match=message):
@@ -253,7 +251,7 @@ def test_a_missing_package_is_named_of_sentences(tokenizers, monkeypatch, packag
 
 
 def test_a_missing_wordllama_is_named(tokenizers, monkeypatch):
-    encoders._vectors.cache_clear()
+    encoders._sentence_encoder.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     message = "SentenceFeatures needs the package wordllama, .*pip install wordllama"
     with pytest.raises(MissingDependencyError, match=message):

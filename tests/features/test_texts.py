@@ -257,10 +257,9 @@ def test_no_text_at_all_is_refused(features):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (b"sea", "text 1 must be a string, got bytes. Decode it first"),
-        (bytearray(b"sea"), "text 1 must be a string, got bytearray. Decode it"),
-        (5, "text 1 must be a string, got int. Turn it into a string, or into None"),
-        (["sea"], "text 1 must be a string, got list. Turn it"),
+        (b"sea", "text 1 must be a string, got bytes. Decode"),
+        (5, "text 1 must be a string, got int. .* None where there is no text"),
+        (["sea"], "text 1 must be a string, got list"),
     ],
 )
 def test_what_is_no_text_is_named(wrong, message):

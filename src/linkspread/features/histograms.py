@@ -11,11 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from linkspread.features.transformers import table
-from linkspread.features.visual_words import (
-    CodebookTransformer,
-    learn_codebook,
-    nearest_words,
-)
+from linkspread.features.visual_words import CodebookTransformer
 
 N_STRIPS = 3
 N_COLOURS = 16 * 4 * 4
@@ -103,8 +99,7 @@ class PictureFeatures(CodebookTransformer):
 
     def _local_descriptors(self, image: Any) -> np.ndarray:
         """Return the local descriptors of a picture at all scales."""
-        levels = word_levels(image)
-        return np.concatenate([level.reshape(-1, N_VALUES) for level in levels])
+        return np.concatenate([x.reshape(-1, N_VALUES) for x in word_levels(image)])
 
     def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
         """Set the projection and the codebook."""
@@ -113,8 +108,7 @@ class PictureFeatures(CodebookTransformer):
         # of the time. They do not depend on a centre, so none is used.
         directions = np.linalg.eigh(samples.T @ samples)[1]
         projection = np.ascontiguousarray(directions[:, : -_N_COMPONENTS - 1 : -1])
-        projected = samples @ projection
-        self.codebook_ = learn_codebook(projected, self.n_words, random_state)
+        self._learn_words(samples @ projection, random_state)
         self.projection_ = projection
 
     def _complete(self) -> None:
@@ -124,29 +118,32 @@ class PictureFeatures(CodebookTransformer):
         self._check_shape("codebook_", None, _N_COMPONENTS)
         n_codes = len(_PATTERN_SCALES) * 3 * N_PATTERNS
         sizes = {"colour": N_COLOURS, "pattern": n_codes, "word": len(self.codebook_)}
-        self.blocks_, start = {}, 0
+        self.blocks_, self._n_features = {}, 0
         for name, size in sizes.items():
-            middle, stop = start + size, start + (1 + N_STRIPS) * size
-            self.blocks_[name] = slice(start, middle)
-            self.blocks_[f"{name} by strip"] = slice(middle, stop)
-            start = stop
-        self._n_features = start
+            for block, width in (name, size), (f"{name} by strip", N_STRIPS * size):
+                start, self._n_features = self._n_features, self._n_features + width
+                self.blocks_[block] = slice(start, self._n_features)
 
     def _describe(self, image: Any) -> np.ndarray:
         """Return the histograms of a picture, each before its histograms by strip."""
         colours = count_codes(colour_codes(np.asarray(image.convert("HSV"))), N_COLOURS)
-        tables = colours / colours.sum(), _pattern_shares(image), self._words(image)
-        return np.concatenate([p for t in tables for p in (t.sum(axis=0), t.ravel())])
-
-    def _words(self, image: Any) -> np.ndarray:
-        """Return how often each word is the nearest one, by strip."""
+        patterns = [
+            count_codes(pattern_codes(channel), N_PATTERNS)
+            for channels in _opponent_levels(image, _PATTERN_SCALES)
+            for channel in channels
+        ]
         n_words = len(self.codebook_)
-        counts = np.zeros((N_STRIPS, n_words), dtype=np.intp)
+        words = np.zeros((N_STRIPS, n_words), dtype=np.intp)
         for level in word_levels(image):
-            projected = level.reshape(-1, N_VALUES) @ self.projection_
-            nearest = nearest_words(projected, self.codebook_)
-            counts += count_codes(nearest.reshape(level.shape[:2]), n_words)
-        return counts / counts.sum()
+            nearest = self._nearest_words(
+                level.reshape(-1, N_VALUES) @ self.projection_
+            )
+            words += count_codes(nearest.reshape(level.shape[:2]), n_words)
+        # Patterns differ less than colours: as a single histogram they would hardly
+        # count, so each of their histograms has the sum 1.
+        shares = np.hstack([counts / counts.sum() for counts in patterns])
+        tables = colours / colours.sum(), shares, words / words.sum()
+        return np.concatenate([p for t in tables for p in (t.sum(axis=0), t.ravel())])
 
 
 def colour_codes(hsv: np.ndarray) -> np.ndarray:
@@ -165,25 +162,14 @@ def count_codes(codes: np.ndarray, n_codes: int) -> np.ndarray:
 
 def _opponent_levels(image: Any, scales: Sequence[float]) -> list[np.ndarray]:
     """Return the opponent channels of a picture at parts of its size."""
-    levels = []
-    for scale in scales:
-        size = round(image.width * scale), round(image.height * scale)
-        scaled = image if scale == 1 else image.resize(size)
-        levels.append(opponent(np.asarray(scaled)))
-    return levels
+    sizes = [(round(image.width * s), round(image.height * s)) for s in scales]
+    scaled = [image if size == image.size else image.resize(size) for size in sizes]
+    return [opponent(np.asarray(own)) for own in scaled]
 
 
 def opponent(pixels: np.ndarray) -> np.ndarray:
     """Return lightness, red-green and yellow-blue of RGB pixels, channels first."""
     return np.moveaxis(pixels.astype(np.float32) @ _OPPONENT, 2, 0)
-
-
-def _pattern_shares(image: Any) -> np.ndarray:
-    """Return how often each pattern occurs in each channel and scale, by strip."""
-    levels = _opponent_levels(image, _PATTERN_SCALES)
-    found = [count_codes(pattern_codes(c), N_PATTERNS) for own in levels for c in own]
-    # Patterns differ less than colours: as a single histogram they would hardly count.
-    return np.hstack([counts / counts.sum() for counts in found])
 
 
 def pattern_codes(channel: np.ndarray) -> np.ndarray:
@@ -198,15 +184,11 @@ def pattern_codes(channel: np.ndarray) -> np.ndarray:
     return _UNIFORM[code]
 
 
-def _uniform_codes() -> np.ndarray:
-    """Return a code for each pattern with at most two changes; others share one."""
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1)
-    is_uniform = (bits != np.roll(bits, 1, axis=1)).sum(axis=1) <= 2
-    return np.where(is_uniform, np.cumsum(is_uniform) - 1, is_uniform.sum())
-
-
-_UNIFORM = _uniform_codes()
-N_PATTERNS = int(_UNIFORM.max()) + 1
+# A code for each pattern with at most two changes; all others share the last one.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1)
+_IS_UNIFORM = (_BITS != np.roll(_BITS, 1, axis=1)).sum(axis=1) <= 2
+N_PATTERNS = int(_IS_UNIFORM.sum()) + 1
+_UNIFORM = np.where(_IS_UNIFORM, np.cumsum(_IS_UNIFORM) - 1, N_PATTERNS - 1)
 
 
 def word_levels(image: Any) -> list[np.ndarray]:
@@ -220,17 +202,14 @@ def local_descriptors(channels: np.ndarray) -> np.ndarray:
     Descriptors are square roots of shares of gradients, as in the Hellinger distance.
     """
     cells = _cell_sums(channels)
-    total = _windows(cells.sum(axis=2)).sum(axis=(2, 3)) + _FLAT * (_CELL * _SIDE) ** 2
+    square, axes = (_SIDE, _SIDE), (0, 1)
+    total = sliding_window_view(cells.sum(axis=2), square, axes).sum(axis=(2, 3))
+    total += _FLAT * (_CELL * _SIDE) ** 2
     # Roots of cells instead of descriptors are equal and a 16th as many.
-    windows = np.moveaxis(_windows(np.sqrt(cells)), 2, 4)
+    windows = np.moveaxis(sliding_window_view(np.sqrt(cells), square, axes), 2, 4)
     # Keeping the values of a cell together makes this copy twice as fast.
     descriptors = windows.reshape(*total.shape, N_VALUES)
     return descriptors / np.sqrt(total)[:, :, np.newaxis]
-
-
-def _windows(cells: np.ndarray) -> np.ndarray:
-    """Return every square of cells, as two new axes at the end."""
-    return sliding_window_view(cells, (_SIDE, _SIDE), axis=(0, 1))
 
 
 def _cell_sums(channels: np.ndarray) -> np.ndarray:

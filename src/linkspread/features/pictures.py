@@ -1,16 +1,5 @@
-"""Pictures from files, PIL images and arrays, all in RGB.
+"""Pictures from files, PIL images and arrays, all in RGB."""
 
->>> import numpy as np
->>> from linkspread.features import read_picture
->>> image, notes = read_picture(np.zeros((40, 60, 4), dtype=np.uint8))
->>> image.size, image.getpixel((0, 0)), notes
-((60, 40), (255, 255, 255), ('laid on white',))
-
-The format is read from the content of a file, never from its name. The error of an
-unreadable picture has a `kind`, by which programs can count errors.
-"""
-
-import errno
 import io
 import os
 import re
@@ -21,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -34,8 +22,6 @@ MAX_PIXELS = 100_000_000
 MIN_SIDE = 32
 # Pillow reads more formats, some of them by starting other programs.
 _FORMATS = "AVIF BMP GIF JPEG JPEG2000 MPO PNG PPM TIFF WEBP".split()
-# Formats with several names in Pillow.
-_FAMILIES = {"DIB": "BMP", "MPO": "JPEG"}
 # First bytes of formats, which distinguish a damaged picture from other files.
 _STARTS = {
     rb"\xff\xd8\xff": "JPEG",
@@ -51,11 +37,7 @@ _STARTS = {
     rb"%!PS|\xc5\xd0\xd3\xc6": "EPS",
     rb"%PDF": "PDF",
     rb"8BPS": "PSD",
-    rb"gimp xcf": "XCF",
-    rb"icns": "ICNS",
     rb"\0\0\x01\0": "ICO",
-    rb"DDS ": "DDS",
-    rb"II\+\0|MM\0\+": "BigTIFF",
     rb"\s*(<\?xml.*?)?(<!--.*?-->\s*)?<svg": "SVG",
 }
 _REPLACE = "Replace it or leave it out."
@@ -75,16 +57,9 @@ _SENTENCES = {
     "too large": ("a larger one", "Make it smaller or leave it out."),
 }
 _ORIENTATION = 0x0112
-# Names of Pillow's turns by the value of EXIF's orientation.
-_TURNS = {
-    2: "FLIP_LEFT_RIGHT",
-    3: "ROTATE_180",
-    4: "FLIP_TOP_BOTTOM",
-    5: "TRANSPOSE",
-    6: "ROTATE_270",
-    7: "TRANSVERSE",
-    8: "ROTATE_90",
-}
+# Pillow's names of the turns for EXIF's orientations 2 to 8.
+_TURNS = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE".split()
+_TURNS += "ROTATE_270 TRANSVERSE ROTATE_90".split()
 
 
 def check_pictures(pictures: Any) -> None:
@@ -112,8 +87,9 @@ def read_picture(
 ) -> tuple[Any, tuple[str, ...]]:
     """Return a picture in RGB, upright, and notes on how it was converted.
 
-    The format is read from the content. Transparency becomes white, EXIF's orientation
-    is applied, and the first of several frames is taken. Damaged metadata are ignored.
+    The content of a file decides its format, not its name. Transparency becomes white,
+    EXIF's orientation is applied, and the first of several frames is taken. Damaged
+    metadata are ignored. The error of an unreadable picture has a `kind`.
 
     Parameters
     ----------
@@ -127,24 +103,25 @@ def read_picture(
     image : PIL image
         In RGB, of the picture's own size.
     notes : tuple of str
-        Such as "laid on white", "turned as EXIF says", "first of 3 frames" or
-        "mis-named: a PNG called .jpg".
+        Such as "laid on white", "turned as EXIF says" or "first of 3 frames".
 
-    Raises
-    ------
-    UnreadablePicture
-        Its `kind` is the reason in one or two words.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkspread.features import read_picture
+    >>> image, notes = read_picture(np.zeros((40, 60, 4), dtype=np.uint8))
+    >>> image.size, image.getpixel((0, 0)), notes
+    ((60, 40), (255, 255, 255), ('laid on white',))
     """
     pil = _pillow()
     if isinstance(picture, str | os.PathLike):
         name = str(picture)
         with _decoding(name), open_picture_file(picture, name) as opened:
-            image, notes = _decode(opened, name)
-            notes += [*_frames(opened), *_misnamed(picture, opened.format)]
-            return image, tuple(notes)
+            return _decode(opened, name)
     if isinstance(picture, np.ndarray):
-        is_plane = picture.ndim == 2
-        is_plane |= picture.ndim == 3 and picture.shape[2] in (3, 4)
+        is_plane = picture.ndim == 2 or (
+            picture.ndim == 3 and picture.shape[2] in (3, 4)
+        )
         if picture.dtype != np.uint8 or not is_plane or picture.size == 0:
             raise LinkspreadError(
                 f"{name} must be an array of uint8 of shape (height, width) or "
@@ -159,8 +136,7 @@ def read_picture(
         )
     _check_size(picture, name)
     with _decoding(name):
-        image, notes = _decode(picture, name)
-    return image, tuple(notes)
+        return _decode(picture, name)
 
 
 @contextmanager
@@ -187,16 +163,12 @@ def open_regular(
         file = open(path, "rb")
     except LinkspreadError:
         raise
+    except PermissionError as error:
+        raise refuse("no permission") from error
     # A null character in a path is a ValueError.
     except (OSError, ValueError) as error:
-        is_loop = isinstance(error, OSError) and error.errno == errno.ELOOP
-        is_gone = isinstance(error, FileNotFoundError)
-        if isinstance(error, PermissionError):
-            kind = "no permission"
-        else:
-            is_link = is_loop or (is_gone and os.path.islink(path))
-            kind = "broken link" if is_link else "missing"
-        raise refuse(kind) from error
+        is_link = "\0" not in os.fsdecode(path) and os.path.islink(path)
+        raise refuse("broken link" if is_link else "missing") from error
     with file:
         yield file
 
@@ -233,7 +205,7 @@ def _formats() -> list[str]:
 
 
 def _open_image(file: BinaryIO, name: str) -> Any:
-    """Open a file with Pillow by its content; refuse it by its kind otherwise."""
+    """Open a file with Pillow, or refuse it by its first bytes."""
     pil = _pillow()
     try:
         return pil.open(file, formats=_formats())
@@ -247,7 +219,17 @@ def _open_image(file: BinaryIO, name: str) -> Any:
             return pil.open(_bare_png(file), formats=["PNG"])
         if _is_cut_off(error):
             raise _refuse(name, "truncated") from error
-        raise _unknown_start(file, name) from error
+        file.seek(0)
+        start = file.read(1024)
+        kinds = (kind for s, kind in _STARTS.items() if re.match(s, start, re.DOTALL))
+        found = next(kinds, None)
+        if found is None:
+            got = f"a file that starts with {start[:12]!r}"
+            raise _refuse(name, "not a picture", got) from error
+        if found not in _formats():
+            raise _refuse(name, "unsupported format", found) from error
+        got = f"the damaged beginning of a {found}"
+        raise _refuse(name, "corrupt header", got) from error
 
 
 def _bare_png(file: BinaryIO) -> io.BytesIO:
@@ -261,20 +243,6 @@ def _bare_png(file: BinaryIO) -> io.BytesIO:
         if not kind[0] & 32 or kind == b"tRNS":
             kept.append(chunk)
     return io.BytesIO(b"".join(kept))
-
-
-def _unknown_start(file: BinaryIO, name: str) -> UnreadablePicture:
-    """Return the error about a file that Pillow cannot open, by its first bytes."""
-    file.seek(0)
-    start = file.read(1024)
-    kinds = (n for s, n in _STARTS.items() if re.match(s, start, re.DOTALL))
-    found = next(kinds, None)
-    if found is None:
-        got = f"a file that starts with {start[:12]!r}"
-        return _refuse(name, "not a picture", got)
-    if found not in _formats():
-        return _refuse(name, "unsupported format", found)
-    return _refuse(name, "corrupt header", f"the damaged beginning of a {found}")
 
 
 @contextmanager
@@ -327,7 +295,7 @@ class _WithoutWarnings:
 _without_warnings = _WithoutWarnings()
 
 
-def _decode(picture: Any, name: str) -> tuple[Any, list[str]]:
+def _decode(picture: Any, name: str) -> tuple[Any, tuple[str, ...]]:
     """Return an opened picture in RGB and upright, and notes."""
     picture.load()
     try:
@@ -336,36 +304,18 @@ def _decode(picture: Any, name: str) -> tuple[Any, list[str]]:
         got = f"colours as {picture.mode}"
         raise _refuse(name, "unsupported format", got) from error
     try:
-        turn = _TURNS.get(picture.getexif().get(_ORIENTATION, 1))
+        orientation = picture.getexif().get(_ORIENTATION, 1)
+        if orientation in range(2, 9):
+            image = image.transpose(_pillow().Transpose[_TURNS[orientation - 2]])
+            notes.append("turned as EXIF says")
     except Exception:
         # EXIF data are often malformed; the pixels are readable.
-        return image, [*notes, "EXIF cannot be read"]
-    if turn is None:
-        return image, notes
-    turned = image.transpose(_pillow().Transpose[turn])
-    return turned, [*notes, "turned as EXIF says"]
-
-
-def _frames(picture: Any) -> list[str]:
-    """Return a note where a picture has several frames."""
-    try:
-        n_frames = getattr(picture, "n_frames", 1)
-    except Exception:
-        # Later frames may be damaged; only the first is used.
-        n_frames = 1
-    # Cameras put a preview into the same file.
-    is_single = n_frames == 1 or picture.format == "MPO"
-    return [] if is_single else [f"first of {n_frames:,} frames"]
-
-
-def _misnamed(path: Any, format_name: str) -> list[str]:
-    """Return a note where the ending of a name is that of another format."""
-    ending = PurePath(os.fsdecode(path)).suffix.lower()
-    named = _pillow().registered_extensions().get(ending)
-    family = _FAMILIES.get(format_name, format_name)
-    if named is None or _FAMILIES.get(named, named) == family:
-        return []
-    return [f"mis-named: a {family} called {ending}"]
+        notes.append("EXIF cannot be read")
+    # Later frames may be damaged, and cameras put a preview into an MPO file.
+    with suppress(Exception):
+        if (n_frames := picture.n_frames) > 1 and picture.format != "MPO":
+            notes.append(f"first of {n_frames:,} frames")
+    return image, tuple(notes)
 
 
 def _to_rgb(image: Any) -> tuple[Any, list[str]]:

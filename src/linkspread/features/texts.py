@@ -6,7 +6,7 @@ An iterable of texts is read once, and only the counts of tokens are kept.
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, ClassVar, Self
 
 import narwhals.stable.v1 as nw
@@ -49,11 +49,15 @@ class TextTransformer(StoredTransformer):
 class CountedTexts(TextTransformer):
     """Count the tokens of texts and turn the counts into features.
 
-    A subclass defines how counts become features (`_weigh`), which tokens are kept
-    (`_limits`), and what else is learnt (`_learn`).
+    A subclass defines how counts become features (`_weigh`) and what else is learnt
+    (`_learn`).
     """
 
     _stored: ClassVar[dict[str, Any]] = {"vocabulary_": NAMES, "n_empty_": COUNT}
+    # Parameters that are counts; the last one is how many tokens are kept.
+    _counts: ClassVar[tuple[str, ...]] = ("min_df", "max_features")
+    min_df: int | None
+    max_df: float = 1.0
 
     def fit(self, texts: Iterable[Any], y: Any = None) -> Self:
         """Learn the vocabulary of the texts."""
@@ -77,17 +81,48 @@ class CountedTexts(TextTransformer):
 
     def _learn_from(self, texts: Iterable[Any]) -> sparse.csr_array:
         """Learn from texts, and return their counts."""
-        limits = self._limits()
-        counts, tokens = count_tokens(texts, self._split)
-        counts, self.vocabulary_ = _choose_tokens(counts, tokens, **limits)
+        for name in self._counts:
+            value = getattr(self, name)
+            if value is not None or name not in ("min_df", "max_features"):
+                check_count(value, name=name, remedy=_DEFAULT)
+        remedy = "Give a part of the texts, such as 0.5."
+        if check_positive(self.max_df, name="max_df", remedy=remedy) > 1:
+            raise LinkspreadError(
+                f"`max_df` must be at most 1, got {self.max_df!r}. {remedy}"
+            )
+        counts, self.vocabulary_ = self._choose(*count_tokens(texts, self._split))
         self.n_empty_ = int((np.diff(counts.indptr) == 0).sum())
         self._learn(counts)
         self._complete()
         return counts
 
-    def _limits(self) -> dict[str, Any]:
-        """Return the arguments of `_choose_tokens`, checked."""
-        raise NotImplementedError
+    def _choose(
+        self, counts: sparse.csr_array, tokens: list[str]
+    ) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return the columns of tokens neither too rare nor too common, and these."""
+        n_texts = counts.shape[0]
+        least = self.min_df or (2 if n_texts >= _MANY_TEXTS else 1)
+        n_having = np.bincount(counts.indices, minlength=len(tokens))
+        kept = np.flatnonzero((n_having >= least) & (n_having <= self.max_df * n_texts))
+        if not tokens:
+            raise LinkspreadError(
+                f"`texts` must have at least one token, got {n_texts:,} texts without "
+                "any. Check that the right column was given."
+            )
+        if not len(kept):
+            most = f" and in at most {self.max_df:.0%} of them"
+            parts = (most, ", or raise `max_df`") if self.max_df < 1 else ("", "")
+            raise LinkspreadError(
+                f"`texts` must share tokens, got {len(tokens):,} tokens, of which none "
+                f"is in at least {least:,} of the {n_texts:,} texts{parts[0]}. Lower "
+                f"`min_df`{parts[1]}."
+            )
+        # Most frequent first, equally frequent ones by name.
+        best = sorted(kept, key=lambda place: (-n_having[place], tokens[place]))
+        best = best[: getattr(self, self._counts[-1])]
+        columns = sorted(best, key=tokens.__getitem__)
+        names = np.array([tokens[place] for place in columns], dtype=object)
+        return counts[:, columns], names
 
     def _learn(self, counts: sparse.csr_array) -> None:
         """Learn more than the vocabulary; nothing by default."""
@@ -148,12 +183,6 @@ class TextFeatures(CountedTexts):
         self.min_df = min_df
         self.max_features = max_features
 
-    def _limits(self) -> dict[str, Any]:
-        """Return the arguments of `_choose_tokens`, checked."""
-        if self.max_features is not None:
-            check_count(self.max_features, name="max_features", remedy=_DEFAULT)
-        return {"min_df": self.min_df, "max_features": self.max_features}
-
     def _learn(self, counts: sparse.csr_array) -> None:
         """Set the weights of the tokens."""
         n_texts, n_tokens = counts.shape
@@ -187,8 +216,8 @@ class TopicFeatures(CountedTexts):
     max_df : float, default=0.5
         Largest share of texts in which a token may occur: more frequent ones, such as
         "the", are of no topic.
-    max_features : int, default=20000
-        Keep the tokens that occur in most texts.
+    max_features : int or None, default=20000
+        Keep the tokens that occur in most texts. None keeps all.
     random_state : int, RandomState instance or None, default=None
         Seed of the topics.
 
@@ -212,6 +241,7 @@ class TopicFeatures(CountedTexts):
     """
 
     _metric = "hellinger"
+    _counts = ("n_topics", "min_df", "max_features")
     # Weights of tokens in topics, and their expectations as scikit-learn computes them.
     _stored: ClassVar[dict[str, Any]] = {
         **CountedTexts._stored,
@@ -225,7 +255,7 @@ class TopicFeatures(CountedTexts):
         *,
         min_df: int | None = None,
         max_df: float = 0.5,
-        max_features: int = 20000,
+        max_features: int | None = 20000,
         random_state: Any = None,
     ) -> None:
         self.n_topics = n_topics
@@ -241,27 +271,11 @@ class TopicFeatures(CountedTexts):
         ----------
         input_features : object, default=None
             Ignored.
-
-        Returns
-        -------
-        names : ndarray of str of shape (n_topics,)
         """
         check_is_fitted(self)
         best = np.argsort(-self.topics_, axis=1, kind="stable")[:, :_N_NAMED]
         named = [", ".join(self.vocabulary_[places]) for places in best]
         return np.array([f"topic {i}: {n}" for i, n in enumerate(named)], dtype=object)
-
-    def _limits(self) -> dict[str, Any]:
-        """Return the arguments of `_choose_tokens`, checked."""
-        for name in ("n_topics", "max_features"):
-            check_count(getattr(self, name), name=name, remedy=_DEFAULT)
-        remedy = "Give a part of the texts, such as 0.5."
-        if check_positive(self.max_df, name="max_df", remedy=remedy) > 1:
-            raise LinkspreadError(
-                f"`max_df` must be at most 1, got {self.max_df!r}. {remedy}"
-            )
-        names = ("min_df", "max_df", "max_features")
-        return {name: getattr(self, name) for name in names}
 
     def _learn(self, counts: sparse.csr_array) -> None:
         """Find the topics."""
@@ -332,15 +346,11 @@ class TagFeatures(CountedTexts):
     """
 
     _metric = "hellinger"
+    _counts = ("min_df", "n_tags")
 
     def __init__(self, n_tags: int = 1000, *, min_df: int | None = None) -> None:
         self.n_tags = n_tags
         self.min_df = min_df
-
-    def _limits(self) -> dict[str, Any]:
-        """Return the arguments of `_choose_tokens`, checked."""
-        n_tags = check_count(self.n_tags, name="n_tags", remedy=_DEFAULT)
-        return {"min_df": self.min_df, "max_features": n_tags}
 
     def _weigh(self, counts: sparse.csr_array) -> sparse.csr_array:
         """Return the shares of the tags."""
@@ -351,10 +361,10 @@ class TagFeatures(CountedTexts):
         if isinstance(text, str):
             parts = _SEPARATORS.split(text)
             parts = parts if len(parts) > 1 else text.split()
+        elif isinstance(text, Iterable) and not isinstance(text, bytes | Mapping):
+            parts = [part for part in text if not _is_missing(part)]
         else:
-            is_list = isinstance(text, Iterable)
-            is_list = is_list and not isinstance(text, bytes | Mapping)
-            parts = [t for t in text if not _is_missing(t)] if is_list else [text]
+            parts = [text]
         wrong = next((part for part in parts if not isinstance(part, str)), None)
         if wrong is not None:
             raise LinkspreadError(
@@ -365,31 +375,13 @@ class TagFeatures(CountedTexts):
         return [name for name in map(tag_name, parts) if name]
 
 
-def _check_texts(texts: Any) -> Iterator[Any]:
-    """Yield texts from an iterable; refuse a single text and sets, without order."""
-    is_one = isinstance(texts, str | bytes | bytearray | Mapping | Set)
-    is_frame = nw.dependencies.is_into_dataframe(texts)
-    if is_one or is_frame or not isinstance(texts, Iterable):
-        raise LinkspreadError(
-            f"`texts` must be a sequence of texts, got {type(texts).__name__}. "
-            "Give a list, a column of a DataFrame or any other iterable of strings."
-        )
-    for text in texts:
-        # Columns of pyarrow yield its own scalars.
-        yield text.as_py() if hasattr(text, "as_py") else text
-
-
 def check_text(text: Any, position: int) -> str:
     """Return a text; refuse anything but a string."""
     if isinstance(text, str):
         return text
-    remedy = (
-        "Decode it first, for instance by `text.decode('utf-8')`"
-        if isinstance(text, bytes | bytearray)
-        else "Turn it into a string, or into None where there is no text"
-    )
     raise LinkspreadError(
-        f"text {position} must be a string, got {type(text).__name__}. {remedy}."
+        f"text {position} must be a string, got {type(text).__name__}. Decode bytes "
+        "by `text.decode()`, and give None where there is no text."
     )
 
 
@@ -403,9 +395,18 @@ def count_tokens(
     ``split`` maps a text and its position to tokens. ``places`` has the columns of
     known tokens; if None, all tokens get columns in the order of first occurrence.
     """
+    is_one = isinstance(texts, str | bytes | bytearray | Mapping | Set)
+    is_frame = nw.dependencies.is_into_dataframe(texts)
+    if is_one or is_frame or not isinstance(texts, Iterable):
+        raise LinkspreadError(
+            f"`texts` must be a sequence of texts, got {type(texts).__name__}. "
+            "Give a list, a column of a DataFrame or any other iterable of strings."
+        )
     known: dict[str, int] = {} if places is None else places
     columns, counts, ends = array("q"), array("q"), array("q", [0])
-    for position, text in enumerate(_check_texts(texts)):
+    for position, text in enumerate(texts):
+        # Columns of pyarrow yield its own scalars.
+        text = text.as_py() if hasattr(text, "as_py") else text
         tokens = [] if _is_missing(text) else split(text, position)
         for token, count in Counter(tokens).items():
             if places is None:
@@ -439,38 +440,3 @@ def _is_missing(text: Any) -> bool:
     """Return whether there is no text: None, NaN, or NA of pandas."""
     is_nan = isinstance(text, float | np.floating) and bool(np.isnan(text))
     return text is None or is_nan or type(text).__name__ in ("NAType", "NaTType")
-
-
-def _choose_tokens(
-    counts: sparse.csr_array,
-    tokens: list[str],
-    *,
-    min_df: int | None,
-    max_df: float = 1.0,
-    max_features: int | None = None,
-) -> tuple[sparse.csr_array, np.ndarray]:
-    """Return the columns of tokens neither too rare nor too common, and their names."""
-    n_texts = counts.shape[0]
-    least = 2 if n_texts >= _MANY_TEXTS else 1
-    if min_df is not None:
-        least = check_count(min_df, name="min_df", remedy=_DEFAULT)
-    n_having = np.bincount(counts.indices, minlength=len(tokens))
-    kept = np.flatnonzero((n_having >= least) & (n_having <= max_df * n_texts))
-    if not tokens:
-        raise LinkspreadError(
-            f"`texts` must have at least one token, got {n_texts:,} texts without any. "
-            "Check that the right column was given."
-        )
-    if not len(kept):
-        most = "" if max_df == 1 else f" and in at most {max_df:.0%} of them"
-        remedy = "" if max_df == 1 else ", or raise `max_df`"
-        raise LinkspreadError(
-            f"`texts` must share tokens, got {len(tokens):,} tokens, of which none is "
-            f"in at least {least:,} of the {n_texts:,} texts{most}. Lower "
-            f"`min_df`{remedy}."
-        )
-    # Most frequent first, equally frequent ones by name.
-    best = sorted(kept, key=lambda place: (-n_having[place], tokens[place]))
-    columns = sorted(best[:max_features], key=tokens.__getitem__)
-    names = np.array([tokens[place] for place in columns], dtype=object)
-    return counts[:, columns], names

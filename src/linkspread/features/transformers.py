@@ -49,16 +49,14 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
     @classmethod
     def from_state(cls, params: Mapping[str, Any], state: Mapping[str, Any]) -> Self:
         """Return the fitted transformer of a state."""
-        unknown = sorted(set(params) - set(cls._get_param_names()))
-        if unknown:
+        known = {"params": cls._get_param_names(), "state": list(cls._stored)}
+        unknown = sorted(set(params) - set(known["params"]))
+        if unknown or set(state) != set(known["state"]):
+            name = "params" if unknown else "state"
+            got = unknown or list(map(str, state)) or ["nothing"]
             raise ModelError(
-                f"`params` must be those of {cls.__name__}, got {unknown[0]!r:.60}. "
-                f"{_REMEDY}"
-            )
-        if set(state) != set(cls._stored):
-            raise ModelError(
-                f"`state` of {cls.__name__} must hold {', '.join(cls._stored)}, got "
-                f"{', '.join(map(str, state)) or 'nothing'}. {_REMEDY}"
+                f"`{name}` of {cls.__name__} must hold {', '.join(known[name])}, got "
+                f"{', '.join(got):.60}. {_REMEDY}"
             )
         transformer = cls(**params)
         for name, rule in cls._stored.items():
@@ -72,7 +70,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
 
     def _check_shape(self, name: str, *shape: int | None) -> None:
         """Refuse a stored array of another shape; None fits any length."""
-        found = np.shape(getattr(self, name))
+        found = getattr(self, name).shape
         if any(s not in (None, f) for s, f in zip(shape, found, strict=True)):
             expected = ", ".join("any" if s is None else str(s) for s in shape)
             raise ModelError(
@@ -84,6 +82,7 @@ class StoredTransformer(TransformerMixin, BaseEstimator):
 def _checked(name: str, value: Any, rule: Any) -> Any:
     """Return a stored value in the form of a fitted attribute; refuse a wrong one."""
     got = type(value).__name__
+    is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if isinstance(rule, tuple):
         dtype, ndim = rule
         if isinstance(value, np.ndarray):
@@ -93,12 +92,11 @@ def _checked(name: str, value: Any, rule: Any) -> Any:
                 return np.array(value, order="C")
             got = f"{value.dtype} of the shape {value.shape}"
         rule = f"an array of finite {dtype} with {ndim} dimensions"
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if rule == COUNT and is_integer and value >= 0:
+    elif rule == COUNT and is_count and value >= 0:
         return int(value)
-    if rule == TEXT and isinstance(value, str):
+    elif rule == TEXT and isinstance(value, str):
         return value
-    if rule == NAMES and isinstance(value, list):
+    elif rule == NAMES and isinstance(value, list):
         if all(isinstance(v, str) for v in value) and len(set(value)) == len(value):
             return np.array(value, dtype=object)
     raise ModelError(

@@ -1,19 +1,7 @@
-"""Visual words: a codebook of local descriptors, and pictures as shares of its words.
+"""Visual words: pictures as shares of the words of a codebook of local descriptors."""
 
-These are the picture features of [Lu2015], with SIFT of the package opencv:
-
->>> import numpy as np
->>> from linkspread.features import VisualWords
->>> pictures = np.random.default_rng(0).integers(256, size=(3, 64, 96), dtype="u1")
->>> X = VisualWords(n_words=10, random_state=0).fit_transform(pictures)
->>> X.shape, X.sum(axis=1).round(4).tolist()
-((3, 10), [1.0, 1.0, 1.0])
-"""
-
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,13 +23,14 @@ _N_SAMPLES = 100_000
 _MIN_SIZE = 64
 # Length of the descriptors of SIFT.
 _N_VALUES = 128
-# `_thread_settings` may change settings of the process, which concurrent calls might
-# not restore.
-_ONE_AT_A_TIME = threading.Lock()
 
 
 class CodebookTransformer(StoredTransformer):
-    """Learn visual words from a sample of pictures, and describe pictures by them."""
+    """Learn visual words from a sample of pictures, and describe pictures by them.
+
+    A subclass has local descriptors (`_local_descriptors`, a row for each place of a
+    picture), learns from some of them (`_learn`) and makes features (`_describe`).
+    """
 
     kind = "picture"
     _metric = "hellinger"
@@ -51,6 +40,9 @@ class CodebookTransformer(StoredTransformer):
     n_jobs: int | None
     verbose: bool
     _n_features: int
+    _local_descriptors: Callable[[Any], np.ndarray]
+    _learn: Callable[[Sequence[np.ndarray], Any], None]
+    _describe: Callable[[Any], np.ndarray]
 
     def fit(self, pictures: Sequence[Any], y: Any = None) -> Self:
         """Learn the visual words of pictures: files, PIL images or arrays of uint8."""
@@ -67,8 +59,8 @@ class CodebookTransformer(StoredTransformer):
             image = open_picture(pictures[chosen[i]], chosen[i], self.size)
             found = self._local_descriptors(image)
             # One seed for each picture, as threads finish in any order.
-            places = np.random.default_rng([seed, i]).permutation(len(found))
-            drawn[i] = found[places[: _N_SAMPLES // len(chosen)]]
+            order = np.random.default_rng([seed, i]).permutation(len(found))
+            drawn[i] = found[order[: _N_SAMPLES // len(chosen)]]
 
         self._for_each(draw, len(chosen), label="descriptors of pictures")
         # Small steps are faster in one thread, as waiting threads spin.
@@ -92,35 +84,36 @@ class CodebookTransformer(StoredTransformer):
     def _for_each(self, work: Callable[[int], None], n: int, *, label: str) -> None:
         """Process pictures in threads, each of which holds one picture."""
         n_threads = count_threads(self.n_jobs)
-        with _ONE_AT_A_TIME, hold_blas(1), self._thread_settings():
-            with ThreadPoolExecutor(n_threads) as pool:
-                done = pool.map(work, range(n))
-                for _ in track(done, total=n, label=label, verbose=self.verbose):
-                    pass
+        with hold_blas(1), ThreadPoolExecutor(n_threads) as pool:
+            done = pool.map(work, range(n))
+            for _ in track(done, total=n, label=label, verbose=self.verbose):
+                pass
 
-    def _thread_settings(self) -> AbstractContextManager[Any]:
-        """Return a context of settings while threads work."""
-        return nullcontext()
+    def _learn_words(self, samples: np.ndarray, random_state: Any) -> None:
+        """Set the codebook to the centres of clusters of descriptors."""
+        if len(samples) < self.n_words:
+            raise LinkspreadError(
+                f"`n_words` must be at most the {len(samples):,} local descriptors of "
+                f"the pictures, got {self.n_words:,}. Choose fewer words, or fit to "
+                "more pictures."
+            )
+        kmeans = MiniBatchKMeans(
+            self.n_words, batch_size=4096, n_init=1, random_state=random_state
+        )
+        self.codebook_ = np.ascontiguousarray(kmeans.fit(samples).cluster_centers_)
 
-    def _local_descriptors(self, image: Any) -> np.ndarray:
-        """Return the local descriptors of a picture, a row for each."""
-        raise NotImplementedError
-
-    def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
-        """Learn the codebook, and more in subclasses, from some descriptors."""
-        raise NotImplementedError
-
-    def _describe(self, image: Any) -> np.ndarray:
-        """Return the features of a picture."""
-        raise NotImplementedError
+    def _nearest_words(self, descriptors: np.ndarray) -> np.ndarray:
+        """Return the position of the word nearest to each descriptor."""
+        norms = (self.codebook_**2).sum(axis=1)
+        return (norms - 2 * descriptors @ self.codebook_.T).argmin(axis=1)
 
 
 class VisualWords(CodebookTransformer):
     """Describe pictures by the shares of visual words among their keypoints.
 
     SIFT [Lowe2004] describes each keypoint that OpenCV finds in a picture's lightness;
-    words are clusters of such descriptors, found by mini-batch k-means in a sample of
-    them. A picture without any keypoint, such as a blank one, has a row of zeros.
+    words are clusters of such descriptors (mini-batch k-means of a sample), as in
+    [Lu2015]. A picture without any keypoint, such as a blank one, has a row of zeros.
 
     Parameters
     ----------
@@ -178,14 +171,13 @@ class VisualWords(CodebookTransformer):
     def _local_descriptors(self, image: Any) -> np.ndarray:
         """Return the descriptors of a picture's keypoints, shape (n_keypoints, 128)."""
         # One object per picture, as they keep results and cannot be shared by threads.
-        grey = np.asarray(image.convert("L"))
-        found = _opencv().SIFT_create().detectAndCompute(grey, None)[1]
+        sift = require("cv2", purpose="VisualWords").SIFT_create()
+        found = sift.detectAndCompute(np.asarray(image.convert("L")), None)[1]
         return np.empty((0, _N_VALUES), np.float32) if found is None else found
 
     def _learn(self, drawn: Sequence[np.ndarray], random_state: Any) -> None:
         """Set the codebook, and the number of pictures without a keypoint."""
-        samples = np.concatenate(drawn)
-        self.codebook_ = learn_codebook(samples, self.n_words, random_state)
+        self._learn_words(np.concatenate(drawn), random_state)
         self.n_empty_ = sum(not len(found) for found in drawn)
 
     def _complete(self) -> None:
@@ -196,42 +188,5 @@ class VisualWords(CodebookTransformer):
 
     def _describe(self, image: Any) -> np.ndarray:
         """Return the shares of the words."""
-        words = nearest_words(self._local_descriptors(image), self.codebook_)
+        words = self._nearest_words(self._local_descriptors(image))
         return np.bincount(words, minlength=self._n_features) / max(len(words), 1)
-
-    @contextmanager
-    def _thread_settings(self) -> Iterator[None]:
-        """Let OpenCV use one thread."""
-        opencv = _opencv()
-        before = opencv.getNumThreads()
-        opencv.setNumThreads(1)
-        try:
-            yield
-        finally:
-            opencv.setNumThreads(before)
-
-
-def learn_codebook(
-    samples: np.ndarray, n_words: int, random_state: np.random.RandomState
-) -> np.ndarray:
-    """Return the centres of clusters of descriptors, shape (n_words, n_values)."""
-    if len(samples) < n_words:
-        raise LinkspreadError(
-            f"`n_words` must be at most the {len(samples):,} local descriptors of the "
-            f"pictures, got {n_words:,}. Choose fewer words, or fit to more pictures."
-        )
-    kmeans = MiniBatchKMeans(
-        n_words, batch_size=4096, n_init=1, random_state=random_state
-    )
-    return np.ascontiguousarray(kmeans.fit(samples).cluster_centers_)
-
-
-def nearest_words(descriptors: np.ndarray, codebook: np.ndarray) -> np.ndarray:
-    """Return the position of the word nearest to each descriptor."""
-    norms = (codebook**2).sum(axis=1)
-    return (norms - 2 * descriptors @ codebook.T).argmin(axis=1)
-
-
-def _opencv() -> Any:
-    """Return the module that finds keypoints."""
-    return require("cv2", purpose="VisualWords")
