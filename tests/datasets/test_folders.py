@@ -55,7 +55,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path, content, message):
     if content is not None:
         (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(LinkspreadError, match=message):
-        PublishedFolder(tmp_path, "From here.").table("a.csv", ",")
+        PublishedFolder(tmp_path, "From here.").columns("a.csv", ",")
 
 
 def test_lines_have_no_white_space_around_them(tmp_path):

@@ -1,12 +1,6 @@
-"""The two benchmarks of the paper, read from their published folders.
-
-Wikipedia has 2,866 sections of articles, each with a picture and one of ten topics.
-Corel5k has 4,999 photographs in 50 series, each with one to five keywords.
-"""
+"""The two benchmarks of the paper, read from their published folders."""
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,28 +34,20 @@ _TABLES = {"text": ("T_tr", "T_te"), "image": ("I_tr", "I_te")}
 
 
 def load_wikipedia(folder: str | os.PathLike[str] | None = None) -> Collection:
-    """Read the Wikipedia benchmark with its original features.
+    """Read 2,866 sections of articles with a picture each, of ten topics.
 
     Parameters
     ----------
     folder : path-like, default=None
-        Folder with raw_features.mat and the three list files. By default the folder
-        "wikipedia" in the folder that the environment variable LINKSPREAD_DATA names.
+        With raw_features.mat and three lists; None is "wikipedia" in LINKSPREAD_DATA.
 
     Returns
     -------
     wikipedia : Collection
-        Training rows first, then test rows. Views "text", topic proportions of shape
-        (n_items, 10), and "image", frequencies of visual words of shape (n_items, 128);
-        ids by view.
+        Training rows first, then test rows. Views "text", shares of ten topics, and
+        "image", frequencies of 128 visual words; ids by view.
     """
-    data = find_folder(
-        folder,
-        name="wikipedia",
-        title="the Wikipedia benchmark",
-        holds=_FEATURES,
-        source=WIKIPEDIA_SOURCE,
-    )
+    data = find_folder(folder, "wikipedia", WIKIPEDIA_SOURCE)
     label_names = tuple(data.lines(CATEGORIES))
     parts = [read_wikipedia_list(data, name, len(label_names)) for name in LISTS]
     texts, pictures, classes = zip(*parts[0], *parts[1], strict=True)
@@ -109,29 +95,27 @@ def _read_features(data: PublishedFolder, n_rows: list[int]) -> dict[str, np.nda
         raise data.error(_FEATURES, rule, f"no {missing[0]}")
     views = {}
     for view, pair in _TABLES.items():
-        for name, n, lines in zip(pair, n_rows, LISTS, strict=True):
-            if len(tables[name]) != n:
-                rule = f"must have one row in {name} per line of {lines}"
-                got = f"{len(tables[name])} rows for {n} lines"
-                raise data.error(_FEATURES, rule, got)
-        widths = [tables[name].shape[1] for name in pair]
-        if widths[0] != widths[1]:
-            rule = f"must have equal columns in {pair[0]} and {pair[1]}"
-            raise data.error(_FEATURES, rule, f"{widths[0]} and {widths[1]}")
-        views[view] = np.vstack([tables[name] for name in pair]).astype(np.float64)
+        train, test = (tables[name] for name in pair)
+        if [len(train), len(test)] != n_rows or train.shape[1] != test.shape[1]:
+            rule = (
+                f"must have a row in {pair[0]} and {pair[1]} per line of their lists, "
+                f"{n_rows[0]} and {n_rows[1]}, and equal columns"
+            )
+            got = f"shapes {train.shape} and {test.shape}"
+            raise data.error(_FEATURES, rule, got)
+        views[view] = np.vstack([train, test]).astype(np.float64)
     return views
 
 
 def load_corel5k(
     folder: str | os.PathLike[str] | None = None, *, features: Any = None
 ) -> Collection:
-    """Read the Corel5k benchmark, its keywords and the files of its pictures.
+    """Read 4,999 photographs in 50 series, each with one to five keywords.
 
     Parameters
     ----------
     folder : path-like, default=None
-        Folder with labels, train_jpeg and test_jpeg. By default the folder "corel5k"
-        in the folder that the environment variable LINKSPREAD_DATA names.
+        With labels, train_jpeg and test_jpeg; None is "corel5k" in LINKSPREAD_DATA.
     features : transformer or table of shape (n_items, n_features), default=None
         The view "image": a transformer of files such as
         `linkspread.features.PictureFeatures()`, which is fitted to the training
@@ -144,13 +128,7 @@ def load_corel5k(
         (n_items, n_words), 1 where the picture has the keyword. Labels are series,
         named by the number of their first picture.
     """
-    data = find_folder(
-        folder,
-        name="corel5k",
-        title="the Corel5k benchmark",
-        holds="labels, train_jpeg and test_jpeg",
-        source=COREL5K_SOURCE,
-    )
+    data = find_folder(folder, "corel5k", COREL5K_SOURCE)
     words = tuple(data.lines("labels/words"))
     parts = [read_corel5k_labels(data, name, len(words)) for name in PARTS]
     pictures = []
@@ -168,9 +146,19 @@ def load_corel5k(
     keywords, n_train = parts[0] | parts[1], len(parts[0])
     numbers = np.array(list(keywords))
     series, labels = np.unique(numbers // SERIES, return_inverse=True)
-    views: dict[str, Any] = {"text": _keyword_table(keywords.values(), len(words))}
+    views: dict[str, Any] = {
+        "text": _keyword_table(list(keywords.values()), len(words))
+    }
     if features is not None:
-        views["image"] = _picture_table(features, pictures, n_train)
+        if hasattr(features, "transform"):
+            # Nothing may be learnt from the test pictures.
+            features = features.fit(pictures[:n_train]).transform(pictures)
+        X = views["image"] = check_table(features, view="image")
+        if X.shape[0] != len(pictures):
+            raise ViewError(
+                f"`features` must have one row per picture, {len(pictures):,}, got "
+                f"{X.shape[0]:,}. Give them in the order of `pictures`."
+            )
     return Collection(
         views=views,
         labels=labels,
@@ -203,25 +191,10 @@ def read_corel5k_labels(
     return keywords
 
 
-def _keyword_table(keywords: Any, n_words: int) -> csr_array:
+def _keyword_table(keywords: list[list[int]], n_words: int) -> csr_array:
     """Return a table with 1 where a picture has a keyword."""
-    rows = [sorted(set(columns)) for columns in keywords]
-    indices = np.concatenate([np.array(row, dtype=np.int32) for row in rows])
-    starts = np.cumsum([0, *map(len, rows)], dtype=np.int32)
-    shape = (len(rows), n_words)
-    return csr_array((np.ones(len(indices)), indices, starts), shape=shape)
-
-
-def _picture_table(features: Any, pictures: Sequence[Path], n_train: int) -> Any:
-    """Return the view "image" from a transformer or a table."""
-    if hasattr(features, "transform"):
-        # Nothing may be learnt from the test pictures.
-        features.fit(list(pictures[:n_train]))
-        features = features.transform(list(pictures))
-    X = check_table(features, view="image")
-    if X.shape[0] != len(pictures):
-        raise ViewError(
-            f"`features` must have one row per picture, {len(pictures):,}, got "
-            f"{X.shape[0]:,}. Give them in the order of `pictures`."
-        )
-    return X
+    rows = np.repeat(np.arange(len(keywords)), list(map(len, keywords)))
+    cells = np.ones(len(rows)), (rows, np.concatenate(keywords))
+    table = csr_array(cells, shape=(len(keywords), n_words))
+    table.data[:] = 1  # A keyword may be given twice.
+    return table

@@ -20,7 +20,6 @@ class Collection:
     labels : ndarray of int of shape (n_items,)
         Class of each item, a position in `label_names`.
     label_names : tuple of str
-        Name of each class.
     ids : ndarray of str or dict of ndarray of str, default=None
         Ids of the items, by view where views have their own.
     train, test : ndarray of int, default=None
@@ -58,9 +57,8 @@ class Collection:
         for name, X in self.views.items():
             if X.shape[0] != len(self.labels):
                 raise ViewError(
-                    f"Every view of a collection needs one row per label: view "
-                    f"{name!r} has {X.shape[0]} rows, `labels` has "
-                    f"{len(self.labels)}. Give them in the same order and number."
+                    f"view {name!r} must have one row per label, {len(self.labels)}, "
+                    f"got {X.shape[0]}. Give them in the same order and number."
                 )
 
     def __repr__(self) -> str:
@@ -79,13 +77,11 @@ class Partners:
     ids : dict of ndarray of str of shape (n_items,)
         Ids of the items, by view.
     pairs : ndarray of int of shape (n_pairs, 2)
-        Rows of true partners in the first and the second view. Where there are more
-        views, the pairs hold between any two of them.
+        Rows of true partners in the first and the second view, or in any two of more.
     metrics : dict of str
         The distance that suits each view.
     shared_space : bool
-        Whether the views have the same columns, so that rows of one can be compared
-        with rows of another.
+        Whether rows of one view can be compared with rows of another.
     texts : dict of list of str, default=None
         Text of each item, by view, where the items are texts.
     labels : ndarray of shape (n_items,), default=None
@@ -112,8 +108,8 @@ class Partners:
             rows = self.pairs[:, position] if len(self.views) == 2 else self.pairs
             if len(self.ids[view]) != n_rows:
                 raise ViewError(
-                    f"Every row of a view needs an id: view {view!r} has {n_rows} "
-                    f"rows and {len(self.ids[view])} ids. Give one per row."
+                    f"view {view!r} must have one id per row, {n_rows}, got "
+                    f"{len(self.ids[view])}. Give one per row."
                 )
             if rows.size and not 0 <= rows.min() <= rows.max() < n_rows:
                 raise ViewError(

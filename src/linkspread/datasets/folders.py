@@ -26,8 +26,8 @@ class PublishedFolder:
             raise self.error(name, "must have at least one line", "none")
         return lines
 
-    def table(self, name: str, separator: str) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the rows of a table, split into fields."""
+    def columns(self, name: str, separator: str, *names: str) -> list[tuple[str, ...]]:
+        """Return the named columns of a table with a header, or all columns."""
         header, *rows = (line.split(separator) for line in self.lines(name))
         for number, row in enumerate(rows, start=2):
             if len(row) != len(header):
@@ -35,7 +35,14 @@ class PublishedFolder:
                 raise self.error(name, rule, f"{len(row)} on line {number}")
         if not rows:
             raise self.error(name, "must have rows below its first line", "none")
-        return header, rows
+        absent = [own for own in names if own not in header]
+        if absent:
+            rule = (
+                f"must have the columns {', '.join(names)}, separated by {separator!r}"
+            )
+            raise self.error(name, rule, f"no {absent[0]!r} in its first line")
+        columns = list(zip(*rows, strict=True))
+        return [columns[header.index(own)] for own in names] if names else columns
 
     def file(self, name: str) -> Path:
         """Return the path of a file; refuse a missing one."""
@@ -52,24 +59,19 @@ class PublishedFolder:
 
 
 def find_folder(
-    folder: str | os.PathLike[str] | None,
-    *,
-    name: str,
-    title: str,
-    holds: str,
-    source: str,
+    folder: str | os.PathLike[str] | None, name: str, source: str
 ) -> PublishedFolder:
-    """Return the folder given, or the one below LINKSPREAD_DATA."""
-    if folder is None and not os.environ.get("LINKSPREAD_DATA"):
+    """Return the folder given, or the one of this name below LINKSPREAD_DATA."""
+    above = os.environ.get("LINKSPREAD_DATA")
+    if folder is None and not above:
         raise LinkspreadError(
-            f"`folder` must name the folder of {title} where the environment variable "
-            f"LINKSPREAD_DATA is not set, got None. {source}"
+            "`folder` must name a folder where the environment variable "
+            f"LINKSPREAD_DATA is not set, got None. Give that of {name}. {source}"
         )
-    if folder is None:
-        folder = Path(os.environ["LINKSPREAD_DATA"]) / name
-    if not Path(folder).is_dir():
+    path = Path(above or "", name) if folder is None else Path(folder)
+    if not path.is_dir():
         raise LinkspreadError(
-            f"`folder` must be a folder with {holds}, got {str(folder)!r}, which does "
-            f"not exist. {source}"
+            f"`folder` must be the folder of {name}, got {str(path)!r}, which does not "
+            f"exist. Unpack the data there. {source}"
         )
-    return PublishedFolder(Path(folder), source)
+    return PublishedFolder(path, source)

@@ -1,13 +1,6 @@
-"""Collections drawn with the fonts of matplotlib.
+"""Collections drawn with the fonts of matplotlib: characters, and letters of two fonts.
 
-Glyphs are several thousand characters of DejaVu Sans as pictures, and the words of
-their Unicode names. Fonts are the letters of DejaVu Sans and DejaVu Serif, where the
-same letter is the partner. Nothing is downloaded:
-
->>> from linkspread.datasets import load_glyphs
->>> glyphs = load_glyphs()
->>> print(glyphs.ids[0], glyphs.names[0], glyphs.label_names[glyphs.labels[0]])
-U+0021 EXCLAMATION MARK Latin
+Nothing is downloaded or stored; repeated calls give the same arrays.
 """
 
 import unicodedata
@@ -37,8 +30,6 @@ _check_count = partial(check_count, remedy="Leave it out for the default.")
 
 def load_glyphs(*, size: int = 32, min_class_size: int = 20) -> Collection:
     """Draw all named characters of DejaVu Sans, with features of their names.
-
-    Nothing is downloaded or stored; repeated calls give the same arrays.
 
     Parameters
     ----------
@@ -112,24 +103,20 @@ def load_fonts(*, size: int = 16) -> Partners:
     >>> sorted(set(fonts.labels.tolist()))
     ['Armenian', 'Cyrillic', 'Georgian', 'Greek', 'Latin', ...]
     """
+    from sklearn.preprocessing import normalize
+
     common = set.intersection(*(set(_named_characters(f)) for f in _FONTS.values()))
     letters = [c for c in sorted(common) if unicodedata.category(c).startswith("L")]
-    kept = np.ones(len(letters), dtype=bool)
-    drawn = {}
+    kept, views = np.arange(len(letters)), {}
     for view, font in _FONTS.items():
         images = [make_glyph_image(c, size, font=font).ravel() for c in letters]
-        drawn[view] = X = np.stack(images)
-        first = np.zeros(len(X), dtype=bool)
-        first[np.unique(X, axis=0, return_index=True)[1]] = True
-        kept &= first & X.any(axis=1)
-    views = {view: X[kept] for view, X in drawn.items()}
-    characters = [c for c, is_kept in zip(letters, kept, strict=True) if is_kept]
+        views[view] = X = np.stack(images)
+        first = np.unique(X, axis=0, return_index=True)[1]
+        kept = np.intersect1d(kept, first[X[first].any(axis=1)])
+    characters = [letters[place] for place in kept]
     rows = np.arange(len(characters))
     return Partners(
-        views={
-            view: X / np.linalg.norm(X, axis=1, keepdims=True)
-            for view, X in views.items()
-        },
+        views={view: normalize(X[kept]) for view, X in views.items()},
         ids=dict.fromkeys(_FONTS, _code_points(characters)),
         pairs=np.column_stack([rows, rows]),
         metrics=dict.fromkeys(_FONTS, "cosine"),

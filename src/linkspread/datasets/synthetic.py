@@ -19,29 +19,24 @@ from linkspread.ground.errors import GraphError, ViewError
 # rows would take more memory than the rows.
 _CHUNK = 4096
 _N_HIDDEN = 16
-# Neighbours of an item within its class are drawn from steps of this width, one per
-# step, so that they differ.
+# Neighbours of an item within its class are drawn from steps of this width, one each.
 _STEP = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticViews:
-    """Synthetic views, computed on demand from labels and maps.
+    """Synthetic views, computed on demand from `labels` and maps.
 
-    Parameters
+    Attributes
     ----------
     labels : dict of ndarray of int of shape (n_samples,)
         Class of each item, by view.
     prototypes : ndarray of shape (n_classes, n_hidden)
         Place of each class in the hidden space.
     maps : dict of ndarray of shape (n_hidden, n_features)
-        Map from the hidden space, by view.
     noise : float
-        Spread of the items around their class in the hidden space.
     random_state : int
-        Seed of the rows.
     dtype : dtype
-        Type of the rows.
     """
 
     labels: Mapping[str, np.ndarray]
@@ -213,42 +208,24 @@ def make_neighbor_graph(
     n_samples = len(labels)
     items = rng.permutation(n_samples) if shuffled else np.arange(n_samples)
     # Items by class, and for each place the start and the size of its class.
-    order = items[np.argsort(labels[items], kind="stable")].astype(np.int32)
+    order = items[np.argsort(labels[items], kind="stable")]
     sizes = np.unique(labels, return_counts=True)[1]
     start, size = np.repeat([np.cumsum(sizes) - sizes, sizes], sizes, axis=1)
-    left, right = _draw_edges(start, size, n_neighbors, purity, rng)
+    left = np.arange(n_samples * n_neighbors // 2) % n_samples
+    # Classes are rings: the first item follows the last. Every further neighbour of an
+    # item is drawn from further steps, so that neighbours differ.
+    steps = np.arange(len(left)) // n_samples * _STEP
+    steps += rng.integers(1, _STEP + 1, size=len(left))
+    start, size = start[left], size[left]
+    within = start + (left - start + steps) % size
+    outside = start + size + (rng.random(len(left)) * (n_samples - size)).astype(int)
+    stays = (rng.random(len(left)) < purity) | (size == n_samples)
+    right = np.where(stays, within, outside % n_samples)
+    left, right = left[left != right], right[left != right]
     weights = rng.uniform(0.5, 1.0, len(left)).astype(dtype)
     half = csr_array((weights, (order[left], order[right])), shape=2 * labels.shape)
-    del left, right, weights  # As large as the graph; not needed for the sum.
     W = csr_array(half + half.T)
     W.sort_indices()
     # A pair drawn from both of its ends has two weights, whose sum may exceed 1.
     np.minimum(W.data, 1, out=W.data)
     return W
-
-
-def _draw_edges(
-    start: np.ndarray,
-    size: np.ndarray,
-    n_neighbors: int,
-    purity: float,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw ``n_samples * n_neighbors / 2`` edges between places, sorted by class."""
-    n_samples = len(start)
-    n_edges = n_samples * n_neighbors // 2
-    left, right = np.empty((2, n_edges), dtype=np.int32)
-    for slot, first in enumerate(range(0, n_edges, n_samples)):
-        p = np.arange(min(n_samples, n_edges - first), dtype=np.int32)
-        own_start, own_size = start[p], size[p]
-        step = slot * _STEP + rng.integers(1, _STEP + 1, size=len(p))
-        # Classes are rings: the first item follows the last.
-        within = own_start + (p - own_start + step) % own_size
-        n_others = n_samples - own_size
-        drawn = (rng.random(len(p)) * n_others).astype(np.int64)
-        outside = (own_start + own_size + drawn) % n_samples
-        stays = (rng.random(len(p)) < purity) | (n_others == 0)
-        left[first : first + len(p)] = p
-        right[first : first + len(p)] = np.where(stays, within, outside)
-    kept = left != right
-    return left[kept], right[kept]

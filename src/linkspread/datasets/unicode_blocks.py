@@ -1,15 +1,13 @@
 """The script, or family of symbols, of a Unicode character.
 
-Python has the names of characters but not their blocks. The table has the limits of the
-blocks of Unicode that the font DejaVu Sans covers. Blocks such as "Latin Extended-A"
-and "-B" are one family, because neither pictures nor names distinguish them.
+Python has the names of characters but not their blocks. The table covers the font
+DejaVu Sans. Blocks such as "Latin Extended-A" and "-B" are one family, because neither
+pictures nor names distinguish them.
 
 >>> from linkspread.datasets.unicode_blocks import family
 >>> family("A"), family("é"), family("Ω"), family("→")
 ('Latin', 'Latin', 'Greek', 'Arrows')
 """
-
-from bisect import bisect_right
 
 # First and last code points of the blocks of each family. Alphabetic Presentation Forms
 # (FB00 to FB4F) hold the ligatures of three scripts.
@@ -53,18 +51,15 @@ _FAMILIES = {
     "Emoticons": "1F300-1F64F",
 }
 # First and last code point of a block, and its family; ascending.
-BLOCKS: list[tuple[int, int, str]] = sorted(
+BLOCKS = sorted(
     (int(first, 16), int(last, 16), name)
     for name, blocks in _FAMILIES.items()
     for first, last in (block.split("-") for block in blocks.split())
 )
 
-_STARTS = [first for first, _, _ in BLOCKS]
-
 
 def family(character: str) -> str:
     """Return the family of a character, or ``"Other"`` outside the table."""
     code = ord(character)
-    # Basic Latin starts at zero, so a block that starts at or before `code` exists.
-    _, last, name = BLOCKS[bisect_right(_STARTS, code) - 1]
-    return name if code <= last else "Other"
+    names = (name for first, last, name in BLOCKS if first <= code <= last)
+    return next(names, "Other")
