@@ -1,14 +1,16 @@
 """Docstrings: parameters and defaults are those of the signature.
 
 Names that a room offers (`linkspread.room.name`) are for users and need every
-parameter documented. Names shared between the modules of one room need a sentence, and
-so do those of the rooms that only other rooms import.
+parameter documented, and so do their methods that the list of the API or the README
+names. Other methods, names shared between the modules of one room, and those of the
+rooms that only other rooms import need a sentence.
 """
 
 import ast
 import inspect
 import re
 from functools import cache
+from pathlib import Path
 from typing import is_typeddict
 
 import pytest
@@ -17,6 +19,14 @@ from numpydoc.docscrape import NumpyDocString
 from modules import MODULES, load
 
 MAX_SUMMARY = 79
+ROOT = Path(__file__).parents[2]
+# Words in code of the documents that list what users call.
+NAMED = {
+    word
+    for path in ("README.md", "docs/api.md")
+    for code in re.findall(r"`+([^`]+)`+", (ROOT / path).read_text(encoding="utf-8"))
+    for word in re.findall(r"\w+", code)
+}
 # A kernel states its array equation in one sentence; its arrays are its callers'. What
 # learning is made of is for the models alone.
 INTERNAL = tuple(
@@ -115,7 +125,9 @@ def needs_parameters(name, value):
         is_plain = issubclass(value, BaseException) and "__init__" not in vars(value)
         is_shape = getattr(value, "_is_protocol", False) or is_typeddict(value)
         return not (is_plain or is_shape)
-    return True
+    is_method = "." in value.__qualname__
+    has_sections = bool(documented_defaults(value))
+    return not is_method or has_sections or value.__name__ in NAMED
 
 
 OBJECTS = dict(public_objects(MODULES))

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.compiled import difference_sums, sparse_difference_sums
-from linkspread.ground.cores import is_integer
+from linkspread.ground.checks import is_integer
 from linkspread.ground.errors import GraphError, ViewError
 from linkspread.tables.validation import check_table
 

@@ -31,7 +31,8 @@ from linkspread.graphs.distances import (
     exact_sums,
     resolve_metric,
 )
-from linkspread.ground.cores import count_threads, is_integer
+from linkspread.ground.checks import is_integer
+from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError
 from linkspread.ground.progress import track
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from linkspread.ground.errors import LinkspreadError
+
+Error = type[LinkspreadError]
 
 # Weights of judgements are between its inverse and this. One link outweighs no more
 # than a million others, so that scores stay finite and a link can be removed again.
@@ -26,33 +28,57 @@ def naming(view: str) -> Iterator[None]:
         raise named from error
 
 
-def check_name(value: Any, names: Iterable[str], *, name: str) -> str:
+def check_name(
+    value: Any, names: Iterable[str], *, name: str, error: Error = LinkspreadError
+) -> str:
     """Return the value if it is one of the names."""
     known = sorted(names)
-    if not isinstance(value, str) or value not in known:
-        raise LinkspreadError(
-            f"`{name}` must be one of {', '.join(map(repr, known))}, got "
-            f"{value!r:.60}. Choose one of these."
-        )
-    return value
+    if isinstance(value, str) and value in known:
+        return value
+    raise error(
+        f"`{name}` must be one of {', '.join(map(repr, known))}, got {value!r:.60}. "
+        "Choose one of these."
+    )
 
 
-def check_positive(value: Any, *, name: str, remedy: str, zero: bool = False) -> float:
-    """Return a finite number above 0."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if is_number and (0 <= value if zero else 0 < value) and value < np.inf:
+def check_positive(
+    value: Any,
+    *,
+    name: str,
+    remedy: str,
+    zero: bool = False,
+    error: Error = LinkspreadError,
+) -> float:
+    """Return a finite number above 0, or with `zero` of at least 0."""
+    if is_number(value) and (value > 0 or (zero and value == 0)) and value < np.inf:
         return float(value)
     rule = "a number of at least 0" if zero else "a positive number"
-    raise LinkspreadError(f"`{name}` must be {rule}, got {value!r:.60}. {remedy}")
+    raise error(f"`{name}` must be {rule}, got {value!r:.60}. {remedy}")
 
 
-def check_count(value: Any, *, name: str, remedy: str, at_least: int = 1) -> int:
+def check_count(
+    value: Any,
+    *,
+    name: str,
+    remedy: str,
+    at_least: int = 1,
+    error: Error = LinkspreadError,
+) -> int:
     """Return an integer of at least `at_least`."""
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < at_least:
-        kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
-        raise LinkspreadError(f"`{name}` must be {kind}, got {value!r}. {remedy}")
-    return int(value)
+    if is_integer(value) and value >= at_least:
+        return int(value)
+    kind = "a positive integer" if at_least == 1 else f"an integer from {at_least}"
+    raise error(f"`{name}` must be {kind}, got {value!r:.60}. {remedy}")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number and not a boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def is_integer(value: Any) -> bool:
+    """Return whether a value is an integer and not a boolean."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 
 def check_sparse(X: Any, *, name: str) -> Any:

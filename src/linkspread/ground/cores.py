@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from numbers import Integral
 from typing import Any
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from linkspread.ground.checks import is_integer
 from linkspread.ground.errors import GraphError
 
 # Cores that this thread may use; None for all.
@@ -109,8 +109,3 @@ def _machine_cores() -> int:
 def _allowed_cores() -> int:
     """Return the cores that the system allows; reading them from files is slow."""
     return int(cpu_count())
-
-
-def is_integer(value: Any) -> bool:
-    """Return whether a value is an integer and not a boolean."""
-    return isinstance(value, Integral) and not isinstance(value, bool)

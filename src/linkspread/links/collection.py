@@ -1,7 +1,7 @@
 """Must- and cannot-links among the items of two or more views."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,18 +9,19 @@ import numpy as np
 from linkspread.ground.errors import LinkError, UnknownItemWarning
 from linkspread.links.items import Items, check_positions, check_same_items
 from linkspread.links.labels import (
+    Labels,
     check_labels_fit,
     describe_labels,
-    grow_labels,
-    hide_labels,
+    grow_rows,
     join_columns,
     label_factors,
     memberships_of,
-    select_labels,
+    without_rows,
 )
 from linkspread.links.matrix import Balance, LinkMatrix, balance_pairs, check_balance
 from linkspread.links.pairs import (
     Conflict,
+    Pairs,
     PairTable,
     ViewPair,
     conflicts_of,
@@ -66,8 +67,8 @@ class Links:
     def __init__(
         self,
         *,
-        labels: Sequence[Mapping[str, Any]] = (),
-        pairs: Sequence[tuple[ViewPair, PairTable]] = (),
+        labels: Sequence[Labels] = (),
+        pairs: Pairs = (),
         items: Mapping[str, Items] | None = None,
     ) -> None:
         self._labels = tuple(labels)
@@ -172,11 +173,7 @@ class Links:
                 f"only pairs can be subtracted from links, got {other!r}. Use "
                 "`links.hide` for labels."
             )
-        return Links(
-            labels=self._labels,
-            pairs=remove_pairs(self._pairs, other._pairs),
-            items=self._items,
-        )
+        return self._with_pairs(remove_pairs(self._pairs, other._pairs))
 
     def __repr__(self) -> str:
         parts = [describe_labels(labels) for labels in self._labels]
@@ -190,14 +187,18 @@ class Links:
         names += [view for between, _ in self._pairs for view in between]
         return tuple(dict.fromkeys(names))
 
-    def connects(self, left: str, right: str) -> bool:
-        """Return whether any link joins these two views.
+    @property
+    def has_labels(self) -> bool:
+        """Whether there are labels."""
+        return bool(self._labels)
 
-        Parameters
-        ----------
-        left, right : str
-            Names of the views; the same name twice for links within it.
-        """
+    @property
+    def pair_tables(self) -> tuple[tuple[ViewPair, PairTable], ...]:
+        """Pairs of views and the judged pairs between them, as given."""
+        return self._pairs
+
+    def connects(self, left: str, right: str) -> bool:
+        """Return whether any link joins these two views, or items within one."""
         by_label = any(left in labels and right in labels for labels in self._labels)
         return by_label or any({left, right} == set(b) for b, _ in self._pairs)
 
@@ -250,14 +251,12 @@ class Links:
             Sparse for pairs; thin factors if there are labels.
         """
         balance = check_balance(balance)
-        views = left, right
-        shape = self._size(left), self._size(right)
-        pairs = balance_pairs(pair_matrix(self._pairs, views, shape), balance)
-        factors = label_factors(self._labels, views, balance)
+        pairs = balance_pairs(self.judged(left, right), balance)
+        factors = label_factors(self._labels, (left, right), balance)
         return pairs if factors is None else LinkMatrix(*factors, pairs)
 
     def within(self, view: str | None = None, *, balance: Balance = "auto") -> Any:
-        """Return the balanced links Z within one view.
+        """Return the balanced links Z within one view, symmetric.
 
         Parameters
         ----------
@@ -269,7 +268,6 @@ class Links:
         Returns
         -------
         Z : csr_array or LinkMatrix of shape (n_items, n_items)
-            Symmetric.
         """
         if view is None and len(self.views) == 1:
             view = self.views[0]
@@ -311,18 +309,15 @@ class Links:
         pairs : csr_array of shape (n_left, n_right)
             Without balance and without labels.
         """
-        shape = self._size(left), self._size(right)
+        for view in (left, right):
+            if view not in self._items:
+                raise LinkError(
+                    f"links must be resolved to the items of view {view!r}, got items "
+                    f"of {', '.join(map(repr, self._items)) or 'no view'}. Call "
+                    "`links.resolve({view: n_items_or_ids, ...})` first."
+                )
+        shape = self._items[left].n_items, self._items[right].n_items
         return pair_matrix(self._pairs, (left, right), shape)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether there are labels."""
-        return bool(self._labels)
-
-    @property
-    def pair_tables(self) -> tuple[tuple[ViewPair, PairTable], ...]:
-        """Pairs of views and the judged pairs between them, as given."""
-        return self._pairs
 
     def hide(self, positions: Mapping[str, Any]) -> "Links":
         """Return the links without those of some items.
@@ -331,91 +326,41 @@ class Links:
         ----------
         positions : mapping from str to array-like of int
             For each view the items whose labels and pairs are removed.
-
-        Returns
-        -------
-        links : Links
         """
         hidden = check_positions(positions, self._items)
-        labels = [hide_labels(labels, hidden) for labels in self._labels]
-        return Links(
-            labels=labels, pairs=hide_pairs(self._pairs, hidden), items=self._items
-        )
+        labels = self._map_labels(hidden, without_rows)
+        pairs = hide_pairs(self._pairs, hidden)
+        return Links(labels=labels, pairs=pairs, items=self._items)
 
-    def select(self, positions: Mapping[str, Any]) -> "Links":
+    def select(
+        self, positions: Mapping[str, Any], *, with_ids: bool = False
+    ) -> "Links":
         """Return the links among some items, renumbered.
 
         Parameters
         ----------
         positions : mapping from str to array-like of int
             For each view the items to keep, each once; other views keep all.
-
-        Returns
-        -------
-        links : Links
+        with_ids : bool, default=False
+            Keep the ids of pairs, instead of naming items by their new positions.
         """
         chosen = check_positions(positions, self._items, once=True)
-        items = {
-            view: own.take(chosen[view]) if view in chosen else own
-            for view, own in self._items.items()
-        }
-        labels = [select_labels(labels, chosen) for labels in self._labels]
-        pairs = renumber_pairs(self._pairs, chosen, with_ids=False)
-        return Links(labels=labels, pairs=pairs, items=items)
+        taken = {view: self._items[view].take(own) for view, own in chosen.items()}
+        labels = self._map_labels(chosen, lambda own, kept: own[kept])
+        pairs = renumber_pairs(self._pairs, chosen, with_ids=with_ids)
+        return Links(labels=labels, pairs=pairs, items=self._items | taken)
 
     def add_pairs(self, more: "Links") -> "Links":
-        """Return links with more pairs of the same items, as ``links + more``.
-
-        Only new conflicts are looked for.
-
-        Parameters
-        ----------
-        more : Links
-            Pairs by position.
-
-        Returns
-        -------
-        links : Links
-        """
+        """Return links with more pairs by position; only new conflicts are reported."""
         pairs = join_pairs(self._pairs, more._pairs)
         warn_of_conflicts(conflicts_of(pairs, more._pairs))
-        return Links(labels=self._labels, pairs=pairs, items=self._items)
+        return self._with_pairs(pairs)
 
     def grow(self, items: Mapping[str, Items]) -> "Links":
-        """Return the same links among more items, which have no links.
-
-        Parameters
-        ----------
-        items : mapping from str to Items
-            Those of each view, the known ones first.
-
-        Returns
-        -------
-        links : Links
-        """
-        n_items = {view: own.n_items for view, own in items.items()}
-        labels = [grow_labels(labels, n_items) for labels in self._labels]
+        """Return the same links among more items, which are last and have none."""
+        sizes = {view: own.n_items for view, own in items.items()}
+        labels = self._map_labels(sizes, grow_rows)
         return Links(labels=labels, pairs=self._pairs, items=items)
-
-    def keep(self, view: str, kept: Any) -> "Links":
-        """Return the links of some items of a view; items keep their ids.
-
-        Parameters
-        ----------
-        view : str
-        kept : ndarray of int of shape (n_kept,)
-            Positions of the items, in order.
-
-        Returns
-        -------
-        links : Links
-        """
-        pairs = renumber_pairs(self._pairs, {view: kept}, with_ids=True)
-        labels = [select_labels(labels, {view: kept}) for labels in self._labels]
-        items = {**self._items, view: self._items[view].take(kept)}
-        return Links(
-            labels=labels, pairs=[own for own in pairs if len(own[1])], items=items
-        )
 
     def pick(self, chosen: Any) -> "Links":
         """Return all labels and some of the judged pairs.
@@ -424,13 +369,8 @@ class Links:
         ----------
         chosen : array-like of bool of shape (n_pairs,)
             For the pairs of all `pair_tables`, one table after the other.
-
-        Returns
-        -------
-        links : Links
         """
-        pairs = pick_pairs(self._pairs, chosen)
-        return Links(labels=self._labels, pairs=pairs, items=self._items)
+        return self._with_pairs(pick_pairs(self._pairs, chosen))
 
     def conflicts(self) -> list[Conflict]:
         """Return the pairs that are both must- and cannot-links.
@@ -442,15 +382,18 @@ class Links:
         """
         return find_conflicts(self._pairs)
 
-    def _size(self, view: str) -> int:
-        """Return the number of items of a view."""
-        if view not in self._items:
-            raise LinkError(
-                f"links must be resolved to the items of view {view!r}, got items of "
-                f"{', '.join(map(repr, self._items)) or 'no view'}. Call "
-                "`links.resolve({view: n_items_or_ids, ...})` first."
-            )
-        return self._items[view].n_items
+    def _with_pairs(self, pairs: Pairs) -> "Links":
+        """Return the same labels with other pairs of the same items."""
+        return Links(labels=self._labels, pairs=pairs, items=self._items)
+
+    def _map_labels(
+        self, given: Mapping[str, Any], change: Callable[[Any, Any], Any]
+    ) -> list[Labels]:
+        """Return the labels with the memberships of the given views changed."""
+        return [
+            {v: change(m, given[v]) if v in given else m for v, m in labels.items()}
+            for labels in self._labels
+        ]
 
 
 class PairCount(NamedTuple):
@@ -461,10 +404,8 @@ class PairCount(NamedTuple):
     n_cannot: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.between[0]} and {self.between[1]}: {self.n_must:,} must, "
-            f"{self.n_cannot:,} cannot"
-        )
+        views = " and ".join(self.between)
+        return f"{views}: {self.n_must:,} must, {self.n_cannot:,} cannot"
 
 
 class LabelCount(NamedTuple):
@@ -481,27 +422,17 @@ class LabelCount(NamedTuple):
 
 def count_links(links: Links) -> list[PairCount | LabelCount]:
     """Count links by kind."""
-    labels = {view: links.memberships(view) for view in links.views}
-    found: list[PairCount | LabelCount] = [
-        _count_labels(view, own) for view, own in labels.items() if own is not None
-    ]
+    found: list[PairCount | LabelCount] = []
+    for view in links.views:
+        memberships = links.memberships(view)
+        if memberships is not None:
+            rows, columns = (memberships > 0).nonzero()
+            counts = len(np.unique(rows)), len(np.unique(columns))
+            found.append(LabelCount(view, *counts))
     # Two views may be named in either order.
-    pairs = {frozenset(between): between for between, _ in links.pair_tables}
-    return found + [_count_pairs(links, between) for between in pairs.values()]
-
-
-def _count_labels(view: str, memberships: Any) -> LabelCount:
-    """Count the items of a view that have a label."""
-    known = memberships > 0
-    n_items, n_classes = (
-        int(np.count_nonzero(np.asarray(known.sum(axis=axis)))) for axis in (1, 0)
-    )
-    return LabelCount(view, n_items, n_classes)
-
-
-def _count_pairs(links: Links, between: tuple[str, str]) -> PairCount:
-    """Count the pairs of two views; those within a view are stored twice."""
-    weights = links.judged(*between).data
-    twice = 2 if between[0] == between[1] else 1
-    n_must, n_cannot = int(np.sum(weights > 0)), int(np.sum(weights < 0))
-    return PairCount(between, n_must // twice, n_cannot // twice)
+    for between in {frozenset(b): b for b, _ in links.pair_tables}.values():
+        weights = links.judged(*between).data
+        twice = 2 if between[0] == between[1] else 1
+        n_must, n_cannot = np.sum(weights > 0), np.sum(weights < 0)
+        found.append(PairCount(between, int(n_must) // twice, int(n_cannot) // twice))
+    return found

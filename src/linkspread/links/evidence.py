@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.links.collection import Links
+from linkspread.links.pairs import judged_cells
 
 Array = np.ndarray
 Judged = tuple[Array, Array, Array]
@@ -48,11 +49,8 @@ class Evidence:
 
     def judged_items(self) -> tuple[Array, Array]:
         """Return the items of each view that are in a judged pair."""
-        left, right = (
-            np.union1d(self.must[side], self.cannot[side]).astype(np.intp)
-            for side in (0, 1)
-        )
-        return left, right
+        i, j, _ = self.signed()
+        return np.unique(i).astype(np.intp), np.unique(j).astype(np.intp)
 
     def are_partners(self) -> bool:
         """Return whether must-links join partners: few items have several."""
@@ -93,17 +91,17 @@ class Evidence:
 
         Items are masks. Pairs with only one item among them are in neither.
         """
-        within, apart = self._between(left, right), self._between(~left, ~right)
+        within, apart = (
+            Evidence(
+                _taken(self.must, a[self.must[0]] & b[self.must[1]]),
+                _taken(self.cannot, a[self.cannot[0]] & b[self.cannot[1]]),
+            )
+            for a, b in ((left, right), (~left, ~right))
+        )
         if self.labels is not None:
             labels = _scaled(self.labels[0], ~left), _scaled(self.labels[1], ~right)
             apart = replace(apart, labels=labels)
         return within, apart
-
-    def _between(self, left: Array, right: Array) -> "Evidence":
-        """Return the pairs within some items of both views, without labels."""
-        both = self.must, self.cannot
-        must, cannot = (_taken(own, left[own[0]] & right[own[1]]) for own in both)
-        return Evidence(must, cannot)
 
 
 def _taken(judged: Judged, some: Array) -> Judged:
@@ -115,7 +113,7 @@ def read_evidence(
     links: Links, source: str, target: str, *, labels: bool = True
 ) -> Evidence:
     """Return the evidence of resolved links of two views, or of one twice."""
-    i, j, weights = _given(links, source, target)
+    i, j, weights = judged_cells(links.pair_tables, (source, target))
     # Repeated pairs are added. The result is sorted by row, then by column.
     n_cols = int(j.max(initial=0)) + 1
     cells, place = np.unique(i * n_cols + j, return_inverse=True)
@@ -132,7 +130,8 @@ def read_changes(
 ) -> list[Change]:
     """Return which of some pairs of two views have other weights than before."""
     changes = []
-    parts = [_given(links, source, target) for links in (before, after)]
+    views = source, target
+    parts = [judged_cells(links.pair_tables, views) for links in (before, after)]
     for i, j in dict.fromkeys(zip(*(own.tolist() for own in cells), strict=True)):
         # Added one by one, as in `read_evidence`.
         old, new = (
@@ -143,37 +142,17 @@ def read_changes(
     return changes
 
 
-def _given(links: Links, source: str, target: str) -> Judged:
-    """Return the given pairs of two views; those within one in both orders."""
-    given = []
-    for between, table in links.pair_tables:
-        if between in ((source, target), (target, source)):
-            i, j = table.known_positions(between)
-            own = (i, j) if between == (source, target) else (j, i)
-            given.append((*own, table.weights))
-    if source == target:
-        given += [(j, i, weights) for i, j, weights in given]
-    if not given:
-        return np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0)
-    rows, cols, weights = (np.concatenate(own) for own in zip(*given, strict=True))
-    return rows, cols, weights
-
-
 def _read_labels(links: Links, source: str, target: str, wanted: bool) -> Any:
     """Return the memberships in the classes of both views, or None."""
     one = links.memberships(source, shared_with=target) if wanted else None
     other = links.memberships(target, shared_with=source) if wanted else None
     if one is None or other is None:
         return None
-    shares = _shares(one), _shares(other)
-    return shares if all(own.nnz for own in shares) else None
-
-
-def _shares(memberships: Any) -> sp.csr_array:
-    """Return memberships scaled to sum 1 for every labelled item."""
-    table = sp.csr_array(memberships)
-    total = np.asarray(table.sum(axis=1)).ravel()
-    return _scaled(table, 1 / np.where(total > 0, total, 1))
+    shares = []
+    for table in (sp.csr_array(one), sp.csr_array(other)):
+        total = np.asarray(table.sum(axis=1)).ravel()
+        shares.append(_scaled(table, 1 / np.where(total > 0, total, 1)))
+    return tuple(shares) if all(own.nnz for own in shares) else None
 
 
 def _scaled(table: sp.csr_array, factors: Array) -> sp.csr_array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -36,10 +37,14 @@ class Items:
 
     def __init__(self, ids: Any, *, view: str) -> None:
         self.view = view
+        self._ids: Array | None = None
         if isinstance(ids, int | np.integer):
-            self._ids: Array | None = None
-            self._counted: Array | None = None
-            self.n_items = _check_size(ids, view)
+            if ids < 0:
+                raise ViewError(
+                    f"view {view!r} must have 0 items or more, got {ids}. Give the "
+                    "number of its items, or their ids."
+                )
+            self.n_items = int(ids)
             return
         self._ids = as_ids(ids, view)
         self.n_items = len(self._ids)
@@ -58,34 +63,15 @@ class Items:
         """Whether the items have ids of their own rather than positions."""
         return self._ids is not None
 
-    @property
+    @cached_property
     def ids(self) -> Array:
         """Ids of all items in order, shape (n_items,)."""
-        if self._ids is not None:
-            return self._ids
-        # Kept, because ids may be looked up one at a time.
-        if self._counted is None:
-            self._counted = np.arange(self.n_items)
-        return self._counted
+        return np.arange(self.n_items) if self._ids is None else self._ids
 
     def positions(
         self, ids: Any, *, what: str = "links", remedy: str | None = None
     ) -> Array:
-        """Return the positions of these ids; unknown ids are an error.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n,)
-            Compared as by :meth:`find`.
-        what : str, default="links"
-            What the ids are of, for the message about unknown ids.
-        remedy : str, default=None
-            The remedy of that message.
-
-        Returns
-        -------
-        positions : ndarray of shape (n,)
-        """
+        """Return the positions of these ids; unknown ids of `what` are an error."""
         found = self.find(ids)
         unknown = as_ids(ids, self.view)[found < 0]
         if len(unknown):
@@ -100,67 +86,10 @@ class Items:
     def find(self, ids: Any) -> Array:
         """Return the position of each id, or -1 if it is unknown.
 
-        Parameters
-        ----------
-        ids : array-like of shape (n,)
-            Numbers also match ids that are their decimal strings, and vice versa,
-            because a CSV file does not distinguish them.
-
-        Returns
-        -------
-        positions : ndarray of shape (n,)
+        Numbers also match ids that are their decimal strings, and vice versa, because
+        a CSV file does not distinguish them.
         """
-        return self._find(as_ids(ids, self.view))
-
-    def contains(self, ids: Any) -> Array:
-        """Return which of these ids the view has.
-
-        Parameters
-        ----------
-        ids : array-like of shape (n,)
-            Compared as by :meth:`find`.
-
-        Returns
-        -------
-        known : ndarray of bool of shape (n,)
-        """
-        return self.find(ids) >= 0
-
-    def similar_ids(self, id: str, *, n: int = 3) -> list[Any]:
-        """Return the ids spelled most like an unknown one.
-
-        Parameters
-        ----------
-        id : str
-        n : int, default=3
-            How many at most.
-
-        Returns
-        -------
-        ids : list of str or int
-        """
-        spelt = self.ids.astype(str)
-        alike = np.abs(np.char.str_len(spelt) - len(id)) <= 1 + len(id) // 4
-        near = np.flatnonzero(alike)[:MAX_COMPARED]
-        places = dict(zip(spelt[near].tolist(), near.tolist(), strict=True))
-        return [self.ids[places[m]].item() for m in get_close_matches(id, places, n=n)]
-
-    def take(self, positions: Array) -> "Items":
-        """Return some of the items; without ids they are numbered from 0.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n,)
-
-        Returns
-        -------
-        items : Items
-        """
-        chosen = len(positions) if self._ids is None else self._ids[positions]
-        return Items(chosen, view=self.view)
-
-    def _find(self, wanted: Array) -> Array:
-        """Return the position of each id, or -1."""
+        wanted = as_ids(ids, self.view)
         if self._ids is None:
             numbers, is_number = _as_numbers(wanted)
             inside = is_number & (numbers >= 0) & (numbers < self.n_items)
@@ -175,6 +104,23 @@ class Items:
         place = np.minimum(place, self.n_items - 1)
         found = comparable & (self._sorted[place] == wanted)
         return np.where(found, self._order[place], -1)
+
+    def contains(self, ids: Any) -> Array:
+        """Return which of these ids the view has."""
+        return self.find(ids) >= 0
+
+    def similar_ids(self, id: str, *, n: int = 3) -> list[Any]:
+        """Return at most `n` ids, those spelled most like an unknown one."""
+        spelt = self.ids.astype(str)
+        alike = np.abs(np.char.str_len(spelt) - len(id)) <= 1 + len(id) // 4
+        near = np.flatnonzero(alike)[:MAX_COMPARED]
+        places = dict(zip(spelt[near].tolist(), near.tolist(), strict=True))
+        return [self.ids[places[m]].item() for m in get_close_matches(id, places, n=n)]
+
+    def take(self, positions: Array) -> "Items":
+        """Return some of the items; without ids they are numbered from 0."""
+        chosen = len(positions) if self._ids is None else self._ids[positions]
+        return Items(chosen, view=self.view)
 
 
 def check_positions(
@@ -208,28 +154,17 @@ def check_positions(
 def check_same_items(one: Items, other: Items) -> None:
     """Refuse to join links of different items."""
     if one.n_items != other.n_items:
-        raise LinkError(
-            f"links that are joined must be for the same items of view {one.view!r}, "
-            f"got {one.n_items:,} and {other.n_items:,} items. Resolve both with the "
-            "same ids."
-        )
-    if one.has_ids and other.has_ids and not np.array_equal(one.ids, other.ids):
+        got = f"got {one.n_items:,} and {other.n_items:,} items"
+    elif one.has_ids and other.has_ids and not np.array_equal(one.ids, other.ids):
         place = np.flatnonzero(one.ids != other.ids)[0]
-        raise LinkError(
-            f"links that are joined must be for the same items of view {one.view!r}, "
-            f"but item {place} is {one.ids[place].item()!r} in one and "
-            f"{other.ids[place].item()!r} in the other. Resolve both with the same ids."
-        )
-
-
-def _check_size(n_items: Any, view: str) -> int:
-    """Return a number of items, checked."""
-    if n_items < 0:
-        raise ViewError(
-            f"view {view!r} must have 0 items or more, got {n_items}. "
-            "Give the number of its items, or their ids."
-        )
-    return int(n_items)
+        ids = one.ids[place].item(), other.ids[place].item()
+        got = f"but item {place} is {ids[0]!r} in one and {ids[1]!r} in the other"
+    else:
+        return
+    raise LinkError(
+        f"links that are joined must be for the same items of view {one.view!r}, {got}."
+        " Resolve both with the same ids."
+    )
 
 
 def as_ids(ids: Any, view: str) -> Array:

@@ -85,9 +85,11 @@ def label_factors(
     ]
     if not blocks:
         return None
-    sizes = [(_class_sizes(a), _class_sizes(b)) for a, b in blocks]
-    cores = [balance_classes(*own, balance) for own in sizes]
     lefts, rights = zip(*blocks, strict=True)
+    sizes = (
+        [np.asarray(m.sum(axis=0)).ravel() for m in side] for side in (lefts, rights)
+    )
+    cores = [balance_classes(a, b, balance) for a, b in zip(*sizes, strict=True)]
     return join_columns(lefts), block_diag(*cores), join_columns(rights)
 
 
@@ -109,29 +111,6 @@ def join_columns(blocks: Sequence[Any]) -> Any:
     return sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
 
 
-def hide_labels(labels: Labels, hidden: Mapping[str, Array]) -> Labels:
-    """Return memberships in which the rows of some items are zero."""
-    return {
-        view: _without_rows(memberships, hidden[view])
-        if view in hidden
-        else memberships
-        for view, memberships in labels.items()
-    }
-
-
-def select_labels(labels: Labels, selected: Mapping[str, Array]) -> Labels:
-    """Return the memberships of some items only."""
-    return {
-        view: memberships[selected[view]] if view in selected else memberships
-        for view, memberships in labels.items()
-    }
-
-
-def grow_labels(labels: Labels, n_items: Mapping[str, int]) -> Labels:
-    """Return memberships with rows of zeros at the end, for more items."""
-    return {view: _grow_rows(own, n_items[view]) for view, own in labels.items()}
-
-
 def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> None:
     """Refuse labels of views that have more or fewer items."""
     for view, memberships in labels.items():
@@ -143,7 +122,7 @@ def check_labels_fit(labels: Mapping[str, Any], items: Mapping[str, Items]) -> N
             )
 
 
-def _without_rows(memberships: Any, hidden: Array) -> Any:
+def without_rows(memberships: Any, hidden: Array) -> Any:
     """Return memberships with some rows set to zero, in the same format."""
     shown = np.ones(memberships.shape[0])
     shown[hidden] = 0
@@ -152,7 +131,7 @@ def _without_rows(memberships: Any, hidden: Array) -> Any:
     return memberships * shown[:, None]
 
 
-def _grow_rows(memberships: Any, n_items: int) -> Any:
+def grow_rows(memberships: Any, n_items: int) -> Any:
     """Return memberships with rows of zeros at the end."""
     n_more = n_items - memberships.shape[0]
     if n_more == 0:
@@ -162,11 +141,6 @@ def _grow_rows(memberships: Any, n_items: int) -> Any:
         none = sparse.csr_array(shape, dtype=memberships.dtype)
         return sparse.vstack([memberships, none], format="csr")
     return np.vstack([memberships, np.zeros(shape, dtype=memberships.dtype)])
-
-
-def _class_sizes(memberships: Any) -> Array:
-    """Return the total membership of each class."""
-    return np.asarray(memberships.sum(axis=0)).ravel()
 
 
 def _as_array(labels: Any, view: str) -> Any:

@@ -5,14 +5,13 @@ well-connected items high scores. On the Wikipedia benchmark that costs a fifth 
 mean average precision, so ``balance="auto"`` is the default.
 """
 
-import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from linkspread.ground.checks import is_number
 from linkspread.ground.errors import LinkError
 from linkspread.storage.schema import AnyMatrix, Matrix
 
@@ -75,12 +74,7 @@ class LinkMatrix:
         return self.left @ (self.core @ (self.right.T @ block)) + self.pairs @ block
 
     def norm(self) -> float:
-        """Return the Frobenius norm of Z, from products of thin matrices.
-
-        Returns
-        -------
-        norm : float
-        """
+        """Return the Frobenius norm of Z, from products of thin matrices."""
         if self.pairs.nnz == 0:
             gram_left = _dense(self.left.T @ self.left)
             gram_right = _dense(self.right.T @ self.right)
@@ -97,12 +91,6 @@ class LinkMatrix:
 
         The sparse part adds a column for each linked row, or for each linked column
         if those are fewer.
-
-        Returns
-        -------
-        left : ndarray or csr_array of shape (n, r)
-        core : ndarray of shape (r, s)
-        right : ndarray or csr_array of shape (m, s)
         """
         if self.pairs.nnz == 0:
             return self.left, self.core, self.right
@@ -123,12 +111,7 @@ class LinkMatrix:
         return width + min(len(_used(self.pairs)), len(_used(self.pairs.T.tocsr())))
 
     def toarray(self) -> Array:
-        """Return Z as a dense array, which must fit in memory.
-
-        Returns
-        -------
-        Z : ndarray of shape (n, m)
-        """
+        """Return Z as a dense array, which must fit in memory."""
         return _dense(self.left @ self.core @ self.right.T) + self.pairs.toarray()
 
 
@@ -195,8 +178,7 @@ def check_balance(balance: Any) -> Balance:
     """Return `balance` if it is "auto", "literal" or a number of at least 0."""
     if isinstance(balance, str) and balance in ("auto", "literal"):
         return balance
-    is_number = isinstance(balance, Real) and not isinstance(balance, bool)
-    if is_number and math.isfinite(balance) and balance >= 0:
+    if is_number(balance) and 0 <= balance < np.inf:
         return float(balance)
     raise LinkError(
         f"`balance` must be 'auto', 'literal' or a number of at least 0, got "
@@ -235,17 +217,12 @@ def balance_pairs(
     pairs: sparse.csr_array, balance: Balance = "auto"
 ) -> sparse.csr_array:
     """Scale the cannot-links of judged pairs."""
-    weight = cannot_weight(pairs, balance)
+    must = float(pairs.data[pairs.data > 0].sum())
+    cannot = float(-pairs.data[pairs.data < 0].sum())
+    weight = balance if isinstance(balance, float) else 1.0
+    if balance == "auto" and must > 0 and cannot > 0:
+        weight = must / cannot
     balanced = pairs.copy()
     balanced.data = np.where(pairs.data < 0, weight * pairs.data, pairs.data)
     balanced.eliminate_zeros()
     return balanced
-
-
-def cannot_weight(pairs: sparse.csr_array, balance: Balance = "auto") -> float:
-    """Return the factor of the cannot-links of judged pairs."""
-    must = float(pairs.data[pairs.data > 0].sum())
-    cannot = float(-pairs.data[pairs.data < 0].sum())
-    if balance == "auto" and must > 0 and cannot > 0:
-        return must / cannot
-    return balance if isinstance(balance, float) else 1.0

@@ -5,14 +5,14 @@ Pairs are a sequence of tables, each with the names of its two views.
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from linkspread.ground.checks import MAX_WEIGHT
+from linkspread.ground.checks import MAX_WEIGHT, check_count, check_name
 from linkspread.ground.errors import ConflictWarning, LinkError, UnknownItemError
 from linkspread.links.items import Items, list_first
 
@@ -20,8 +20,6 @@ Array = np.ndarray
 ViewPair = tuple[str, str]
 Conflict = tuple[ViewPair, tuple[Any, Any], float, float]
 
-# What to do with pairs of unknown items.
-UNKNOWN = ("raise", "skip")
 REMEDY = (
     "correct the names, pass `ids` to give it others (--id-column on the command line) "
     "or leave such links out with `unknown='skip'` (--skip-unknown)"
@@ -40,12 +38,21 @@ class PairTable:
     n_unsure: int = field(default=0, kw_only=True)  # rows that were left out
 
     def __post_init__(self) -> None:
-        self.weights = _check_weights(self.weights)
+        self.weights = np.asarray(self.weights, dtype=np.float64)
+        size = np.abs(self.weights)
+        bad = ~((size >= 1 / MAX_WEIGHT) & (size <= MAX_WEIGHT))  # also NaN
+        if bad.any():
+            raise LinkError(
+                f"weights of links must be between {1 / MAX_WEIGHT:g} and "
+                f"{MAX_WEIGHT:g} in size, got {self.weights[bad][0]} in "
+                f"{int(bad.sum()):,} of {len(bad):,}. Write 1 for must and -1 for "
+                "cannot."
+            )
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def known_positions(self, between: tuple[str, str]) -> tuple[Array, Array]:
+    def known_positions(self, between: ViewPair) -> tuple[Array, Array]:
         """Return the rows and columns of the pairs, which must be resolved."""
         if self.positions is None:
             raise LinkError(
@@ -57,17 +64,36 @@ class PairTable:
 
     def take(self, chosen: Array) -> "PairTable":
         """Return some of the pairs."""
-        positions = self.positions
-        if positions is not None:
-            positions = positions[0][chosen], positions[1][chosen]
-        ids = self.left[chosen], self.right[chosen]
-        return PairTable(*ids, self.weights[chosen], positions, by_row=self.by_row)
+        left, right, weights = self.left[chosen], self.right[chosen], self.weights
+        where = self.positions
+        if where is not None:
+            where = where[0][chosen], where[1][chosen]
+        return PairTable(left, right, weights[chosen], where, by_row=self.by_row)
 
     def swapped(self) -> "PairTable":
         """Return the same pairs with left and right exchanged."""
-        positions = None if self.positions is None else self.positions[::-1]
+        where = None if self.positions is None else self.positions[::-1]
+        return replace(self, left=self.right, right=self.left, positions=where)
+
+    def can_join(self, other: "PairTable") -> bool:
+        """Return whether two tables identify items in the same way."""
+        kinds = {
+            (own.left.dtype.kind, own.right.dtype.kind, own.by_row, not own.positions)
+            for own in (self, other)
+        }
+        return len(kinds) == 1
+
+    def join(self, other: "PairTable") -> "PairTable":
+        """Return the pairs of two tables, one after the other."""
+        left = np.concatenate([self.left, other.left])
+        right = np.concatenate([self.right, other.right])
+        weights, where = np.concatenate([self.weights, other.weights]), None
+        if self.positions is not None and other.positions is not None:
+            rows, columns = np.concatenate([self.positions, other.positions], axis=1)
+            where = rows, columns
+        n_unsure = self.n_unsure + other.n_unsure
         return PairTable(
-            self.right, self.left, self.weights, positions, by_row=self.by_row
+            left, right, weights, where, by_row=self.by_row, n_unsure=n_unsure
         )
 
 
@@ -83,11 +109,8 @@ def matched_pairs(views: Any, n_items: Any) -> Tables:
             f"matched views must be at least two different names, got {views!r:.60}. "
             'Write ("text", "image").'
         )
-    if not isinstance(n_items, int | np.integer) or n_items < 1:
-        raise LinkError(
-            f"`n_items` must be a positive integer, got {n_items!r:.60}. "
-            "Give the number of rows that match."
-        )
+    remedy = "Give the number of rows that match."
+    check_count(n_items, name="n_items", remedy=remedy, error=LinkError)
     rows = np.arange(n_items)
     table = PairTable(rows, rows, np.ones(n_items), by_row=True)
     return [((a, b), table) for a, b in combinations(names, 2)]
@@ -100,91 +123,41 @@ def with_positions(
 
     Unknown items are an error, or with unknown="skip" their pairs are skipped.
     """
-    if unknown not in UNKNOWN:
-        raise LinkError(
-            f"`unknown` must be 'raise' or 'skip', got {unknown!r:.60}. Use 'skip' to "
-            "leave out pairs of unknown items."
-        )
+    check_name(unknown, ("raise", "skip"), name="unknown", error=LinkError)
     placed: Tables = []
     names: dict[str, None] = {}
     for between, table in pairs:
-        sides = zip((table.left, table.right), between, strict=True)
-        found = [
-            _positions(ids, items[view], by_row=table.by_row, strict=unknown == "raise")
-            for ids, view in sides
-        ]
-        known = np.logical_and(*(own >= 0 for own in found))
-        for ids, own, view in zip(
-            (table.left, table.right), found, between, strict=True
-        ):
+        where = []
+        for ids, view in zip((table.left, table.right), between, strict=True):
+            own = _positions(ids, items[view], table.by_row, unknown == "raise")
             names |= {f"{view} {i!r}": None for i in ids[own < 0].tolist()}
-        placed.append((between, _placed(table, found, known, between)))
-    return _without_empty(pairs, placed, list(names))
-
-
-def _without_empty(pairs: Pairs, placed: Pairs, names: list[str]) -> tuple[Pairs, str]:
-    """Return the tables with pairs left, and a message about skipped pairs."""
+            where.append(own)
+        known = (where[0] >= 0) & (where[1] >= 0)
+        rows, columns = where[0][known], where[1][known]
+        found = replace(
+            table.take(known), positions=(rows, columns), n_unsure=table.n_unsure
+        )
+        if between[0] == between[1] and np.any(rows == columns):
+            raise LinkError(
+                f"links within view {between[0]!r} must join two different items, but "
+                f"{found.left[rows == columns][0].item()!r} is linked to itself. "
+                "Remove that pair."
+            )
+        placed.append((between, found))
     n_given, n_left = (sum(len(table) for _, table in own) for own in (pairs, placed))
     if n_left == n_given:
         return placed, ""
-    named = f"name items that no view has and were skipped: {list_first(names)}."
+    named = f"name items that no view has and were skipped: {list_first(list(names))}."
     if not n_left:
         raise UnknownItemError(
             f"some pairs must name items of the views, but all {n_given:,} {named} "
             "Correct the names, or pass `ids` to give the views others (--id-column "
             "on the command line)."
         )
-    kept = [(between, table) for between, table in placed if len(table)]
-    return kept, f"{n_given - n_left:,} of {n_given:,} pairs {named}"
+    return _without_empty(placed), f"{n_given - n_left:,} of {n_given:,} pairs {named}"
 
 
-def _placed(
-    table: PairTable, found: Sequence[Array], known: Array, between: ViewPair
-) -> PairTable:
-    """Return the known pairs of a table with their positions."""
-    left, right = (own[known] for own in found)
-    if between[0] == between[1] and np.any(left == right):
-        itself = table.left[known][left == right][0].item()
-        raise LinkError(
-            f"links within view {between[0]!r} must join two different items, but "
-            f"{itself!r} is linked to itself. Remove that pair."
-        )
-    ids = table.left[known], table.right[known]
-    return PairTable(*ids, table.weights[known], (left, right), by_row=table.by_row,
-                     n_unsure=table.n_unsure)  # fmt: skip
-
-
-def pair_matrix(
-    pairs: Pairs,
-    views: ViewPair,
-    shape: tuple[int, int],
-) -> sparse.csr_array:
-    """Return the sum of all pairs of two views as a sparse matrix."""
-    total = sparse.csr_array(shape)
-    for between, table in pairs:
-        if set(between) != set(views):
-            continue
-        positions = table.known_positions(between)
-        where = positions if between == views else positions[::-1]
-        block = sparse.coo_array((table.weights, where), shape=shape)
-        within = views[0] == views[1]
-        total = total + (block + block.T if within else block).tocsr()
-    total.sum_duplicates()
-    total.eliminate_zeros()
-    return total
-
-
-def describe_pairs(between: ViewPair, table: PairTable) -> str:
-    """Return a description of the number of pairs."""
-    n_must = int(np.sum(table.weights > 0))
-    where = f"between {between[0]} and {between[1]}"
-    if between[0] == between[1]:
-        where = f"within {between[0]}"
-    unsure = f", {table.n_unsure:,} unsure left out" if table.n_unsure else ""
-    return f"{n_must:,} must and {len(table) - n_must:,} cannot {where}{unsure}"
-
-
-def _positions(ids: Array, items: Items, *, by_row: bool, strict: bool) -> Array:
+def _positions(ids: Array, items: Items, by_row: bool, strict: bool) -> Array:
     """Return the positions of ids, or -1, unless all must be known."""
     if not by_row:
         return items.positions(ids, remedy=REMEDY) if strict else items.find(ids)
@@ -197,13 +170,56 @@ def _positions(ids: Array, items: Items, *, by_row: bool, strict: bool) -> Array
     return np.where(ids < items.n_items, ids, -1)
 
 
+def _without_empty(pairs: Pairs) -> Tables:
+    """Return the tables that have pairs."""
+    return [(between, table) for between, table in pairs if len(table)]
+
+
+def judged_cells(pairs: Pairs, views: ViewPair) -> tuple[Array, Array, Array]:
+    """Return rows, columns and weights of the pairs of two views, as given.
+
+    Those within one view are in both orders.
+    """
+    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    for between, table in pairs:
+        if set(between) != set(views):
+            continue
+        i, j = table.known_positions(between)
+        if between == views:
+            found.append((i, j, table.weights))
+        if between == views[::-1]:
+            found.append((j, i, table.weights))
+    rows, columns, weights = map(np.concatenate, zip(*found, strict=True))
+    return rows, columns, weights
+
+
+def pair_matrix(
+    pairs: Pairs, views: ViewPair, shape: tuple[int, int]
+) -> sparse.csr_array:
+    """Return the sum of all pairs of two views as a sparse matrix."""
+    rows, columns, weights = judged_cells(pairs, views)
+    total = sparse.coo_array((weights, (rows, columns)), shape=shape).tocsr()
+    total.sum_duplicates()
+    total.eliminate_zeros()
+    return total
+
+
+def describe_pairs(between: ViewPair, table: PairTable) -> str:
+    """Return a description of the number of pairs."""
+    n_must = int(np.sum(table.weights > 0))
+    within = between[0] == between[1]
+    where = f"within {between[0]}" if within else f"between {' and '.join(between)}"
+    unsure = f", {table.n_unsure:,} unsure left out" if table.n_unsure else ""
+    return f"{n_must:,} must and {len(table) - n_must:,} cannot {where}{unsure}"
+
+
 def join_pairs(pairs: Pairs, others: Pairs) -> Tables:
     """Return the pairs of both, those of the same views in one table."""
     joined = list(pairs)
     for between, table in others:
         for k, (known, before) in enumerate(joined):
-            if known == between and _can_join(before, table):
-                joined[k] = between, _join(before, table)
+            if known == between and before.can_join(table):
+                joined[k] = between, before.join(table)
                 break
         else:
             joined.append((between, table))
@@ -214,71 +230,36 @@ def remove_pairs(pairs: Pairs, gone: Pairs) -> Tables:
     """Return pairs without others, of equal pairs without the last."""
     masks = [np.ones(len(table), dtype=bool) for _, table in pairs]
     for between, table in gone:
-        positions = zip(*table.known_positions(between), strict=True)
-        ids = zip(table.left, table.right, strict=True)
-        for (i, j), weight, names in zip(positions, table.weights, ids, strict=True):
-            _remove_one(pairs, masks, between, (i, j), weight, names)
-    kept = [(b, table.take(m)) for (b, table), m in zip(pairs, masks, strict=True)]
-    return [(between, table) for between, table in kept if len(table)]
-
-
-def _remove_one(
-    pairs: Pairs,
-    masks: list[Array],
-    between: ViewPair,
-    pair: tuple[int, int],
-    weight: float,
-    names: tuple[Any, Any],
-) -> None:
-    """Mark the last equal pair as removed."""
-    for (known, table), mask in reversed(list(zip(pairs, masks, strict=True))):
-        if set(known) != set(between):
-            continue
-        i, j = table.known_positions(known)
-        same = (i == pair[0]) & (j == pair[1])
-        if known != between:
-            same = (i == pair[1]) & (j == pair[0])
-        elif known[0] == known[1]:
+        rows = zip(*table.known_positions(between), table.weights, strict=True)
+        for place, (i, j, weight) in enumerate(rows):
             # Within a view a pair has no order.
-            same |= (i == pair[1]) & (j == pair[0])
-        found = np.flatnonzero(same & mask & (table.weights == weight))
-        if len(found):
-            mask[found[-1]] = False
-            return
-    raise LinkError(
-        f"links to remove must exist, but {names[0].item()!r} of "
-        f"{between[0]!r} and {names[1].item()!r} of {between[1]!r} have none of weight "
-        f"{weight:g}. Pass them as they were added."
+            cells = [(between, i, j), (between[::-1], j, i)]
+            if not _remove_last(pairs, masks, cells, weight):
+                left, right = table.left[place].item(), table.right[place].item()
+                raise LinkError(
+                    f"links to remove must exist, but {left!r} of {between[0]!r} and "
+                    f"{right!r} of {between[1]!r} have none of weight {weight:g}. Pass "
+                    "them as they were added."
+                )
+    return _without_empty(
+        [(b, table.take(m)) for (b, table), m in zip(pairs, masks, strict=True)]
     )
 
 
-def _can_join(one: PairTable, other: PairTable) -> bool:
-    """Return whether two tables identify items in the same way."""
-    if (one.positions is None) != (other.positions is None):
-        return False
-    kinds = [
-        (table.left.dtype.kind, table.right.dtype.kind, table.by_row)
-        for table in (one, other)
-    ]
-    return kinds[0] == kinds[1]
-
-
-def _join(one: PairTable, other: PairTable) -> PairTable:
-    """Return the pairs of two tables, one after the other."""
-    positions = None
-    if one.positions is not None and other.positions is not None:
-        rows, columns = map(
-            np.concatenate, zip(one.positions, other.positions, strict=True)
-        )
-        positions = rows, columns
-    return PairTable(
-        np.concatenate([one.left, other.left]),
-        np.concatenate([one.right, other.right]),
-        np.concatenate([one.weights, other.weights]),
-        positions,
-        by_row=one.by_row,
-        n_unsure=one.n_unsure + other.n_unsure,
-    )
+def _remove_last(
+    pairs: Pairs, masks: list[Array], cells: list[tuple[Any, int, int]], weight: float
+) -> bool:
+    """Mark the last pair of this weight in one of the cells as removed, if any."""
+    for (known, table), mask in reversed(list(zip(pairs, masks, strict=True))):
+        own = [(i, j) for between, i, j in cells if between == known]
+        if own:
+            rows, columns = table.known_positions(known)
+            same = np.any([(rows == i) & (columns == j) for i, j in own], axis=0)
+            found = np.flatnonzero(same & mask & (table.weights == weight))
+            if len(found):
+                mask[found[-1]] = False
+                return True
+    return False
 
 
 def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> Tables:
@@ -293,25 +274,20 @@ def hide_pairs(pairs: Pairs, hidden: Mapping[str, Array]) -> Tables:
 
 def pick_pairs(pairs: Pairs, chosen: Array) -> Tables:
     """Return the pairs chosen by a mask over all tables."""
-    chosen = np.asarray(chosen)
-    ends = np.cumsum([len(table) for _, table in pairs])
-    n_pairs = int(ends[-1]) if len(ends) else 0
-    if chosen.shape != (n_pairs,) or chosen.dtype != bool:
+    chosen, sizes = np.asarray(chosen), [len(table) for _, table in pairs]
+    if chosen.shape != (sum(sizes),) or chosen.dtype != bool:
         raise LinkError(
-            f"`chosen` must be a mask of all {n_pairs:,} pairs, got {chosen.dtype} of "
-            f"shape {chosen.shape}. Give one True or False per pair."
+            f"`chosen` must be a mask of all {sum(sizes):,} pairs, got {chosen.dtype} "
+            f"of shape {chosen.shape}. Give one True or False per pair."
         )
-    masks = np.split(chosen, ends[:-1])
+    masks = np.split(chosen, np.cumsum(sizes)[:-1])
     return [(b, table.take(m)) for (b, table), m in zip(pairs, masks, strict=True)]
 
 
 def renumber_pairs(
     pairs: Pairs, kept: Mapping[str, Array], *, with_ids: bool
 ) -> Tables:
-    """Return the pairs among some items, renumbered.
-
-    Their ids are the new positions, or stay the same `with_ids`.
-    """
+    """Return the pairs among some items, renumbered; ids stay, or are positions."""
     found = []
     for between, table in pairs:
         rows, columns = (
@@ -319,12 +295,12 @@ def renumber_pairs(
             for view, own in zip(between, table.known_positions(between), strict=True)
         )
         stays = (rows >= 0) & (columns >= 0)
-        part, positions = table.take(stays), (rows[stays], columns[stays])
-        by_row = table.by_row or not with_ids
-        left, right = positions if by_row else (part.left, part.right)
-        moved = PairTable(left, right, part.weights, positions, by_row=by_row)
+        left, right = where = rows[stays], columns[stays]
+        moved = PairTable(left, right, table.weights[stays], where, by_row=True)
+        if with_ids and not table.by_row:
+            moved = replace(table.take(stays), positions=where)
         found.append((between, moved))
-    return found
+    return _without_empty(found) if with_ids else found
 
 
 def _places(positions: Array, kept: Array | None) -> Array:
@@ -336,7 +312,7 @@ def _places(positions: Array, kept: Array | None) -> Array:
     return places[positions]
 
 
-def find_conflicts(pairs: Sequence[tuple[ViewPair, PairTable]]) -> list[Conflict]:
+def find_conflicts(pairs: Pairs) -> list[Conflict]:
     """Return the pairs that are both must- and cannot-links.
 
     Items are compared by position if all positions are known, else by id; a number and
@@ -355,21 +331,6 @@ def find_conflicts(pairs: Sequence[tuple[ViewPair, PairTable]]) -> list[Conflict
     ]
 
 
-def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
-    """Warn of conflicts, with the first ids, at the caller of the caller."""
-    if not conflicts:
-        return
-    shown = ", ".join(str(ids) for _, ids, _, _ in conflicts[:3])
-    more = f" and {len(conflicts) - 3:,} more" if len(conflicts) > 3 else ""
-    warnings.warn(
-        "a pair must be either a must-link or a cannot-link, but "
-        f"{len(conflicts):,} of the pairs given are both: {shown}{more}. Their weights "
-        "were added up; see `links.conflicts()` for all and remove one of the two.",
-        ConflictWarning,
-        stacklevel=3,
-    )
-
-
 def _conflicts_of_views(
     tables: Sequence[PairTable], *, within: bool
 ) -> list[tuple[tuple[Any, Any], float, float]]:
@@ -377,13 +338,18 @@ def _conflicts_of_views(
     weights = np.concatenate([table.weights for table in tables])
     if np.all(weights > 0) or np.all(weights < 0):
         return []
-    left = _joined([table.left for table in tables])
-    right = _joined([table.right for table in tables])
-    rows, columns = _numbered(tables, left, right, within=within)
+    ids = [_joined([t.left for t in tables]), _joined([t.right for t in tables])]
+    positions = [table.positions for table in tables if table.positions is not None]
+    if len(positions) == len(tables):
+        rows, columns = np.concatenate(positions, axis=1)
+    elif within:
+        rows, columns = np.split(_ranks(_joined(ids)), 2)
+    else:
+        rows, columns = map(_ranks, ids)
     if within:
-        exchanged = rows > columns
-        left, right = _exchange(exchanged, left, right)
-        rows, columns = _exchange(exchanged, rows, columns)
+        turned = rows > columns
+        ids = [np.where(turned, *ids[::-1]), np.where(turned, *ids)]
+        rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     _, first, group = np.unique(
         rows * (columns.max() + 1) + columns, return_index=True, return_inverse=True
     )
@@ -391,25 +357,11 @@ def _conflicts_of_views(
     cannot = np.bincount(group, weights=np.minimum(weights, 0.0))
     both = np.flatnonzero((must > 0) & (cannot < 0))
     both = both[np.argsort(first[both])]
-    ids = zip(left[first[both]].tolist(), right[first[both]].tolist(), strict=True)
-    return list(zip(ids, must[both].tolist(), cannot[both].tolist(), strict=True))
+    named = zip(*(own[first[both]].tolist() for own in ids), strict=True)
+    return list(zip(named, must[both].tolist(), cannot[both].tolist(), strict=True))
 
 
-def _numbered(
-    tables: Sequence[PairTable], left: Array, right: Array, *, within: bool
-) -> tuple[Array, Array]:
-    """Return a number for each item: its position, or the rank of its id."""
-    positions = [table.positions for table in tables if table.positions is not None]
-    if len(positions) == len(tables):
-        rows, columns = zip(*positions, strict=True)
-        return np.concatenate(rows), np.concatenate(columns)
-    if within:
-        numbers = _numbers(_joined([left, right]))
-        return numbers[: len(left)], numbers[len(left) :]
-    return _numbers(left), _numbers(right)
-
-
-def _numbers(ids: Array) -> Array:
+def _ranks(ids: Array) -> Array:
     """Return the rank of each id among the distinct ids."""
     return np.unique(ids, return_inverse=True)[1]
 
@@ -419,11 +371,6 @@ def _joined(ids: Sequence[Array]) -> Array:
     if len({array.dtype.kind for array in ids}) > 1:
         ids = [array.astype(str) for array in ids]
     return np.concatenate(ids)
-
-
-def _exchange(exchanged: Array, one: Array, other: Array) -> tuple[Array, Array]:
-    """Return two arrays with their values exchanged at some places."""
-    return np.where(exchanged, other, one), np.where(exchanged, one, other)
 
 
 def conflicts_of(joined: Pairs, more: Pairs) -> list[Conflict]:
@@ -437,18 +384,17 @@ def conflicts_of(joined: Pairs, more: Pairs) -> list[Conflict]:
                 left, right = table.known_positions(between)
                 is_new |= np.isin(left, ends) & np.isin(right, ends)
         touched.append((between, table.take(is_new)))
-    return find_conflicts([own for own in touched if len(own[1])])
+    return find_conflicts(_without_empty(touched))
 
 
-def _check_weights(weights: Any) -> Array:
-    """Return weights as finite numbers other than zero."""
-    values = np.asarray(weights, dtype=np.float64)
-    size = np.abs(values)
-    bad = ~((size >= 1 / MAX_WEIGHT) & (size <= MAX_WEIGHT))  # also NaN
-    if bad.any():
-        raise LinkError(
-            f"weights of links must be between {1 / MAX_WEIGHT:g} and {MAX_WEIGHT:g} "
-            f"in size, got {values[bad][0]} in {int(bad.sum()):,} of {len(values):,}. "
-            "Write 1 for must and -1 for cannot."
+def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
+    """Warn of conflicts, with the first ids, at the caller of the caller."""
+    if conflicts:
+        shown = list_first([str(ids) for _, ids, _, _ in conflicts])
+        warnings.warn(
+            "a pair must be either a must-link or a cannot-link, but "
+            f"{len(conflicts):,} of the pairs given are both: {shown}. Their weights "
+            "were added up; see `links.conflicts()` for all and remove one of the two.",
+            ConflictWarning,
+            stacklevel=3,
         )
-    return values

@@ -6,13 +6,13 @@ Verdicts become weights: words, signed numbers, ratings.
 import math
 from collections.abc import Mapping, Sequence
 from itertools import compress
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
 
+from linkspread.ground.checks import is_number
 from linkspread.ground.errors import LinkError
 from linkspread.links.items import as_ids
 from linkspread.links.pairs import PairTable, ViewPair
@@ -268,8 +268,7 @@ def _signed(numbers: Array, column: str) -> Array:
 
 def _check_threshold(must_above: Any) -> None:
     """Refuse a threshold between cannot and must that is no finite number."""
-    is_number = isinstance(must_above, Real) and not isinstance(must_above, bool)
-    if not is_number or not math.isfinite(must_above):
+    if not is_number(must_above) or not math.isfinite(must_above):
         raise LinkError(
             f"`must_above` must be a finite number, got {must_above!r:.60}. Give the "
             "threshold between cannot and must, such as 3 for one to five stars."

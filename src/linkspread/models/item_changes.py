@@ -69,7 +69,7 @@ def removed(items: Items, links: Links, X: Any, ids: Any) -> ItemChange:
             f"two items of view {items.view!r} must stay, got {len(gone):,} to remove "
             f"of {items.n_items:,}. Fit again without the view."
         )
-    links = links.keep(items.view, kept)
+    links = links.select({items.view: kept}, with_ids=True)
     return ItemChange(items.view, items.take(kept), links, X[kept], kept)
 
 
