@@ -19,7 +19,6 @@ import harness
 import linkspread as ls
 from gpu_details import (
     measure_code_parts,
-    measure_search_parts,
     measure_steps,
     seconds,
 )
@@ -114,7 +113,6 @@ def measure_neighbors(n, backend, rates):
         "torch_seconds": theirs,
         "recall": _recall(found["ids"][sample], true),
         "torch_recall": _recall(rough, true),
-        "parts": measure_search_parts(X, device, N_NEIGHBORS),
     }
 
 

@@ -3,7 +3,6 @@
 import time
 from functools import partial
 
-import numpy as np
 import torch
 
 from linkspread.compiled.gpu.graphs import Graph
@@ -24,70 +23,6 @@ def seconds(work, *, repeats=3, warmup=1):
 def _wait():
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-def measure_search_parts(X, device, n_neighbors, n_queries=16384):
-    """Return the time of each part of a search, for all queries, from one block."""
-    from linkspread.compiled.gpu import search as nearest
-
-    n_queries = min(n_queries, len(X))
-    scale = len(X) / n_queries
-    search = nearest._Search(device, X, X, np.arange(len(X)), False)
-    parts = {
-        "table": seconds(partial(search._table, 0, len(X), n_neighbors, torch.float16))
-    }
-    table = search._table(0, len(X), n_neighbors, torch.float16)
-    rows = np.arange(n_queries)
-    queries = search._queries(table, rows)
-    converted, norms, errors = table.convert(queries)
-    parts["convert"] = scale * seconds(partial(table.convert, queries))
-    parts["minima"] = scale * seconds(partial(table.minima, converted))
-    minima = table.minima(converted)
-    n_kept = min(n_neighbors + nearest.PADDING, minima.shape[1])
-    choose = partial(nearest._least, minima, n_kept)
-    parts["groups"] = scale * seconds(choose)
-    least, groups = choose()
-    own = device.put(rows)
-    parts["measure"] = scale * seconds(
-        partial(search._measure, table, queries, groups, own)
-    )
-    sums, members = search._measure(table, queries, groups, own)
-    parts["smallest"] = scale * seconds(
-        partial(nearest._smallest, sums, members, n_neighbors)
-    )
-    _, values = nearest._smallest(sums, members, n_neighbors)
-    bounds = table.nearest_dropped(least[:, -1], norms, errors)
-    parts["proven_share"] = float((values[:, -1].sqrt() < bounds).double().mean())
-    if device.is_fused:
-        parts["tiles"] = tune_tiles(table, converted, scale)
-    return parts
-
-
-def tune_tiles(table, converted, scale):
-    """Return the time of the minima with other tiles."""
-    from linkspread.compiled.gpu import fused
-
-    names = "QUERY_TILE", "ITEM_TILE", "WALK", "N_WARPS", "N_STAGES"
-    kept = [getattr(fused, name) for name in names]
-    found = {}
-    for tile in (
-        (128, 128, 32, 8, 3),
-        (128, 128, 32, 4, 3),
-        (128, 128, 128, 8, 3),
-        (128, 256, 32, 8, 2),
-        (64, 256, 32, 4, 3),
-        (128, 64, 64, 4, 4),
-        (256, 128, 32, 8, 3),
-    ):
-        for name, value in zip(names, tile, strict=True):
-            setattr(fused, name, value)
-        try:
-            found[str(tile)] = scale * seconds(partial(table.minima, converted))
-        except Exception as error:
-            found[str(tile)] = f"{type(error).__name__}: {error}"[:200]
-    for name, value in zip(names, kept, strict=True):
-        setattr(fused, name, value)
-    return found
 
 
 def measure_steps(device, S, n_columns):

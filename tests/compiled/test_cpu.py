@@ -16,7 +16,6 @@ from linkspread.compiled import (
     difference_sums,
     keep_nearest,
     largest_means,
-    pair_products,
     sampled_products,
     sparse_difference_sums,
     sparse_products,
@@ -137,23 +136,6 @@ def test_terms_of_a_recurrence_begin_with_a_cache_line(dtype):
         terms = recurrence_terms(n_items, 3, dtype)
         assert terms.ctypes.data % LINE_BYTES == 0
         assert terms.dtype == dtype and len(terms) == N_TERMS * n_items * 3
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_products_at_pairs_are_entries_of_the_whole(dtype, rng):
-    left, right = (rng.standard_normal((n, n)) for n in (9, 6))
-    left, right = ((own + own.T).astype(dtype) for own in (left, right))
-    # Rows 2 and 8 have no pair.
-    places = [p for p in rng.choice(54, 20, replace=False) if p // 6 not in (2, 8)]
-    rows, columns = np.divmod(np.sort(places), 6)
-    values = rng.standard_normal(len(rows)).astype(dtype)
-    starts = np.searchsorted(rows, np.arange(10))
-    C = np.zeros((9, 6))
-    C[rows, columns] = values
-    found = pair_products(left, right, rows, columns, starts, values)
-    assert found.dtype == dtype
-    wanted = (left @ C @ right)[rows, columns]
-    assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_sampled_products_are_inner_products_of_rows(rng):

@@ -26,16 +26,12 @@ def device(request):
     return Device(request.param)
 
 
-@pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("n_features", [3, 40, 150])
-def test_items_stream_through_a_small_device(rng, device, relative, n_features):
+def test_items_stream_through_a_small_device(rng, device, n_features):
     X = rng.random((300, n_features)).astype(np.float32)
-    metric = "chi2" if relative else "euclidean"
-    expected = nearest_neighbors(X, n_neighbors=6, metric=metric, backend="cpu")
+    expected = nearest_neighbors(X, n_neighbors=6, backend="cpu")
     device.budget = 12e3 + 1200 * n_features  # a few items and queries at a time
-    rows = X / 2 if relative else X
-    everyone = np.arange(len(X))
-    found = search.nearest_items(device, rows, rows, everyone, 6, relative=relative)
+    found = search.nearest_items(device, X, X, np.arange(len(X)), 6)
     assert found[2].mean() > 0.95
     assert_array_equal(found[0][found[2]], expected[0][found[2]])
     assert_allclose(found[1][found[2]], expected[1][found[2]], rtol=1e-12)
@@ -47,7 +43,8 @@ def test_the_bound_holds_for_every_item_that_could_be_dropped(
     rng, device, dtype, spread
 ):
     X = rng.standard_normal((80, 30)) + spread * rng.integers(-1, 2, (80, 1))
-    table = search.ProductTable(device, device.put(X), dtype, 1)
+    table = search.ProductTable(device, X, dtype, 20)
+    assert table.group == 1
     queries, norms, errors = table.convert(device.put(X))
     keys = table.minima(queries)
     distances = np.linalg.norm(X[:, None] - X, axis=2)
@@ -66,7 +63,7 @@ def test_the_bound_holds_for_every_item_that_could_be_dropped(
 
 def test_half_precision_proves_most_rows(rng, device):
     X = rng.standard_normal((3000, 64)).astype(np.float32)
-    own = search._Search(device, X, X, np.arange(3000), relative=False)
+    own = search._Search(device, X, X, np.arange(3000))
     ids, _, is_proven = own.run(np.arange(3000), 10, torch.float16)
     assert is_proven.mean() > 0.9
     expected = nearest_neighbors(X, n_neighbors=10, backend="cpu")[0]
@@ -99,12 +96,8 @@ def test_fused_kernels_equal_plain_ones(n_items, width, group):
     assert_allclose(one.cpu(), other.cpu(), rtol=1e-5, atol=1e-4)
     rows, wanted = (torch.rand((n, width + 1), **draw) for n in (n_items - 1, 300))
     groups = torch.randint(0, n_items // group, (300, 5), **draw)
-    for relative in (False, True):
-        one, other = (
-            k.candidate_sums(wanted, rows, groups, group, relative)
-            for k in (fused, plain)
-        )
-        assert_allclose(one.cpu(), other.cpu(), rtol=1e-12)
+    one, other = (k.candidate_sums(wanted, rows, groups, group) for k in (fused, plain))
+    assert_allclose(one.cpu(), other.cpu(), rtol=1e-12)
 
 
 def test_edges_are_the_larger_of_both_directions(rng, device):
@@ -218,7 +211,7 @@ def test_distances_within_neighborhoods_are_those_of_differences(rng, shift):
     items[:, 4] = items[:, 2]  # duplicates
     items[:, 5] = items[:, 3] + 1e-9 * rng.normal(size=(6, 5))  # all but duplicates
     items[0] = items[0, :1]  # one place
-    found = codes.distances_within(*[torch.from_numpy(items)] * 2, False).numpy()
+    found = codes.distances_within(*[torch.from_numpy(items)] * 2).numpy()
     apart = items[:, :, None] - items[:, None]
     assert_allclose(found, np.sqrt((apart**2).sum(-1)), rtol=1e-9)
     assert not found[:, 2, 4].any() and not found[0].any()

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 
 from lad_problems import GAP, highs_objective, laplacian_root, objective
 from linkspread.compiled import lad
-from linkspread.compiled.lad import solve_lad, solve_many, solve_with_highs
+from linkspread.compiled.lad import solve_many, solve_with_highs
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import mean_distance, nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
@@ -39,6 +39,12 @@ def constrained(rng, n, **options):
 
 def solve_arrays(A, targets, **options):
     return solve_many(lambda rows: (A[rows], targets[rows]), len(A), **options)
+
+
+def solve_lad(A, b):
+    """Return the code of one target, and its gap."""
+    coefficients, gaps, _ = solve_arrays(np.asarray(A)[None], np.asarray(b)[None])
+    return coefficients[0], gaps[0]
 
 
 def assert_optimal(A, targets, **options):
@@ -250,51 +256,19 @@ def test_progress_is_shown_on_request(rng, caplog):
     assert "codes of text: done" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("A", "b", "message"),
-    [
-        (np.eye(3), np.ones(2), r"targets of shape \(1, m\), got \(1, 3, 3\)"),
-        (np.eye(3)[None], np.ones(3), "one matrix and `target` one vector"),
-        (np.ones((3, 0)), np.ones(3), r"got \(1, 3, 0\)"),
-        (np.ones((0, 3)), np.ones(0), r"got \(1, 0, 3\)"),
-        (np.full((2, 2), np.nan), np.ones(2), "must be finite, got NaN"),
-        (np.eye(2), [1.0, np.inf], "must be finite, got NaN or infinity"),
-    ],
-)
-def test_bad_problems_are_refused(A, b, message):
-    with pytest.raises(LinkspreadError, match=message):
-        solve_lad(A, b)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 1])
+def test_affinities_that_are_not_finite_are_refused(value, place):
+    problem = [np.eye(3), np.ones(3)]
+    problem[place][-1] = value
+    with pytest.raises(LinkspreadError, match="must be finite, got NaN or infinity"):
+        solve_lad(*problem)
 
 
 @pytest.mark.parametrize("tol", [0, -1e-7, np.nan, np.inf, "small"])
 def test_a_bad_tolerance_is_refused(tol):
     with pytest.raises(LinkspreadError, match="`tol` must be a positive number"):
-        solve_lad(np.eye(2), np.ones(2), tol=tol)
-
-
-@pytest.mark.parametrize("n_rows", [0, -1, 2.5, True])
-def test_a_bad_number_of_rows_is_refused(n_rows):
-    with pytest.raises(LinkspreadError, match="`n_rows` must be a positive integer"):
-        solve_many(lambda rows: None, n_rows)
-
-
-def test_batches_of_the_wrong_length_are_refused():
-    with pytest.raises(LinkspreadError, match=r"5 problems must have .*\(4, 2, 2\)"):
-        solve_many(lambda rows: (np.ones((4, 2, 2)), np.ones((4, 2))), 5)
-
-
-def test_batches_of_different_widths_are_refused():
-    def problems(rows):
-        n, k = rows.stop - rows.start, 2 + (rows.start > 0)
-        return np.ones((n, 3, k)), np.ones((n, 3))
-
-    with pytest.raises(LinkspreadError, match="number of columns, got 2 and 3"):
-        solve_many(problems, 100)
-
-
-def test_words_are_refused_by_a_sentence():
-    with pytest.raises(LinkspreadError, match="must hold real numbers.*Convert them"):
-        solve_lad([["a"]], [1.0])
+        solve_arrays(np.eye(2)[None], np.ones((1, 2)), tol=tol)
 
 
 @pytest.fixture
@@ -354,12 +328,6 @@ def test_gaps_do_not_depend_on_the_size_of_the_target(problem):
     expected = gaps_of(A, b, wrong, duals)
     small = gaps_of(A, 1e-30 * b, 1e-30 * wrong, duals)
     assert_allclose(small, expected, rtol=1e-9)
-
-
-def test_the_gap_that_is_returned_is_that_of_the_answer(rng):
-    A, b = rng.random((10, 6)), rng.random(10)
-    coefficients, gap = solve_lad(A, b)
-    assert objective(A, b, coefficients) * (1 - gap) <= highs_objective(A, b) + 1e-12
 
 
 def test_highs_gives_up_without_an_error():

@@ -15,8 +15,8 @@ from numba.extending import intrinsic
 
 # Sums may be reordered for vector instructions; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "nsz"}
-# So many relevant items are counted against all others faster than they are sorted.
-FEW_RELEVANT = 512
+# So many relevant items are counted against all others faster than rows are sorted.
+FEW_RELEVANT = 256
 # Columns of a table in bytes that have one step: a power of 2.
 CODED = 64
 # The largest code of a value in a byte, and what one code may stand for.
@@ -66,27 +66,32 @@ def lines_to_fetch(block):
     return (block.shape[1] * block.itemsize + LINE_BYTES - 1) // LINE_BYTES
 
 
+@njit(inline="always")
+def add_row_product(data, indices, indptr, i, scale, block, n_lines, out):
+    """Add ``scale * (S @ block)[i]`` to ``out``, with rows fetched some edges ahead."""
+    last = len(indices) - 1
+    for k in range(indptr[i], indptr[i + 1]):
+        if n_lines:
+            ahead = np.uint64(indices[min(k + AHEAD, last)])
+            for line in range(n_lines):
+                fetch(block, ahead, line)
+        weight = scale * data[k]
+        j = np.uint64(indices[k])  # unsigned, so that no sign is tested
+        for c in range(block.shape[1]):
+            out[i, c] += weight * block[j, c]
+
+
 @njit(parallel=True, cache=True, fastmath=FAST)
 def chebyshev_step(data, indices, indptr, scale, current, previous, following):
-    """Advance the recurrence of ``T_i(S) U``.
+    """Write ``following = scale * S @ current - previous``.
 
-    Write ``following = scale * S @ current - previous``. S may be some rows of a
-    graph, which `following` and `previous` then have too.
+    S may be some rows of a graph, which `following` and `previous` then have too.
     """
-    n_columns, n_lines = current.shape[1], lines_to_fetch(current)
-    last = len(indices) - 1
+    n_lines = lines_to_fetch(current)
     for i in prange(following.shape[0]):
-        for c in range(n_columns):
+        for c in range(current.shape[1]):
             following[i, c] = -previous[i, c]
-        for k in range(indptr[i], indptr[i + 1]):
-            if n_lines:
-                ahead = np.uint64(indices[min(k + AHEAD, last)])
-                for line in range(n_lines):
-                    fetch(current, ahead, line)
-            weight = scale * data[k]
-            j = np.uint64(indices[k])  # unsigned, so that no sign is tested
-            for c in range(n_columns):
-                following[i, c] += weight * current[j, c]
+        add_row_product(data, indices, indptr, i, scale, current, n_lines, following)
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -121,19 +126,10 @@ def clenshaw_step(
     all but `current` then have too.
     """
     n_columns, n_lines = current.shape[1], lines_to_fetch(current)
-    last = len(indices) - 1
     for i in prange(previous.shape[0]):
         for c in range(n_columns):
             previous[i, c] = -previous[i, c]
-        for k in range(indptr[i], indptr[i + 1]):
-            if n_lines:
-                ahead = np.uint64(indices[min(k + AHEAD, last)])
-                for line in range(n_lines):
-                    fetch(current, ahead, line)
-            weight = scale * data[k]
-            j = np.uint64(indices[k])  # unsigned, so that no sign is tested
-            for c in range(n_columns):
-                previous[i, c] += weight * current[j, c]
+        add_row_product(data, indices, indptr, i, scale, current, n_lines, previous)
         for r in range(coefficients.shape[0]):
             weight = coefficients[r]
             for c in range(n_columns):
@@ -177,28 +173,6 @@ def largest_means(scores, n_largest, width, out):
                     least[j] = own[0]
         for j in range(last - first):
             out[first + j] = kept[j].mean()
-
-
-@njit(parallel=True, cache=True, fastmath=FAST)
-def pair_products(left, right, rows, columns, starts, values):
-    """Return ``(left C right)[rows[k], columns[k]]`` for C with `values` there.
-
-    Both kernels are symmetric. Pairs are sorted by rows; those of row i begin at
-    ``starts[i]``. A row of ``left C`` is kept no longer than its pairs need it.
-    """
-    out = np.empty(len(rows), left.dtype)
-    for i in prange(len(starts) - 1):
-        weights = np.zeros(len(right), left.dtype)
-        own = left[i]
-        for k in range(len(rows)):
-            weights[columns[k]] += own[rows[k]] * values[k]
-        for k in range(starts[i], starts[i + 1]):
-            other = right[columns[k]]
-            total = left.dtype.type(0)
-            for c in range(len(right)):
-                total += weights[c] * other[c]
-            out[k] = total
-    return out
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)
@@ -465,63 +439,27 @@ def sparse_difference_sums(
 def average_precisions(scores, relevant):
     """Return the average precision of each row, NaN where nothing is relevant.
 
-    Equal scores rank by position. No row is sorted as a whole: few relevant items
-    are each compared with all others, which vector instructions do; many are sorted
-    among themselves, and all others find their places by bisection.
+    Equal scores rank by position. A few relevant items are each compared with the whole
+    row, which vector instructions do; for many, the row is sorted.
     """
-    values = np.empty(scores.shape[0])
+    values = np.full(scores.shape[0], np.nan)
     for i in prange(scores.shape[0]):
-        own = np.flatnonzero(relevant[i])
-        if len(own) <= FEW_RELEVANT:
-            total = _precision_by_counting(scores[i], own)
-        else:
-            total = _precision_by_bisection(scores[i], own, relevant[i])
-        values[i] = total / len(own) if len(own) else np.nan
+        row, own, total = scores[i], np.flatnonzero(relevant[i]), 0.0
+        if 0 < len(own) <= FEW_RELEVANT:
+            own = own[np.argsort(-row[own], kind="mergesort")]
+            for r in range(len(own)):
+                place, rank = own[r], 1
+                for j in range(place):
+                    rank += row[j] >= row[place]
+                for j in range(place + 1, len(row)):
+                    rank += row[j] > row[place]
+                total += (r + 1) / rank
+        elif len(own):
+            order, n_met = np.argsort(-row, kind="mergesort"), 0
+            for rank in range(len(row)):
+                if relevant[i, order[rank]]:
+                    n_met += 1
+                    total += n_met / (rank + 1)
+        if len(own):
+            values[i] = total / len(own)
     return values
-
-
-@njit(cache=True)
-def _precision_by_counting(row, own):
-    """Return the sum of the precisions at the relevant items."""
-    own_scores = row[own]
-    total = 0.0
-    for r in range(len(own)):
-        rank = _count_ahead(row, own[r], own_scores[r])
-        total += (_count_ahead(own_scores, r, own_scores[r]) + 1) / (rank + 1)
-    return total
-
-
-@njit(cache=True)
-def _count_ahead(row, place, score):
-    """Return how many entries are larger, or as large and further in front."""
-    count = 0
-    for j in range(place):
-        count += row[j] >= score
-    for j in range(place + 1, len(row)):
-        count += row[j] > score
-    return count
-
-
-@njit(cache=True)
-def _precision_by_bisection(row, own, relevant):
-    """Return the same from one sort of the relevant items."""
-    # Falling scores; the sort is stable, so that equal ones stay by position.
-    own = own[np.argsort(-row[own], kind="mergesort")]
-    others_before = np.zeros(len(own) + 1, dtype=np.int64)
-    for j in range(len(row)):
-        if relevant[j]:
-            continue
-        low, high = 0, len(own)
-        while low < high:
-            middle = (low + high) // 2
-            o = own[middle]
-            if row[o] > row[j] or (row[o] == row[j] and o < j):
-                low = middle + 1
-            else:
-                high = middle
-        others_before[low] += 1
-    total, n_others = 0.0, 0
-    for r in range(len(own)):
-        n_others += others_before[r]
-        total += (r + 1) / (r + 1 + n_others)
-    return total

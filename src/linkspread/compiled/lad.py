@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from linkspread.compiled.simplex import solve_batch
 from linkspread.compiled.threads import map_blocks
-from linkspread.ground.checks import check_count, check_positive
+from linkspread.ground.checks import check_positive
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import track
@@ -58,18 +58,12 @@ class Report:
     largest_gap: float
     seconds: float
 
-
-def solve_lad(A: Any, target: Any, *, tol: float = 1e-7) -> tuple[Array, float]:
-    """Return the sparse code of one target, and its relative duality gap."""
-    A, target = np.asarray(A), np.asarray(target)
-    if A.ndim != 2 or target.ndim != 1:
-        raise LinkspreadError(
-            "`A` must be one matrix and `target` one vector, got shapes "
-            f"{A.shape} and {target.shape}. Use `solve_many` for several problems."
-        )
-    problem = A[None], target[None]
-    coefficients, gaps, _ = _solve_rows(lambda _: problem, _check_tol(tol), slice(0, 1))
-    return coefficients[0], float(gaps[0])
+    @classmethod
+    def of(cls, counts: Array, gaps: Array, start: float) -> "Report":
+        """Return the report of a solution that began at a time."""
+        retried, fallback, pivots = counts.tolist()
+        seconds = time.perf_counter() - start
+        return cls(len(gaps), retried, fallback, pivots, float(gaps.max()), seconds)
 
 
 def solve_many(
@@ -82,30 +76,15 @@ def solve_many(
     label: str = "sparse codes",
 ) -> tuple[Array, Array, Report]:
     """Solve many problems of one shape, built a few at a time by each thread."""
-    tol = _check_tol(tol)
-    check_count(n_rows, name="n_rows", remedy="Pass the number of problems.")
+    check_positive(tol, name="tol", remedy="Use for instance tol=1e-7.")
     start = time.perf_counter()
     blocks = [slice(i, min(i + BATCH, n_rows)) for i in range(0, n_rows, BATCH)]
     work = partial(_solve_rows, problems, tol)
     steps = map_blocks(work, blocks, n_threads=count_threads(n_jobs))
     batches = list(track(steps, total=len(blocks), label=label, verbose=verbose))
-    widths = {coefficients.shape[1] for coefficients, _, _ in batches}
-    if len(widths) > 1:
-        raise LinkspreadError(
-            "All dictionaries must have the same number of columns, got "
-            f"{min(widths)} and {max(widths)}. Pad the smaller ones with zero columns."
-        )
     coefficients, gaps = (np.concatenate([own[i] for own in batches]) for i in (0, 1))
-    n_retried, n_fallback, n_pivots = np.sum([own for *_, own in batches], 0).tolist()
-    report = Report(
-        n_rows=n_rows,
-        n_retried=n_retried,
-        n_fallback=n_fallback,
-        n_pivots=n_pivots,
-        largest_gap=float(gaps.max()),
-        seconds=time.perf_counter() - start,
-    )
-    return coefficients, gaps, report
+    counts = np.sum([own for *_, own in batches], axis=0)
+    return coefficients, gaps, Report.of(counts, gaps, start)
 
 
 def solve_on_device(
@@ -120,7 +99,6 @@ def solve_on_device(
     """Solve many problems on a device, and those left unproven by `solve_many`."""
     from linkspread.compiled.gpu.codes import solve_codes
 
-    tol = _check_tol(tol)
     start = time.perf_counter()
     coefficients, gaps = np.zeros((n_rows, shape[1])), np.zeros(n_rows)
 
@@ -133,34 +111,30 @@ def solve_on_device(
 
     row_bytes = 8 * N_COPIES * shape[1] * sum(shape)
     n_block = device.block_rows(row_bytes, min(n_rows, LARGEST_BLOCK))
-    n_retried = n_fallback = n_pivots = 0
+    counts = np.zeros(3, dtype=int)
     for rows, found in device.in_blocks(work, n_rows, n_block):
         coefficients[rows], gaps[rows], late, A, targets = found
         if not len(late):
             continue
-        walked = solve_many(
-            lambda own, A=A, targets=targets: (A[own], targets[own]),  # type: ignore[misc]
-            len(late),
-            tol=tol,
-            n_jobs=n_jobs,
-        )
+
+        def left(own: slice, A: Any = A, targets: Any = targets) -> tuple[Any, Any]:
+            return A[own], targets[own]
+
+        walked = solve_many(left, len(late), tol=tol, n_jobs=n_jobs)
         coefficients[late + rows.start], gaps[late + rows.start], report = walked
-        n_retried += len(late)
-        n_fallback += report.n_fallback
-        n_pivots += report.n_pivots
-    seconds, largest = time.perf_counter() - start, float(gaps.max())
-    report = Report(n_rows, n_retried, n_fallback, n_pivots, largest, seconds)
-    return coefficients, gaps, report
-
-
-def _check_tol(tol: Any) -> float:
-    """Return a positive tolerance."""
-    return check_positive(tol, name="tol", remedy="Use for instance tol=1e-7.")
+        counts += len(late), report.n_fallback, report.n_pivots
+    return coefficients, gaps, Report.of(counts, gaps, start)
 
 
 def _solve_rows(problems: Problems, tol: float, rows: slice) -> Batch:
     """Solve and certify some problems, again where the gap is too large."""
-    A, targets = _check_batch(*problems(rows), rows.stop - rows.start)
+    A, targets = (np.ascontiguousarray(a, np.float64) for a in problems(rows))
+    # Extremes are NaN if any entry is, and need no second array.
+    if not np.isfinite([a.min() + a.max() for a in (A, targets)]).all():
+        raise LinkspreadError(
+            "affinities of neighbours must be finite, got NaN or infinity. Remove or "
+            "impute the values they come from."
+        )
     # Codes scale with their targets, so targets are scaled to about 1, exactly, by
     # powers of two. Narrow kernels have targets of 1e-30 and less.
     _, exponents = np.frexp(np.abs(targets).max(axis=1, keepdims=True))
@@ -178,33 +152,6 @@ def _solve_rows(problems: Problems, tol: float, rows: slice) -> Batch:
         best.improve(np.array([row]), *solve_with_highs(A[row], targets[row]))
     counts = int((n_walks > 1).sum()), len(pending), n_pivots
     return np.ldexp(best.coefficients, exponents), best.gaps, counts
-
-
-def _check_batch(A: Any, targets: Any, n_rows: int) -> tuple[Array, Array]:
-    """Return a batch in float64, or refuse it."""
-    try:
-        A = np.ascontiguousarray(A, dtype=np.float64)
-        targets = np.ascontiguousarray(targets, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise LinkspreadError(
-            f"Dictionaries and targets must hold real numbers ({error}). "
-            "Convert them to arrays of floats."
-        ) from error
-    is_fit = A.ndim == 3 and A.shape[:2] == targets.shape and 0 not in A.shape
-    if not is_fit or len(A) != n_rows:
-        raise LinkspreadError(
-            f"{n_rows} problems must have dictionaries of shape ({n_rows}, m, k) and "
-            f"targets of shape ({n_rows}, m), got {A.shape} and {targets.shape}. "
-            "Give each dictionary as many rows as its target has entries."
-        )
-    # Minima and maxima are NaN if any entry is, and need no second array.
-    extremes = [extreme(a) for a in (A, targets) for extreme in (np.min, np.max)]
-    if not np.isfinite(extremes).all():
-        raise LinkspreadError(
-            "Dictionaries and targets must be finite, got NaN or infinity. "
-            "Remove or impute the items they come from."
-        )
-    return A, targets
 
 
 class _Best:

@@ -48,29 +48,9 @@ def solve_batch(A, exact, moved, max_pivots, coefficients, duals, n_pivots):
     ``coefficients``, ``duals`` and ``n_pivots`` is overwritten.
     """
     n_rows, m, k = A.shape
-    vertex, wanted = _allocate(m, k), np.empty(m + k)
-    for r in range(n_rows):
-        _start(vertex, A[r], exact[r], moved[r])
-        n_pivots[r] = 0
-        for _ in range(MAX_REBUILDS + 1):
-            n_pivots[r] += _descend(vertex, max_pivots - n_pivots[r])
-            _read(vertex, coefficients[r], duals[r])
-            error = _error(A[r], exact[r], coefficients[r], duals[r], vertex.row)
-            if error <= LARGEST_ERROR or n_pivots[r] >= max_pivots:
-                break
-            wanted[:] = 0.0
-            for i in range(m):
-                wanted[vertex.active[i]] = vertex.signs[i]
-            _start(vertex, A[r], exact[r], exact[r])
-            _return(vertex, wanted)
-
-
-@njit(nogil=True, cache=True)
-def _allocate(m, k):
-    """Return room for the vertices of a problem."""
     # Beyond k columns are two targets; lines and columns are filled up to fours.
     height, width = (m + 3) // 4 * 4, (k + 5) // 4 * 4
-    return Vertex(
+    vertex = Vertex(
         np.zeros((height + 1, width)),
         np.empty(m),
         np.empty(width),
@@ -81,6 +61,20 @@ def _allocate(m, k):
         np.empty(m),
         np.empty(m, np.int64),
     )
+    wanted = np.empty(m + k)
+    for r in range(n_rows):
+        _start(vertex, A[r], exact[r], moved[r])
+        n_pivots[r] = 0
+        for _ in range(MAX_REBUILDS + 1):
+            n_pivots[r] += _descend(vertex, max_pivots - n_pivots[r])
+            error = _read(vertex, A[r], exact[r], coefficients[r], duals[r])
+            if error <= LARGEST_ERROR or n_pivots[r] >= max_pivots:
+                break
+            wanted[:] = 0.0
+            for i in range(m):
+                wanted[vertex.active[i]] = vertex.signs[i]
+            _start(vertex, A[r], exact[r], exact[r])
+            _return(vertex, wanted)
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -246,12 +240,8 @@ def _add_to_lines(tableau, j, row, weights):
     """
     weights[:] = 1.0
     for i in range(0, tableau.shape[0] - 1, 4):
-        a, b, c, d = (
-            tableau[i, j],
-            tableau[i + 1, j],
-            tableau[i + 2, j],
-            tableau[i + 3, j],
-        )
+        a, b = tableau[i, j], tableau[i + 1, j]
+        c, d = tableau[i + 2, j], tableau[i + 3, j]
         for line in range(i, i + 4):
             tableau[line, j] = 0.0
         for place in range(row.shape[0]):
@@ -267,11 +257,14 @@ def _add_to_lines(tableau, j, row, weights):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def _read(vertex, coefficients, dual):
-    """Write the coefficients of the exact target, and the dual solution."""
-    k = coefficients.shape[0]
+def _read(vertex, A, exact, coefficients, dual):
+    """Write the coefficients of the exact target and the dual; return their error.
+
+    That is the duality gap plus the violation of the dual.
+    """
+    m, k = A.shape
     coefficients[:] = 0.0
-    for i in range(dual.shape[0]):
+    for i in range(m):
         variable, value = vertex.active[i], vertex.tableau[i, k]
         if variable >= k:
             dual[variable - k] = vertex.signs[i]
@@ -280,16 +273,7 @@ def _read(vertex, coefficients, dual):
     for j in range(k):
         if vertex.idle[j] >= k:
             dual[vertex.idle[j] - k] = -vertex.tableau[-1, j]
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def _error(A, exact, coefficients, dual, row):
-    """Return the duality gap of a vertex plus the violation of its dual.
-
-    Overwrites ``row``.
-    """
-    m, k = A.shape
-    products = row[:k]
+    products = vertex.row[:k]
     products[:] = 0.0
     gap, violation = 0.0, 0.0
     for i in range(m):

@@ -346,7 +346,7 @@ class NeighborhoodKernels:
 
         def build(rows: slice) -> tuple[Any, Any]:
             near, wanted = device.put(ids[rows]).long(), device.put(targets[rows])
-            distances = distances_within(queries[near], items[near], metric.relative)
+            distances = distances_within(queries[near], items[near])
             blocks = affinities(distances, widths[near], self.kernel, metric.name)
             if roots is None:
                 return blocks, wanted

@@ -122,8 +122,8 @@ def device_for(
 ) -> Any:
     """Return the device for work on the items of an index, or None for the CPU."""
     device = choose_device(backend, work=work, min_work=min_work)
-    is_sparse = sp.issparse(index.embedded)
-    return None if is_sparse or index.metric.pairwise is not None else device
+    is_product = index.metric.has_products and not sp.issparse(index.embedded)
+    return device if is_product else None
 
 
 class NeighborIndex:
@@ -196,9 +196,8 @@ class NeighborIndex:
             return ids, np.full(shape, np.inf), np.arange(shape[0])
         from linkspread.compiled.gpu.search import nearest_items
 
-        relative = self.metric.relative
         ids, distances, is_proven = nearest_items(
-            device, self.embedded, queries, excluded, n_neighbors, relative=relative
+            device, self.embedded, queries, excluded, n_neighbors
         )
         return ids, distances, np.flatnonzero(~is_proven)
 

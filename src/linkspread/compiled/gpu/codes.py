@@ -21,32 +21,19 @@ CANCELLED = 1e-5
 PAIRS_AT_A_TIME = 1 << 20
 # The similarities of the metrics, as in `linkspread.graphs.distances`.
 SIMILARITIES = {
-    "chi2": lambda d: (1 - d.square()).clamp(min=0),
     "cosine": lambda d: (1 - d.square() / 2).clamp(min=0),
     "euclidean": lambda d: 1 / (1 + d),
     "hellinger": lambda d: (1 - d.square()).clamp(min=0),
 }
 
 
-def distances_within(queries, items, relative):
+def distances_within(queries, items):
     """Return all distances between items (n, k, f) of each neighbourhood, in float64.
 
-    Duplicates are at distance 0 exactly.
+    They come from products, or from differences where those cancel. Duplicates are at
+    distance 0 exactly.
     """
     queries, items = queries.double(), items.double()
-    if not relative:
-        return _squares_within(queries, items).sqrt_()
-    n, k, n_features = queries.shape
-    sums = queries.new_zeros((n, k, k))
-    for f in range(n_features):
-        q, x = queries[:, :, None, f], items[:, None, :, f]
-        sizes = q + x
-        sums += (q - x).square() / torch.where(sizes > 0, sizes, 1.0)
-    return sums.sqrt_()
-
-
-def _squares_within(queries, items):
-    """Return squared distances by products, or by differences where those cancel."""
     # Relative to one of them, neighbours have norms similar to their distances.
     q, x = queries - items[:, :1], items - items[:, :1]
     sizes = q.square().sum(2)[:, :, None] + x.square().sum(2)[:, None, :]
@@ -59,7 +46,7 @@ def _squares_within(queries, items):
     for part in torch.arange(len(n), device=n.device).split(PAIRS_AT_A_TIME):
         apart = queries[n[part], i[part]] - items[n[part], j[part]]
         squares[n[part], i[part], j[part]] = apart.square().sum(1)
-    return squares
+    return squares.sqrt_()
 
 
 def affinities(distances, widths, kernel, metric):

@@ -6,55 +6,45 @@
 import torch
 import triton
 import triton.language as tl
+from triton.language import constexpr
 
 # Queries and items per tile, and tiles per program.
-QUERY_TILE, ITEM_TILE, WALK = 256, 128, 32
+QUERY_TILE, ITEM_TILE, WALK = constexpr(256), constexpr(128), constexpr(32)
 # Features multiplied at once, for rows that fit the cache and for wider ones.
-NARROW, WIDE_TILE = 128, 64
-N_WARPS, N_STAGES = 8, 3
+NARROW, WIDE_TILE = constexpr(128), constexpr(64)
 # Edges loaded per step, and columns per program.
-EDGES, COLUMNS = 8, 128
+EDGES, COLUMNS = constexpr(8), 128
 
 
 @triton.jit
 def _group_minima(
-    queries,
-    items,
-    offsets,
-    out,
-    n_queries,
-    n_items,
-    n_tiles,
-    WIDTH: tl.constexpr,
-    GROUP: tl.constexpr,
-    WALK: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLS: tl.constexpr,
-    CHUNK: tl.constexpr,
+    queries, items, offsets, out, n_queries, n_items, WIDTH: constexpr, GROUP: constexpr
 ):
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    CHUNK: constexpr = WIDTH if WIDTH <= NARROW else WIDE_TILE
+    N_GROUPS: constexpr = ITEM_TILE // GROUP
+    rows = tl.program_id(0) * QUERY_TILE + tl.arange(0, QUERY_TILE)
     is_row = rows < n_queries
     ks = tl.arange(0, CHUNK)
     own = queries + rows.to(tl.int64)[:, None] * WIDTH + ks[None, :]
     block = tl.load(own, mask=is_row[:, None], other=0.0)
     n_groups = n_items // GROUP
     first = tl.program_id(1) * WALK
-    for tile in range(first, min(first + WALK, n_tiles)):
-        cols = tile * COLS + tl.arange(0, COLS)
+    for tile in range(first, min(first + WALK, tl.cdiv(n_items, ITEM_TILE))):
+        cols = tile * ITEM_TILE + tl.arange(0, ITEM_TILE)
         is_col = cols < n_items
         other = items + cols.to(tl.int64)[None, :] * WIDTH + ks[:, None]
         if WIDTH == CHUNK:
             products = tl.dot(block, tl.load(other, mask=is_col[None, :], other=0.0))
         else:
-            products = tl.zeros((ROWS, COLS), dtype=tl.float32)
+            products = tl.zeros((QUERY_TILE, ITEM_TILE), dtype=tl.float32)
             for k in range(0, WIDTH, CHUNK):
                 left = tl.load(own + k, mask=is_row[:, None], other=0.0)
                 right = tl.load(other + k, mask=is_col[None, :], other=0.0)
                 products = tl.dot(left, right, products)
         keys = tl.load(offsets + cols, mask=is_col, other=float("inf"))
         keys = keys[None, :] - products
-        least = tl.min(tl.reshape(keys, (ROWS, COLS // GROUP, GROUP)), axis=2)
-        groups = tile * (COLS // GROUP) + tl.arange(0, COLS // GROUP)
+        least = tl.min(tl.reshape(keys, (QUERY_TILE, N_GROUPS, GROUP)), axis=2)
+        groups = tile * N_GROUPS + tl.arange(0, N_GROUPS)
         place = out + rows.to(tl.int64)[:, None] * n_groups + groups[None, :]
         tl.store(place, least, mask=is_row[:, None] & (groups < n_groups)[None, :])
 
@@ -68,98 +58,53 @@ def group_minima(queries, items, offsets, group):
     n_queries, width = queries.shape
     n_items = len(items)
     out = queries.new_empty((n_queries, n_items // group), dtype=torch.float32)
-    n_tiles = triton.cdiv(n_items, ITEM_TILE)
-    grid = (triton.cdiv(n_queries, QUERY_TILE), triton.cdiv(n_tiles, WALK))
-    _group_minima[grid](
-        queries,
-        items,
-        offsets,
-        out,
-        n_queries,
-        n_items,
-        n_tiles,
-        WIDTH=width,
-        GROUP=group,
-        WALK=WALK,
-        ROWS=QUERY_TILE,
-        COLS=ITEM_TILE,
-        CHUNK=width if width <= NARROW else WIDE_TILE,
-        num_warps=N_WARPS,
-        num_stages=N_STAGES,
-    )
+    n_programs = triton.cdiv(n_items, ITEM_TILE.value * WALK.value)
+    grid = (triton.cdiv(n_queries, QUERY_TILE.value), n_programs)
+    arrays = queries, items, offsets, out, n_queries, n_items
+    _group_minima[grid](*arrays, width, group, num_warps=8, num_stages=3)
     return out
 
 
 @triton.jit
 def _candidate_sums(
-    queries,
-    items,
-    groups,
-    out,
-    n_items,
-    n_features,
-    n_kept,
-    GROUP: tl.constexpr,
-    CHUNK: tl.constexpr,
-    RELATIVE: tl.constexpr,
+    queries, items, groups, out, n_items, width, GROUP: constexpr, CHUNK: constexpr
 ):
     row = tl.program_id(0).to(tl.int64)
-    slot = row * n_kept + tl.program_id(1)
+    slot = row * tl.num_programs(1) + tl.program_id(1)
     members = tl.load(groups + slot) * GROUP + tl.arange(0, GROUP)
     is_item = members < n_items
     total = tl.zeros((GROUP,), dtype=tl.float64)
-    for start in range(0, n_features, CHUNK):
+    for start in range(0, width, CHUNK):
         features = start + tl.arange(0, CHUNK)
-        inside = features < n_features
-        q = tl.load(queries + row * n_features + features, mask=inside, other=0.0)
-        place = items + members[:, None] * n_features + features[None, :]
+        inside = features < width
+        q = tl.load(queries + row * width + features, mask=inside, other=0.0)
+        place = items + members[:, None] * width + features[None, :]
         x = tl.load(place, mask=is_item[:, None] & inside[None, :], other=0.0)
         q, x = q.to(tl.float64)[None, :], x.to(tl.float64)
-        terms = (q - x) * (q - x)
-        if RELATIVE:
-            sizes = q + x
-            terms = terms / tl.where(sizes > 0, sizes, 1.0)
-        total += tl.sum(terms, axis=1)
+        total += tl.sum((q - x) * (q - x), axis=1)
     total = tl.where(is_item, total, float("inf"))
     tl.store(out + slot * GROUP + tl.arange(0, GROUP), total)
 
 
-def candidate_sums(queries, items, groups, group, relative):
+def candidate_sums(queries, items, groups, group):
     """Return ``sum_f (q - x)^2`` of queries and all items of their kept groups.
 
-    With ``relative`` each term is divided by q + x. In float64; infinity beyond the
-    last item. The result has shape (n_queries, n_kept * group).
+    In float64; infinity beyond the last item. The result has shape
+    (n_queries, n_kept * group).
     """
     n_queries, n_kept = groups.shape
     out = queries.new_empty((n_queries, n_kept * group), dtype=torch.float64)
-    n_features = items.shape[1]
+    width = items.shape[1]
+    sizes = len(items), width, group, min(triton.next_power_of_2(width), 128)
     _candidate_sums[(n_queries, n_kept)](
-        queries,
-        items,
-        groups,
-        out,
-        len(items),
-        n_features,
-        n_kept,
-        GROUP=group,
-        CHUNK=min(triton.next_power_of_2(n_features), 128),
-        RELATIVE=relative,
-        num_warps=2,
+        queries, items, groups, out, *sizes, num_warps=2
     )
     return out
 
 
 @triton.jit
 def _chebyshev_step(
-    data,
-    indices,
-    indptr,
-    current,
-    previous,
-    scale,
-    n_columns,
-    COLUMNS: tl.constexpr,
-    EDGES: tl.constexpr,
+    data, indices, indptr, current, previous, scale, n_columns, COLUMNS: constexpr
 ):
     i = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -184,15 +129,5 @@ def chebyshev_step(graph, scale, current, previous):
     n_rows, n_columns = current.shape
     columns = min(max(triton.next_power_of_2(n_columns), 16), COLUMNS)
     grid = (n_rows, triton.cdiv(n_columns, columns))
-    _chebyshev_step[grid](
-        graph.data,
-        graph.indices,
-        graph.indptr,
-        current,
-        previous,
-        float(scale),
-        n_columns,
-        COLUMNS=columns,
-        EDGES=EDGES,
-        num_warps=1,
-    )
+    arrays = graph.data, graph.indices, graph.indptr, current, previous
+    _chebyshev_step[grid](*arrays, float(scale), n_columns, columns, num_warps=1)

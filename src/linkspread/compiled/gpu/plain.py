@@ -18,40 +18,19 @@ def group_minima(queries, items, offsets, group):
     return keys if group == 1 else keys.view(len(queries), -1, group).amin(dim=2)
 
 
-def relative_minima(queries, items, offsets, group):
-    """Return ``min_j (offsets[j] + sum_f (q - x)^2 / (q + x))`` over each group."""
-    keys = offsets.repeat(len(queries), 1)
-    for q, x in zip(queries.T, items.T, strict=True):
-        sizes = q[:, None] + x
-        terms = (q[:, None] - x).square_()
-        keys += terms.div_(torch.where(sizes > 0, sizes, 1.0))
-    return keys if group == 1 else keys.view(len(queries), -1, group).amin(dim=2)
-
-
-def candidate_sums(queries, items, groups, group, relative):
+def candidate_sums(queries, items, groups, group):
     """Return ``sum_f (q - x)^2`` of queries and all items of their kept groups.
 
-    With ``relative`` each term is divided by q + x. In float64; infinity beyond the
-    last item. The result has shape (n_queries, n_kept * group).
+    In float64; infinity beyond the last item. The result has shape
+    (n_queries, n_kept * group).
     """
     members = groups[:, :, None] * group + torch.arange(group, device=items.device)
     members = members.flatten(1)
-    step = max(GATHERED // (members.shape[1] * items.shape[1]), 1)
-    parts = [
-        _sums(q, items[near.clamp(max=len(items) - 1)], relative)
-        for q, near in zip(queries.split(step), members.split(step), strict=True)
-    ]
+    step, parts = max(GATHERED // (members.shape[1] * items.shape[1]), 1), []
+    for q, near in zip(queries.split(step), members.split(step), strict=True):
+        x = items[near.clamp(max=len(items) - 1)].double()
+        parts.append((q.double()[:, None, :] - x).square_().sum(dim=2))
     return torch.cat(parts).masked_fill_(members >= len(items), torch.inf)
-
-
-def _sums(queries, near, relative):
-    """Return the sums of queries (n, f) and of items (n, m, f) near to them."""
-    queries, near = queries.double()[:, None, :], near.double()
-    terms = (queries - near).square_()
-    if relative:
-        sizes = queries + near
-        terms /= torch.where(sizes > 0, sizes, 1.0)
-    return terms.sum(dim=2)
 
 
 def chebyshev_step(graph, scale, current, previous):

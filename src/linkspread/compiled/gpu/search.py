@@ -37,17 +37,16 @@ CONVERSION_BLOCK = 1 << 18
 EPS64 = torch.finfo(torch.float64).eps
 
 
-def nearest_items(device, items, queries, excluded, n_neighbors, *, relative=False):
+def nearest_items(device, items, queries, excluded, n_neighbors):
     """Return the nearest items of every query, and which rows are proven.
 
-    ``d^2 = sum (q - x)^2``, each term over q + x where ``relative``. Item
-    ``excluded[i]`` is not found by query i.
+    Item ``excluded[i]`` is not found by query i.
     """
-    search = _Search(device, items, queries, excluded, relative)
-    first = torch.from_numpy(items[:1]).dtype if relative else torch.float16
-    ids, distances, is_proven = search.run(np.arange(len(queries)), n_neighbors, first)
+    search = _Search(device, items, queries, excluded)
+    everyone = np.arange(len(queries))
+    ids, distances, is_proven = search.run(everyone, n_neighbors, torch.float16)
     pending = np.flatnonzero(~is_proven)
-    if len(pending) and not relative:
+    if len(pending):
         found = search.run(pending, n_neighbors, torch.float64)
         ids[pending], distances[pending], is_proven[pending] = found
     return ids, distances, is_proven
@@ -56,49 +55,40 @@ def nearest_items(device, items, queries, excluded, n_neighbors, *, relative=Fal
 class _Search:
     """A search of all items for some of the queries."""
 
-    def __init__(self, device, items, queries, excluded, relative):
-        self.device, self.relative = device, relative
-        self.items, self.queries, self.excluded = items, queries, excluded
+    def __init__(self, device, items, queries, excluded):
+        self.device, self.items = device, items
+        self.queries, self.excluded = queries, excluded
+        small = len(items) < 2**31
+        self.integers = (np.int32, torch.int32) if small else (np.int64, torch.int64)
 
     def run(self, pending, n_neighbors, dtype):
         """Return ids, distances and proofs of the pending queries."""
         shape = len(pending), n_neighbors
-        integers = np.int32 if len(self.items) < 2**31 else np.int64
-        ids, sums = np.empty(shape, integers), np.empty(shape)
+        ids, sums = np.empty(shape, self.integers[0]), np.empty(shape)
         bounds = np.full(len(pending), np.inf)
-        for first, stop in self._chunks(dtype):
-            table = self._table(first, stop, n_neighbors, dtype)
+        n_items, n_features = self.items.shape
+        row_bytes = n_features * (self.items.itemsize + dtype.itemsize) + 8
+        step = self.device.block_rows(row_bytes, n_items, share=ITEM_SHARE)
+        for first in range(0, n_items, step):  # chunks that fit the device
+            items = self.items[first : first + step]
+            table = ProductTable(self.device, items, dtype, n_neighbors)
 
             def work(rows, table=table, first=first):
-                return self._search_block(table, first, pending[rows], n_neighbors)
+                return self._block(table, first, pending[rows], n_neighbors)
 
             n_block = self._block_rows(table, n_neighbors, len(pending))
             for rows, found in self.device.in_blocks(work, len(pending), n_block):
                 new = [tensor.cpu().numpy() for tensor in found]
-                if first:
-                    new[:2] = _merged(ids[rows], sums[rows], *new[:2])
+                if first:  # earlier chunks have the smaller ids
+                    both = [ids[rows], new[0]], [sums[rows], new[1]]
+                    near, far = (np.hstack(own) for own in both)
+                    order = np.argsort(far, axis=1, kind="stable")[:, :n_neighbors]
+                    new[:2] = (np.take_along_axis(own, order, 1) for own in (near, far))
                 ids[rows], sums[rows] = new[:2]
                 bounds[rows] = np.fmin(bounds[rows], new[2])
             del table, work  # before the next chunk takes its place
         distances = np.sqrt(sums, out=sums)
         return ids, distances, distances[:, -1] < bounds
-
-    def _chunks(self, dtype):
-        """Yield the ends of chunks of items that fit the device."""
-        n_items, n_features = self.items.shape
-        row_bytes = n_features * (self.items.itemsize + dtype.itemsize) + 8
-        step = self.device.block_rows(row_bytes, n_items, share=ITEM_SHARE)
-        for first in range(0, n_items, step):
-            yield first, min(first + step, n_items)
-
-    def _table(self, first, stop, n_neighbors, dtype):
-        """Return a chunk of items on the device."""
-        group, n_groups = LARGEST_GROUP, MIN_GROUPS * (n_neighbors + PADDING)
-        while group > 1 and stop - first < group * n_groups:
-            group //= 2
-        rows = self.device.put(self.items[first:stop])
-        kind = RelativeTable if self.relative else ProductTable
-        return kind(self.device, rows, dtype, group)
 
     def _block_rows(self, table, n_neighbors, n_pending):
         """Return how many queries are searched at a time."""
@@ -111,7 +101,7 @@ class _Search:
         n_rows = min(n_pending, LARGEST_BLOCK)
         return self.device.block_rows(n_bytes, n_rows, share=QUERY_SHARE)
 
-    def _search_block(self, table, first, rows, n_neighbors):
+    def _block(self, table, first, rows, n_neighbors):
         """Return ids, squared distances, and bounds of the dropped items."""
         own = self.device.put(self.excluded[rows]) - first
         queries = self._queries(table, rows)
@@ -119,42 +109,39 @@ class _Search:
         minima = table.minima(converted)
         n_kept = min(n_neighbors + PADDING, minima.shape[1])
         least, groups = _least(minima, n_kept)
+        bounds = torch.full_like(norms, torch.inf)
         if n_kept < minima.shape[1]:
             bounds = table.nearest_dropped(least[:, -1], norms, errors)
-        else:
-            bounds = torch.full_like(norms, torch.inf)
         del minima
-        sums, members = self._measure(table, queries, groups, own)
+        group = table.group
+        sums = self.device.kernels.candidate_sums(queries, table.rows, groups, group)
+        within = torch.arange(group, device=sums.device)
+        members = (groups[:, :, None] * group + within).flatten(1)
+        sums.masked_fill_(members == own[:, None], torch.inf)
         ids, sums = _smallest(sums, members, n_neighbors)
         missing = (0, n_neighbors - ids.shape[1])
         ids = torch.nn.functional.pad(ids, missing, value=-1)
         sums = torch.nn.functional.pad(sums, missing, value=torch.inf)
-        small = torch.int32 if len(self.items) < 2**31 else torch.int64
-        return (ids + first).to(small), sums, bounds
+        return (ids + first).to(self.integers[1]), sums, bounds
 
     def _queries(self, table, rows):
         """Return some queries on the device, in the precision of the items."""
         is_run = len(rows) == rows[-1] - rows[0] + 1
-        if self.queries is self.items and len(table.rows) == len(self.items):
-            here = slice(rows[0], rows[-1] + 1) if is_run else self.device.put(rows)
-            return table.rows[here]
         here = slice(rows[0], rows[-1] + 1) if is_run else rows
+        if self.queries is self.items and len(table.rows) == len(self.items):
+            return table.rows[here if is_run else self.device.put(rows)]
         return self.device.put(self.queries[here], table.rows.dtype)
-
-    def _measure(self, table, queries, groups, own):
-        """Return squared distances of all items of some groups, and their places."""
-        group, kernels = table.group, self.device.kernels
-        sums = kernels.candidate_sums(queries, table.rows, groups, group, self.relative)
-        within = torch.arange(group, device=sums.device)
-        members = (groups[:, :, None] * group + within).flatten(1)
-        return sums.masked_fill_(members == own[:, None], torch.inf), members
 
 
 class ProductTable:
     """Keys ``||x||^2 / 2 - q . x`` from products of converted rows."""
 
-    def __init__(self, device, rows, dtype, group):
-        self.rows, self.group, self.dtype = rows, group, dtype
+    def __init__(self, device, rows, dtype, n_neighbors):
+        self.rows, self.dtype = device.put(rows), dtype
+        self.group, n_groups = LARGEST_GROUP, MIN_GROUPS * (n_neighbors + PADDING)
+        while self.group > 1 and len(rows) < self.group * n_groups:
+            self.group //= 2
+        rows = self.rows
         self.is_fused = device.is_fused and dtype == torch.float16
         self.kernels = device.kernels if self.is_fused else plain
         # Rounding grows with the norms, so rows are centred and scaled first. Dividing
@@ -165,14 +152,12 @@ class ProductTable:
         self.scale = 2.0 ** math.ceil(math.log2(reach)) if reach > 1e-300 else 1.0
         # Features that are 0 for all items, once centred, are 0 in every product.
         self.columns = torch.nonzero((above > 0) | (below > 0)).flatten()
-        self._convert_items()
-
-    def _convert_items(self):
-        """Store the converted items, and the largest norm and error."""
-        n_items = len(self.rows)
+        n_items, n_columns = len(rows), len(self.columns)
         n_padded = -(-n_items // self.group) * self.group
-        wide = torch.float64 if self.dtype == torch.float64 else torch.float32
-        width = _padded_width(len(self.columns))
+        wide = torch.float64 if dtype == torch.float64 else torch.float32
+        # Widths that matrix units take.
+        narrow = (own for own in (16, 32, 64, 128) if n_columns <= own)
+        width = next(narrow, -(-n_columns // 64) * 64)
         self.items = self.rows.new_zeros((n_padded, width), dtype=self.dtype)
         self.offsets = self.rows.new_full((n_padded,), torch.inf, dtype=wide)
         self.norm = self.error = 0.0
@@ -219,42 +204,6 @@ class ProductTable:
         info = torch.finfo(self.offsets.dtype)
         share = 2 * (self.rows.shape[1] + 4) * info.eps
         return share * (norms + self.norm).square() + self.rows.shape[1] * info.tiny
-
-
-class RelativeTable:
-    """Keys ``sum (q - x)^2 / (q + x)``, rounded in the precision of the items."""
-
-    is_fused = False
-
-    def __init__(self, device, rows, dtype, group):
-        self.rows, self.group = rows, group
-        padding = -len(rows) % group
-        self.items = torch.nn.functional.pad(rows, (0, 0, 0, padding))
-        self.offsets = rows.new_zeros(len(self.items))
-        self.offsets[len(rows) :] = torch.inf
-
-    def convert(self, rows):
-        """Return the rows as they are; nothing is lost, and norms are not needed."""
-        nothing = rows.new_zeros(len(rows), dtype=torch.float64)
-        return rows, nothing, nothing
-
-    def minima(self, queries):
-        """Return the smallest key of every group."""
-        return plain.relative_minima(queries, self.items, self.offsets, self.group)
-
-    def nearest_dropped(self, worst, norms, errors):
-        """Return lower bounds of the distances of items whose keys are no less.
-
-        No term is negative, so that rounding is a share of the sum itself.
-        """
-        share = (self.rows.shape[1] + 8) * torch.finfo(self.rows.dtype).eps
-        return (worst.double() * max(1 - share, 0.0)).sqrt()
-
-
-def _padded_width(n_columns):
-    """Return a number of features that matrix units take."""
-    narrow = [width for width in (16, 32, 64, 128) if n_columns <= width]
-    return narrow[0] if narrow else -(-n_columns // 64) * 64
 
 
 def best_items(device, vectors, items, n_results, *, closed=None, barred=None):
@@ -339,10 +288,3 @@ def _sorted(values, ids):
     ids, order = ids.sort(dim=1)
     values, again = values.gather(1, order).sort(dim=1, stable=True)
     return values, ids.gather(1, again)
-
-
-def _merged(ids, sums, new_ids, new_sums):
-    """Return the best of two lists, of which the first has the smaller ids."""
-    sums, ids = np.hstack([sums, new_sums]), np.hstack([ids, new_ids])
-    order = np.argsort(sums, axis=1, kind="stable")[:, : new_ids.shape[1]]
-    return np.take_along_axis(ids, order, 1), np.take_along_axis(sums, order, 1)
