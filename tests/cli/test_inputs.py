@@ -126,11 +126,10 @@ def write_table(folder, text):
         ("id,x\na,1\nb,\n", {}, r"column 'x' must hold finite numbers, got nothing in "
          "row 2 and 0 more"),
         ("id,x\na,1\nb,inf\n", {}, "column 'x' must hold finite numbers, got inf in r"),
-        ("id,x\na,1\na,2\n", {}, "ids must be distinct, but 'a' in column 'id' is "
-         "in rows 1 and 2"),
-        ("id,x\na,1\n,2\n", {}, "column 'id' must have an id in each row, got none in "
-         "row 2"),
-        ("id,x\na,1,3\n", {}, "the file must be a table, and cannot be read as one"),
+        ("id,x\na,1\na,2\n", {}, "ids of a view must be distinct, but view 'v' "
+         "has 'a' more than once"),
+        ("id,x\na,1\n,2\n", {}, "column 'id' must have an id in each row, .* in row 2"),
+        ("id,x\na,1,3\n", {}, "the file must be a table, and it cannot be read"),
         ("id,x,x\na,1,3\n", {}, "columns must have different names, but 'x' occurs 2"),
         ("id,x\na,1\n", {"id_column": "sku"}, "must have the column 'sku' for the ids, "
          "and has 'id', 'x'"),

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError, ViewError
-from linkspread.tables import column_names
+from linkspread.tables.frames import column_names
 from linkspread.tables.validation import (
     check_columns,
     check_table,

@@ -31,7 +31,8 @@ from linkspread.links.pairs import with_positions
 from linkspread.links.reading import pairs_of_columns, read_file
 from linkspread.manifests import load_features
 from linkspread.storage import PairColumns
-from linkspread.tables import Table, describe_doubts, read_table
+from linkspread.tables import Table, read_table
+from linkspread.tables.doubts import describe_doubts
 from linkspread.tables.files import WITH_COLUMNS, naming_path
 from linkspread.tables.validation import check_table
 

@@ -28,7 +28,7 @@ from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import separate
 from linkspread.propagation.spread import widest_basis
-from linkspread.tables import is_frame
+from linkspread.tables.frames import is_frame
 from linkspread.tables.validation import as_mapping, check_views
 
 INDEX_BYTES = 4

@@ -17,7 +17,7 @@ from linkspread.ground.errors import LinkError
 from linkspread.links.items import as_ids
 from linkspread.links.pairs import PairTable, ViewPair
 from linkspread.storage import PairColumns
-from linkspread.tables import read_columns
+from linkspread.tables.files import read_columns
 
 Array = np.ndarray
 

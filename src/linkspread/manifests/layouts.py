@@ -25,7 +25,7 @@ from linkspread.manifests.collection import (
     ViewItems,
     is_picture_name,
 )
-from linkspread.tables import read_texts
+from linkspread.tables.files import read_texts
 
 _TEXT_SUFFIX = ".txt"
 # Share of its values of one kind from which a column is of this kind.

@@ -80,20 +80,9 @@ def doubtful_columns(table: Table) -> dict[str, str]:
 def describe_doubts(
     table: Table, view: str, *, leave_out: Callable[[str, list[str]], str]
 ) -> str | None:
-    """Return a warning about doubtful columns, with how to leave them out.
+    """Return a warning about doubtful columns, None if there are none.
 
-    Parameters
-    ----------
-    table : Table
-    view : str
-    leave_out : callable
-        Takes the name of the view and names of columns, each with a minus before it,
-        and returns what to write to leave them out.
-
-    Returns
-    -------
-    sentence : str or None
-        None if no column is doubtful.
+    ``leave_out(view, ["-a", "-b"])`` returns what to write to leave columns out.
     """
     reasons = doubtful_columns(table)
     if not reasons:
@@ -153,13 +142,15 @@ class _Columns:
     def reasons(self) -> dict[int, list[str]]:
         """Return the first reason why each doubtful column may not be a feature."""
         found: dict[int, list[str]] = {}
-        for find, reason in (
-            (self._indexes, "counts the rows"),
-            (self._dates, "looks like a date"),
-            (self._ids, "looks like an id"),
-            (self._labels, "looks like a label"),
+        for by_name, by_values, reason in (
+            (self._index_names, self._indexes, "counts the rows"),
+            (self._date_names, self._dates, "looks like a date"),
+            (self._id_names, self._ids, "looks like an id"),
+            (list, self._labels, "looks like a label"),
         ):
-            for place in find():
+            # The values of few rows prove nothing.
+            more = by_values() if len(self.X) >= MIN_ROWS else []
+            for place in [*by_name(), *more]:
                 found.setdefault(place, [reason])
         return found
 
@@ -174,47 +165,54 @@ class _Columns:
         """Return whether a column holds only whole numbers."""
         return bool(np.all(self.X[:, place] == np.rint(self.X[:, place])))
 
+    def _index_names(self) -> list[int]:
+        """Return columns that pandas names so if it saves an index."""
+        return [j for j in self.varied if INDEX_NAME.fullmatch(self.names[j])]
+
     def _indexes(self) -> list[int]:
-        """Return columns that count the rows, by name or from 0 or 1."""
-        named = [j for j in self.varied if INDEX_NAME.fullmatch(self.names[j])]
-        if len(self.X) < MIN_ROWS:
-            return named
+        """Return columns that count the rows from 0 or 1."""
         head, rows = self.X[:N_HEAD], self.rows[:N_HEAD, np.newaxis]
         start = head - rows
         near = np.all(start == start[0], axis=0) & np.isin(start[0], (0, 1))
-        run = [j for j in np.flatnonzero(near).tolist()
-               if np.all(self.X[:, j] - self.rows == start[0, j])]  # fmt: skip
-        return [*named, *run]
+        return [j for j in np.flatnonzero(near).tolist()
+                if np.all(self.X[:, j] - self.rows == start[0, j])]  # fmt: skip
+
+    def _date_names(self) -> list[int]:
+        """Return columns named like year, release_date or createdAt, not scaled."""
+        found = []
+        for j in self.varied:
+            words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", self.names[j])
+            words = [word.lower() for word in words]
+            is_date = DATE_WORDS & set(words) or (len(words) > 1 and words[-1] == "at")
+            if is_date and np.median(self.X[:, j]) >= 1000:
+                found.append(j)
+        return found
 
     def _dates(self) -> list[int]:
-        """Return columns of years or times, by name and size or by size alone."""
-        named = [j for j in self.varied if _is_date_name(self.names[j])
-                 and np.median(self.X[:, j]) >= 1000]  # fmt: skip
-        if len(self.X) < MIN_ROWS:
-            return named
+        """Return columns of whole numbers that are years or times."""
         low, high = self.X[:N_HEAD].min(axis=0), self.X[:N_HEAD].max(axis=0)
         spans = [YEARS, *((EPOCH[0] * unit, EPOCH[1] * unit) for unit in UNITS)]
         found = [j for a, b in spans for j in self.integers
                  if a <= low[j] and high[j] <= b
                  and a <= self.X[:, j].min() and self.X[:, j].max() <= b
                  and self._is_whole(j)]  # fmt: skip
-        return [*named, *(found if self._are_few(found) else [])]
+        return found if self._are_few(found) else []
+
+    def _id_names(self) -> list[int]:
+        """Return columns of whole numbers that are named like an id."""
+        return [j for j in self.integers
+                if (SURE_ID_NAME.fullmatch(self.names[j])
+                    or (ID_NAME.fullmatch(self.names[j])
+                        and (self.few_integers or self._has_many(j))))
+                and self._is_whole(j)]  # fmt: skip
 
     def _ids(self) -> list[int]:
-        """Return columns of ids, by name or because all their numbers differ."""
-        named = [j for j in self.integers
-                 if (SURE_ID_NAME.fullmatch(self.names[j])
-                     or (ID_NAME.fullmatch(self.names[j])
-                         and (self.few_integers or self._has_many(j))))
-                 and self._is_whole(j)]  # fmt: skip
-        if len(self.X) < MIN_ROWS:
-            return named
+        """Return columns of whole numbers that all differ."""
         head = np.sort(self.X[:N_HEAD, self.integers], axis=0)
         differ = np.all(np.diff(head, axis=0) > 0, axis=0)
         distinct = [j for j, own in zip(self.integers, differ, strict=True) if own]
-        if not self._are_few(distinct):
-            return named
-        return [*named, *(j for j in distinct if self._is_numbered(j))]
+        few = self._are_few(distinct)
+        return [j for j in distinct if self._is_numbered(j)] if few else []
 
     def _has_many(self, place: int) -> bool:
         """Return whether a column has too many values for small counts."""
@@ -235,15 +233,6 @@ class _Columns:
         n_fractions = len(self.varied) - len(self.integers)
         if self.is_sparse or len(self.integers) > 2 or n_fractions < 3:
             return []
-        if len(self.X) < MIN_ROWS:
-            return []
         most = min(MAX_CLASSES, len(self.X) // 5)
         return [j for j in self.integers if self._is_whole(j)
                 and len(np.unique(self.X[:, j])) <= most]  # fmt: skip
-
-
-def _is_date_name(name: str) -> bool:
-    """Return whether a name is like year, release_date or createdAt."""
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
-    words = [word.lower() for word in words]
-    return bool(DATE_WORDS & set(words)) or (len(words) > 1 and words[-1] == "at")

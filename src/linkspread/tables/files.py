@@ -6,27 +6,29 @@ The only reader of such files in linkspread:
 - `read_columns` returns columns as in the file, those of CSV as texts;
 - `read_texts` returns all columns as texts;
 - `find_chunks`, `read_chunk` and `read_id_column` read a file a few rows at a time.
+
+Damaged files, and small files that would fill the memory, are refused in a sentence.
 """
 
 import csv
 import io
+import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
 from linkspread.ground.checks import check_sparse, naming
 from linkspread.ground.errors import LinkspreadError, ViewError, require
-from linkspread.tables.frames import Table, read_frame
+from linkspread.ground.progress import format_bytes
+from linkspread.tables.frames import Table, as_text, read_frame
 
 Array = np.ndarray
-Error = type[LinkspreadError]
 Rows = list[list[str]]
 
 # Files with named columns.
@@ -40,6 +42,11 @@ DELIMITERS = "\t;,"
 MAX_CELL = 1 << 26
 # Size of a chunk of files without chunks: large enough to read at full speed.
 CHUNK_BYTES = 1 << 26
+# A file may become this large in memory, or this many times as large as on the disk.
+ALWAYS_ALLOWED, MAX_INFLATION = 1 << 29, 250
+# A sparse table may have this many rows and columns, and so many more for each entry.
+MAX_EMPTY, PER_ENTRY = 1 << 24, 64
+NUMPY_REMEDY = "Save it again with np.save(path, array.astype('float32'))."
 
 
 def read_table(
@@ -82,107 +89,78 @@ def read_table(
     >>> table.ids.tolist(), table.values.tolist()
     (['t1', 't2'], [[1.0, 2.0], [3.0, 4.0]])
     """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ViewError(
-            f"a table must be a file that ends in {', '.join(SUFFIXES)}, got "
-            f"{str(path)!r}. Save it as one of these, or correct the path."
-        )
-    if not (path.exists() if suffix == ".zarr" else path.is_file()):
-        raise ViewError(
-            f"the file of a table must exist, and there is none at {str(path)!r}. "
-            "Correct the path."
-        )
-    with naming_path(path):
+    path, suffix = _check_file(path, SUFFIXES)
+    with naming_path(path), _reading("be a table", "Write it again."):
         if suffix in WITH_COLUMNS:
-            as_text = [id_column or "id", *([label_column] if label_column else [])]
+            texts = [id_column or "id", *([label_column] if label_column else [])]
             is_parquet = suffix == ".parquet"
-            return read_frame(
-                _read_parquet(path) if is_parquet else _read_numbers(path, as_text),
-                columns=columns,
-                id_column=id_column,
-                label_column=label_column,
-                first_row=1,
-            )
+            frame = _read_parquet(path) if is_parquet else _read_numbers(path, texts)
+            named: Any = {"id_column": id_column, "label_column": label_column}
+            return read_frame(frame, columns=columns, first_row=1, **named)
         if columns:
             raise ViewError(
                 f"`columns` must be of a file with named columns "
                 f"({', '.join(WITH_COLUMNS)}), got {', '.join(columns)!r:.60}. Leave "
                 "them out."
             )
-        if suffix == ".npz":
-            return _read_archive(path, array, id_column or "id")
-        return Table(_open_array(path))
+        with _reading("hold numbers as numpy saves them", NUMPY_REMEDY):
+            if suffix == ".npz":
+                return _read_archive(path, array, id_column or "id")
+            if suffix == ".zarr":
+                return Table(np.asarray(_open_zarr(path)[:]))
+            return Table(np.load(path, mmap_mode="c", allow_pickle=False))
 
 
 def read_columns(
     path: str | Path,
     *,
-    error: Error = ViewError,
+    error: type[LinkspreadError] = ViewError,
     is_data: Callable[[Rows], bool] | None = None,
 ) -> dict[str, Any]:
-    """Return the columns of a parquet, CSV or TSV file by name.
+    """Return the columns of a parquet (arrays), CSV or TSV file (texts) by name.
 
-    Columns of parquet are arrays, those of CSV lists of texts.
-
-    Parameters
-    ----------
-    path : str or Path
-    error : class of LinkspreadError, default=ViewError
-        Raised where the file cannot be read.
-    is_data : callable, default=None
-        Returns whether the first of the rows of a CSV file is data; a file without
-        header is refused.
-
-    Returns
-    -------
-    columns : dict from str to ndarray or list of str
-        A repeated name gets the number of the column appended.
+    Raises `error`. A CSV file without header, for which `is_data` returns True for its
+    rows, is refused. A repeated name gets the number of the column appended.
     """
-    path = Path(path)
-    _check_file(path, error)
-    if path.suffix.lower() == ".parquet":
-        table = _read_parquet(path, error)
-        names, columns = table.column_names, (own.to_numpy() for own in table.columns)
-    else:
-        header, *rows = _read_lines(path, error, is_data)
-        names = [name.strip() for name in header]
-        columns = ([row[i] for row in rows] for i in range(len(names)))
-    return _by_name(names, columns)
+    with _raising(error), _reading("be a table", "Write it again."):
+        path, suffix = _check_file(path, WITH_COLUMNS)
+        if suffix == ".parquet":
+            table = _read_parquet(path)
+            names, columns = table.column_names, [c.to_numpy() for c in table.columns]
+        else:
+            header, *rows = _read_lines(path, is_data)
+            names = [name.strip() for name in header]
+            columns = [[row[i] for row in rows] for i in range(len(names))]
+    named: dict[str, Any] = {}
+    for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
+        named[f"{name} (column {number})" if name in named else name] = column
+    return named
 
 
-def read_texts(path: str | Path, *, error: Error = ViewError) -> dict[str, list[str]]:
-    """Return the columns of a parquet, CSV or TSV file as texts.
+def read_texts(
+    path: str | Path, *, error: type[LinkspreadError] = ViewError
+) -> dict[str, list[str]]:
+    """Return the columns of a parquet, CSV or TSV file as texts, "" if missing.
 
-    Parameters
-    ----------
-    path : str or Path
-    error : class of LinkspreadError, default=ViewError
-        Raised if the file cannot be read, or names of columns are repeated or empty.
-
-    Returns
-    -------
-    columns : dict from str to list of str
-        Empty texts for missing values.
+    Raises `error`, also for names that are repeated or empty.
     """
-    path = Path(path)
-    _check_file(path, error)
-    columns: list[list[str]]
-    if path.suffix.lower() == ".parquet":
-        table = _read_parquet(path, error)
-        names = table.column_names
-        columns = [[_as_text(v) for v in own.to_pylist()] for own in table.columns]
-    else:
-        names, *rows = _read_lines(path, error)
-        columns = [[row[i] for row in rows] for i in range(len(names))]
-    names = [str(name).strip() for name in names]
-    if len(set(names)) < len(names) or not all(names):
-        raise error(
-            f"columns of {path.name!r} must have unique names, got "
-            f"{', '.join(map(repr, names))!s:.120}. Rename them."
-        )
-    return dict(zip(names, columns, strict=True))
+    with _raising(error), _reading("be a table", "Write it again."):
+        path, suffix = _check_file(path, WITH_COLUMNS)
+        columns: list[list[str]]
+        if suffix == ".parquet":
+            table = _read_parquet(path)
+            names = table.column_names
+            columns = [[as_text(v) for v in own.to_pylist()] for own in table.columns]
+        else:
+            names, *rows = _read_lines(path)
+            columns = [[row[i] for row in rows] for i in range(len(names))]
+        names = [str(name).strip() for name in names]
+        if len(set(names)) < len(names) or not all(names):
+            raise ViewError(
+                f"columns of {path.name!r} must have unique names, got "
+                f"{', '.join(map(repr, names))!s:.120}. Rename them."
+            )
+        return dict(zip(names, columns, strict=True))
 
 
 @contextmanager
@@ -205,7 +183,7 @@ def find_chunks(
     if path.suffix == ".parquet":
         opened = _open_parquet(path)
         batch = next(opened.iter_batches(batch_size=1))
-        first = _features_of(_arrow().Table.from_batches([batch]), path.name)
+        first = _features_of(batch, path.name)
         groups = map(opened.metadata.row_group, range(opened.num_row_groups))
         chunks = [(k, own.num_rows) for k, own in enumerate(groups) if own.num_rows]
         return chunks, first.shape[1], first.dtype.type
@@ -242,60 +220,69 @@ def read_id_column(paths: Sequence[str]) -> Array | None:
     return np.array([item for part in parts for item in part])
 
 
-def _features_of(frame: Any, name: str) -> Array:
-    """Return the features of a part of a parquet file."""
+def _features_of(part: Any, name: str) -> Array:
+    """Return the features of a record batch or a table of a parquet file."""
+    from pyarrow import RecordBatch, Table
+
+    frame = Table.from_batches([part]) if isinstance(part, RecordBatch) else part
     with naming(name):
         return read_frame(frame, read_ids=False).values
 
 
-def _check_file(path: Path, error: Error) -> None:
-    """Refuse a file of another type, or a missing one."""
-    if path.suffix.lower() not in WITH_COLUMNS:
-        raise error(
-            f"a table of columns must end in .csv, .tsv, .parquet, got {path.name!r}. "
-            "Save it as CSV with a header such as text,image,weight."
+def _check_file(path: str | Path, suffixes: Sequence[str]) -> tuple[Path, str]:
+    """Return a path and its ending; refuse other endings, and missing files."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in suffixes:
+        raise ViewError(
+            f"a table must be a file that ends in {', '.join(suffixes)}, got "
+            f"{str(path)!r}. Save it as one of these, or correct the path."
         )
-    if not path.is_file():
-        raise error(
-            f"a table must exist, and there is none at {str(path)!r}. Check the path."
+    if not (path.exists() if suffix == ".zarr" else path.is_file()):
+        raise ViewError(
+            f"the file of a table must exist, and there is none at {str(path)!r}. "
+            "Correct the path."
         )
+    return path, suffix
 
 
-def _read_lines(
-    path: Path, error: Error, is_data: Callable[[Rows], bool] | None = None
-) -> Rows:
+def _read_lines(path: Path, is_data: Callable[[Rows], bool] | None = None) -> Rows:
     """Return the rows of a delimited file, the first with the column names."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as wrong:
-        raise error(
+        raise ViewError(
             f"a table of texts must be UTF-8, and {path.name!r} is not at byte "
             f"{wrong.start}. Save it as UTF-8."
         ) from wrong
-    delimiter = find_delimiter(_first_line(text), path.suffix)
+    first = re.search(r"[^\r\n]+", text)
+    delimiter = find_delimiter(first[0] if first else "", path.suffix)
     # Not splitlines(): a quoted id may hold a line break.
     reader = csv.reader(
         io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True
     )
+    # The limit of cells is a setting of the whole process.
+    before = csv.field_size_limit(MAX_CELL)
     try:
-        with _long_cells():
-            numbered = [(reader.line_num, row) for row in reader if row]
+        numbered = [(reader.line_num, row) for row in reader if row]
     except csv.Error as wrong:
-        raise error(
+        raise ViewError(
             f"{path.name!r} must be a text file with commas, semicolons or tabs as "
             f"delimiters, and line {reader.line_num} cannot be read ({wrong}). Save it "
             "again."
         ) from wrong
+    finally:
+        csv.field_size_limit(before)
     rows = [row for _, row in numbered]
     if not rows or (is_data is not None and is_data(rows)):
         got = repr(delimiter.join(rows[0])) if rows else "an empty file"
-        raise error(
-            f"{path.name!r} must begin with a line of column names, got {got}. "
+        raise ViewError(
+            f"{path.name!r} must begin with a line of column names, got {got:.80}. "
             "Add one such as id,text,image or text,image,weight."
         )
     for number, row in numbered:
         if len(row) != len(rows[0]):
-            raise error(
+            raise ViewError(
                 f"line {number} of {path.name!r} must have {len(rows[0])} values like "
                 f"its header, got {len(row)}: {delimiter.join(row)!r:.80}. Correct it; "
                 "put values with a delimiter in quotes."
@@ -311,40 +298,13 @@ def find_delimiter(header: str, suffix: str = "") -> str:
     return max(DELIMITERS, key=names.count) if set(names) & set(DELIMITERS) else ","
 
 
-def _first_line(text: str) -> str:
-    """Return the first line that is not empty."""
-    first = re.search(r"[^\r\n]+", text)
-    return first[0] if first else ""
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Raise the limit of cells, which is a setting of the whole process."""
-    before = csv.field_size_limit(MAX_CELL)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _by_name(names: Sequence[str], columns: Iterable[Any]) -> dict[str, Any]:
-    """Return columns by name; repeated names get their number appended."""
-    named: dict[str, Any] = {}
-    for number, (name, column) in enumerate(zip(names, columns, strict=True), start=1):
-        named[f"{name} (column {number})" if name in named else name] = column
-    return named
-
-
-def _as_text(value: Any) -> str:
-    """Return a cell as in CSV; a missing value is an empty text."""
-    return "" if value is None or value != value else str(value)
-
-
-def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
+def _read_numbers(path: Path, texts: Sequence[str]) -> Any:
     """Return a pyarrow table of a delimited file, with some columns as texts."""
-    text = require("pyarrow.csv", purpose="Reading tables")
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
     with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        header, row = lines.readline(), lines.readline()
+        header, row = lines.readline(1 << 20), lines.readline(1 << 20)
     if "\ufffd" in header or "\0" in header:
         raise ViewError(
             f"the file must be text in UTF-8, got the header {header.strip()[:40]!r}. "
@@ -353,45 +313,60 @@ def _read_numbers(path: Path, as_text: Sequence[str]) -> Any:
     delimiter = find_delimiter(header, path.suffix)
     fields = row.strip().split(delimiter)
     commas = any(re.fullmatch(r'"?-?\d+,\d+"?', field) for field in fields)
-    try:
-        return text.read_csv(
+    with _reading("be a table", "Correct that row, or write the file again."):
+        return arrow_csv.read_csv(
             path,
-            parse_options=text.ParseOptions(
+            parse_options=arrow_csv.ParseOptions(
                 delimiter=delimiter, newlines_in_values=True
             ),
-            convert_options=text.ConvertOptions(
-                column_types=dict.fromkeys(as_text, _arrow().string()),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(texts, pyarrow.string()),
                 decimal_point="," if delimiter == ";" and commas else ".",
             ),
         )
-    except (OSError, ValueError) as wrong:  # pyarrow's own errors derive from these
-        raise ViewError(
-            f"the file must be a table, and cannot be read as one ({_reason(wrong)}). "
-            "Correct that row, or write the file again."
-        ) from wrong
-
-
-def _arrow() -> Any:
-    """Import pyarrow."""
-    return require("pyarrow", purpose="Reading tables")
-
-
-def _read_parquet(path: Path, error: Error = ViewError) -> Any:
-    """Return a parquet file as a pyarrow table."""
-    parquet = require("pyarrow.parquet", purpose="Reading parquet")
-    try:
-        return parquet.read_table(path)
-    except (OSError, ValueError) as wrong:  # pyarrow's own errors derive from these
-        raise error(
-            f"{path.name!r} must be a parquet file, and it cannot be read as one "
-            f"({_reason(wrong)}). Write it again."
-        ) from wrong
 
 
 def _open_parquet(path: str | Path) -> Any:
     """Open a parquet file for partial reading."""
-    parquet = require("pyarrow.parquet", purpose="Reading parquet")
+    from pyarrow import parquet
+
     return parquet.ParquetFile(path)
+
+
+def _read_parquet(path: Path) -> Any:
+    """Return a parquet file as a pyarrow table."""
+    import pyarrow
+
+    with _reading("be a parquet file", "Write it again.", name=repr(path.name)):
+        opened = _open_parquet(path)
+        groups = map(opened.metadata.row_group, range(opened.num_row_groups))
+        chunks = [own.column(j) for own in groups for j in range(own.num_columns)]
+        # Repeated values take no space in the file, but eight bytes each here.
+        sizes = [max(c.total_uncompressed_size, 8 * c.num_values) for c in chunks]
+        _check_size(sum(sizes), path)
+        _check_size(_repeated_text(opened, path, chunks), path)
+        batches, n_bytes = [], 0
+        for batch in opened.iter_batches():
+            n_bytes += batch.nbytes
+            _check_size(n_bytes, path)
+            batches.append(batch)
+        return pyarrow.Table.from_batches(batches, schema=opened.schema_arrow)
+
+
+def _repeated_text(opened: Any, path: Path, chunks: Sequence[Any]) -> int:
+    """Return the size in memory of texts that the file holds only once."""
+    from pyarrow import compute, parquet
+
+    names = {c.path_in_schema for c in chunks
+             if c.physical_type == "BYTE_ARRAY" and c.has_dictionary_page
+             and c.total_uncompressed_size * c.num_values > ALWAYS_ALLOWED}  # fmt: skip
+    total = 0
+    for name in names & set(opened.schema_arrow.names):
+        column = parquet.ParquetFile(path, read_dictionary=[name]).read([name])[name]
+        for chunk in column.chunks if hasattr(column.type, "value_type") else ():
+            lengths = compute.binary_length(chunk.dictionary)
+            total += compute.sum(lengths.take(chunk.indices)).as_py() or 0
+    return total
 
 
 def _open_zarr(path: str | Path) -> Any:
@@ -403,21 +378,23 @@ def _open_zarr(path: str | Path) -> Any:
         raise ValueError(f"not a zarr array ({error})") from error
 
 
-def _open_array(path: Path) -> Any:
-    """Return the array of a zarr folder or an npy file, the latter mapped."""
-    with _numpy_errors():
-        if path.suffix.lower() == ".zarr":
-            return np.asarray(_open_zarr(path)[:])
-        return np.load(path, mmap_mode="c", allow_pickle=False)
-
-
 def _read_archive(path: Path, wanted: str | None, id_key: str) -> Table:
     """Return an array of an npz archive, or a sparse matrix that scipy saved."""
-    with _numpy_errors(), np.load(path, allow_pickle=False) as arrays:
+    # Of a damaged archive that it opens by name, numpy would leave the file open.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        _check_size(sum(own.file_size for own in arrays.zip.infolist()), path)
+        _check_shapes(arrays.zip)
         keys = list(arrays.files)
         if {"format", "shape"} <= set(keys):
-            X = check_sparse(sparse.load_npz(path), name="the table")
-            return Table(sparse.csr_array(X))
+            file.seek(0)
+            X = sparse.load_npz(file)
+            most = MAX_EMPTY + PER_ENTRY * X.nnz
+            if max(X.shape) > most:
+                raise ViewError(
+                    f"a sparse table of {X.nnz:,} entries must have at most {most:,} "
+                    f"rows and columns, got shape {X.shape}. Leave out empty ones."
+                )
+            return Table(sparse.csr_array(check_sparse(X, name="the table")))
         others = [wanted] if wanted else [key for key in keys if key != id_key]
         if len(others) != 1 or others[0] not in keys:
             got = repr(wanted) if wanted else f"{len(others)} arrays"
@@ -430,29 +407,48 @@ def _read_archive(path: Path, wanted: str | None, id_key: str) -> Table:
         return Table(arrays[others[0]], ids=ids)
 
 
+def _check_shapes(archive: Any) -> None:
+    """Refuse arrays that declare more numbers than they have."""
+    for member in archive.infolist():
+        with archive.open(member) as file:
+            is_old = np.lib.format.read_magic(file) == (1, 0)
+            read = "read_array_header_1_0" if is_old else "read_array_header_2_0"
+            shape, _, dtype = getattr(np.lib.format, read)(file)
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+            raise ValueError(f"{member.filename} is too short for shape {shape}")
+
+
+def _check_size(n_bytes: int, path: Path) -> None:
+    """Refuse a small file that would fill the memory."""
+    most = max(ALWAYS_ALLOWED, MAX_INFLATION * path.stat().st_size)
+    if n_bytes > most:
+        raise ViewError(
+            f"a file of this size must hold at most {format_bytes(most)}, got "
+            f"{format_bytes(n_bytes)}. Save it without compression, or as .npy."
+        )
+
+
 @contextmanager
-def _numpy_errors() -> Iterator[None]:
-    """Turn errors of reading a file of numpy or zarr into a ViewError."""
+def _raising(error: type[LinkspreadError]) -> Iterator[None]:
+    """Raise the errors of views as another class."""
+    try:
+        yield
+    except ViewError as wrong:
+        raise error(str(wrong)) from wrong
+
+
+@contextmanager
+def _reading(rule: str, remedy: str, *, name: str = "the file") -> Iterator[None]:
+    """Turn any error of a library that reads a file into a sentence."""
     try:
         with warnings.catch_warnings():
-            # numpy warns about old files.
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # numpy warns about old files
             yield
     except LinkspreadError:
         raise
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        pickled = re.search("pickle|object", str(error), flags=re.IGNORECASE)
-        reason = (
-            "it holds Python objects (pickle), which could run code"
-            if pickled
-            else f"it cannot be read ({str(error)[:80]})"
-        )
-        raise ViewError(
-            f"the file must hold numbers as numpy saves them, and {reason}. Save it "
-            "again with np.save(path, array.astype('float32'))."
-        ) from error
-
-
-def _reason(error: Exception) -> str:
-    """Return the first line of an error of a library."""
-    return str(error).partition("\n")[0][:120]
+    except Exception as error:  # damaged files raise errors of any class
+        text = str(error).partition("\n")[0][:120] or type(error).__name__
+        reason = f"it cannot be read ({text})"
+        if re.search("pickle|python object", text, flags=re.IGNORECASE):
+            reason = "it holds Python objects (pickle), which could run code"
+        raise ViewError(f"{name} must {rule}, and {reason}. {remedy}") from error

@@ -20,6 +20,7 @@ import numpy as np
 from linkspread.ground.errors import ViewError
 
 Array = np.ndarray
+Column = nw.Series[Any]
 # Columns, or runs such as f0 to f31, that a message names.
 N_SHOWN = 6
 # Values of a text column that are checked for being numbers.
@@ -76,39 +77,20 @@ class Table:
         n_features = self.shape[1]
         text = f"{n_features:,} feature{'' if n_features == 1 else 's'}"
         if self.names:
-            text += f": {_shown(self.names)}"
+            text += f": {_shorten(self.names)}"
         elif self.columns:
             text += f" of the list column {self.columns[0]!r}"
-        return text + (f"; left out: {_shown(self.left_out)}" if self.left_out else "")
+        return text + (f"; left out: {_shorten(self.left_out)}" * bool(self.left_out))
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether a table is a DataFrame of pandas, polars or pyarrow.
-
-    Parameters
-    ----------
-    table : object
-
-    Returns
-    -------
-    frame : bool
-    """
+    """Return whether a table is a DataFrame of pandas, polars or pyarrow."""
     return nw.dependencies.is_into_dataframe(table)
 
 
 def column_names(frame: Any) -> tuple[str, ...]:
-    """Return the names of a DataFrame's columns.
-
-    Parameters
-    ----------
-    frame : DataFrame
-
-    Returns
-    -------
-    names : tuple of str
-    """
+    """Return the names of a DataFrame's columns; those of pandas may be numbers."""
     arrow = nw.dependencies.is_pyarrow_table(frame)
-    # pandas allows names that are not strings.
     return tuple(map(str, frame.column_names if arrow else frame.columns))
 
 
@@ -143,48 +125,58 @@ def read_frame(
     table : Table
     """
     names = column_names(frame)
-    _check_names(names)
+    _check_distinct(names)
     if nw.dependencies.is_pandas_dataframe(frame):
         frame = frame.set_axis(list(names), axis=1)
     frame = nw.from_native(frame, eager_only=True)
     if id_column:
-        _check_there([id_column], names, what="ids")
+        check_columns_exist([id_column], names, what="ids")
     taken, dropped = _parse_choice(columns, names)
     id_name = id_column or "id"
     kept = {id_name, label_column} - set(taken)
     features = taken or _usual_features(frame, kept | set(dropped), first_row)
+    others = set(names) - set(features) - kept
     ids = labels = None
     if read_ids and id_name in names:
         ids = _read_ids(frame[id_name], first_row)
     if label_column in names:
-        labels = _read_texts(frame[label_column])
+        values = frame[label_column].to_list()
+        labels = np.array([as_text(value) for value in values], dtype=str)
     return Table(
         values=_read_values(frame, features, first_row),
         columns=tuple(features),
         ids=ids,
         labels=labels,
-        left_out=tuple(n for n in names if n not in features and n not in kept),
+        left_out=tuple(name for name in names if name in others),
         chosen=bool(taken),
     )
 
 
-def _check_names(names: Sequence[str]) -> None:
-    """Refuse repeated names of columns."""
-    if len(set(names)) < len(names):
-        again = next(name for name in names if names.count(name) > 1)
-        raise ViewError(
-            f"columns must have different names, but {again!r} occurs "
-            f"{names.count(again)} times. Rename it."
-        )
+def as_text(value: Any) -> str:
+    """Return a cell as in CSV; a missing value is an empty text."""
+    return "" if value is None or value != value else str(value)
 
 
-def _check_there(wanted: Sequence[str], names: Sequence[str], *, what: str) -> None:
-    """Refuse columns that a frame does not have."""
+def check_columns_exist(
+    wanted: Sequence[str], names: Sequence[str], *, what: str
+) -> None:
+    """Refuse columns that a table does not have."""
+    known = set(names)
     for name in wanted:
-        if name not in names:
+        if name not in known:
             raise ViewError(
                 f"the table must have the column {name!r} for the {what}, and has "
                 f"{', '.join(map(repr, names))}. Name one of these."
+            )
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    """Refuse repeated names of columns."""
+    for name in names if len(set(names)) < len(names) else ():
+        if names.count(name) > 1:
+            raise ViewError(
+                f"columns must have different names, but {name!r} occurs "
+                f"{names.count(name)} times. Rename it."
             )
 
 
@@ -201,8 +193,8 @@ def _parse_choice(
             f"{taken[0]!r} and '-{dropped[0]}'. Write either the columns to take, or "
             "those to leave out, each with a minus before it."
         )
-    _check_there(taken + dropped, names, what="features")
-    _check_names(taken)
+    check_columns_exist(taken + dropped, names, what="features")
+    _check_distinct(taken)
     return taken, dropped
 
 
@@ -210,15 +202,17 @@ def _usual_features(
     frame: nw.DataFrame[Any], kept: set[str | None], first_row: int
 ) -> list[str]:
     """Return the default features."""
-    others = [name for name in frame.columns if name not in kept]
-    kinds = {name: _kind(frame[name]) for name in others}
-    lists = [name for name in others if kinds[name] == "list"]
-    numbers = [name for name in others if kinds[name] == "number"]
+    kinds = {name: _kind(frame[name]) for name in frame.columns if name not in kept}
+    lists = [name for name, kind in kinds.items() if kind == "list"]
+    numbers = [name for name, kind in kinds.items() if kind == "number"]
     if len(lists) == 1:
         return lists
-    for name in others:
-        if kinds[name] == "text":
-            _check_text(frame[name], first_row)
+    for name, kind in kinds.items():
+        if kind == "text":
+            # A text column of mostly numbers probably has a typing error.
+            head = [v for v in frame[name].head(N_LOOKED_AT).to_list() if v is not None]
+            if 2 * sum(map(_is_number, head)) >= len(head) > 0:
+                _check_numbers(frame[name], first_row)
     if lists or not numbers:
         got = f"{len(lists)} columns of lists" if lists else "no numeric column"
         shown = [f"{name!r} ({kind})" for name, kind in frame.schema.items()]
@@ -229,7 +223,7 @@ def _usual_features(
     return numbers
 
 
-def _kind(column: nw.Series[Any]) -> str:
+def _kind(column: Column) -> str:
     """Return the type of a column: "number", "list", or "text" for all others."""
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return "number"
@@ -243,15 +237,7 @@ def _kind(column: nw.Series[Any]) -> str:
     return "text"
 
 
-def _check_text(column: nw.Series[Any], first_row: int) -> None:
-    """Refuse a column of texts that mostly are numbers."""
-    looked_at = [v for v in column.head(N_LOOKED_AT).to_list() if v is not None]
-    n_numbers = sum(_is_number(value) for value in looked_at)
-    if 2 * n_numbers >= len(looked_at) > 0:
-        _check_numbers(column, first_row)
-
-
-def _check_numbers(column: nw.Series[Any], first_row: int) -> None:
+def _check_numbers(column: Column, first_row: int) -> None:
     """Refuse a column with a value that is not a number, naming its row."""
     for row, value in enumerate(column.to_list(), start=first_row):
         if value is not None and not _is_number(value):
@@ -280,11 +266,10 @@ def _read_values(
         return _read_lists(frame[features[0]], first_row)
     for name, kind in kinds.items():
         if kind != "number":
-            column = frame[name]
-            first = column.to_list()[0] if len(column) else None
+            first = next(iter(frame[name].head(1).to_list()), None)
             remedy = "Take it alone" if kind == "list" else "Leave it out"
             raise ViewError(
-                f"column {name!r} must hold numbers, got {column.dtype} such as "
+                f"column {name!r} must hold numbers, got {frame[name].dtype} such as "
                 f"{first!r:.60}. {remedy}, or turn it into features first."
             )
     values = frame.select(features).to_numpy()
@@ -297,27 +282,19 @@ def _read_values(
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(values.sum()) or np.isfinite(values).all()
     if not finite:
-        _refuse_infinite(frame, features, values, first_row)
+        bad = ~np.isfinite(values)
+        place = int(np.flatnonzero(bad.any(axis=0))[0])
+        rows = np.flatnonzero(bad[:, place])
+        got = frame[features[place]].to_list()[int(rows[0])]
+        raise ViewError(
+            f"column {features[place]!r} must hold finite numbers, got "
+            f"{'nothing' if got is None else repr(got)} in row {rows[0] + first_row:,} "
+            f"and {len(rows) - 1:,} more such rows. Fill them in, or drop those rows."
+        )
     return values
 
 
-def _refuse_infinite(
-    frame: nw.DataFrame[Any], features: list[str], values: Array, first_row: int
-) -> None:
-    """Refuse values that are not finite, naming the first column and its row."""
-    bad = ~np.isfinite(values)
-    place = int(np.flatnonzero(bad.any(axis=0))[0])
-    rows = np.flatnonzero(bad[:, place])
-    got = frame[features[place]].to_list()[int(rows[0])]
-    shown = "nothing" if got is None else repr(got)
-    raise ViewError(
-        f"column {features[place]!r} must hold finite numbers, got {shown} in row "
-        f"{rows[0] + first_row:,} and {len(rows) - 1:,} more such rows. Fill them in, "
-        "or drop those rows."
-    )
-
-
-def _read_lists(column: nw.Series[Any], first_row: int) -> Array:
+def _read_lists(column: Column, first_row: int) -> Array:
     """Return a column of lists of equal length as an array."""
     rows = column.to_numpy()  # two-dimensional if polars knows the length
     lengths = np.array([-1 if row is None else np.size(row) for row in rows])
@@ -341,55 +318,32 @@ def _read_lists(column: nw.Series[Any], first_row: int) -> Array:
     return values if values.dtype == np.float32 else values.astype(np.float64)
 
 
-def _read_ids(column: nw.Series[Any], first_row: int) -> Array:
-    """Return the ids, one for each row and all distinct."""
+def _read_ids(column: Column, first_row: int) -> Array:
+    """Return the ids, one for each row; `Items` refuses repeated ones."""
     values = column.to_list()
     for row, value in enumerate(values, start=first_row):
-        if value is None or value == "" or value != value:
+        if not isinstance(value, int | str) or value == "":
             raise ViewError(
-                f"column {column.name!r} must have an id in each row, got none in row "
-                f"{row:,}. Give that row an id, or drop it."
+                f"column {column.name!r} must have an id in each row, a text or an "
+                f"integer, got {value!r:.60} in row {row:,}. Correct it, drop the row, "
+                "or take other ids."
             )
-        if not isinstance(value, int | str):
-            raise ViewError(
-                f"ids in column {column.name!r} must be texts or integers, got "
-                f"{value!r:.60} in row {row:,}. Convert them, or take other ids."
-            )
-    ids = np.array(values)
-    _, first, n_times = np.unique(ids, return_index=True, return_counts=True)
-    if np.any(n_times > 1):
-        again = ids[first[n_times > 1][0]]
-        rows = np.flatnonzero(ids == again) + first_row
-        raise ViewError(
-            f"ids must be distinct, but {again.item()!r} in column {column.name!r} "
-            f"is in rows {rows[0]:,} and {rows[1]:,}, and "
-            f"{int(np.sum(n_times > 1)):,} ids occur more than once. Drop the repeated "
-            "rows, or take other ids."
-        )
-    return ids
+    return np.array(values)
 
 
-def _read_texts(column: nw.Series[Any]) -> Array:
-    """Return a column as texts, empty for missing values."""
-    values = column.to_list()
-    return np.array(["" if v is None or v != v else str(v) for v in values])
-
-
-def _shown(names: Sequence[str]) -> str:
+def _shorten(names: Sequence[str]) -> str:
     """Return names of columns for a message, runs such as f0 to f31 as one."""
-    runs = [list(run) for _, run in groupby(enumerate(names), key=_run_of)]
+
+    def number_run(numbered: tuple[int, str]) -> Any:
+        """Return a key that columns such as f0, f1, f2 share."""
+        place, name = numbered
+        match = re.fullmatch(r"(.*?)(\d{1,9})", name)
+        return (match[1], int(match[2]) - place) if match else (name, None)
+
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(names), number_run)]
     shown = []
     for run in runs[:N_SHOWN]:
-        own = [
-            name if re.fullmatch(r"[\w.-]+", name) else repr(name) for _, name in run
-        ]
+        own = [name if re.fullmatch(r"[\w.-]+", name) else repr(name) for name in run]
         shown += own if len(own) < 3 else [f"{own[0]} to {own[-1]}"]
-    more = sum(len(run) for run in runs[N_SHOWN:])
+    more = sum(map(len, runs[N_SHOWN:]))
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
-
-
-def _run_of(numbered: tuple[int, str]) -> Any:
-    """Return a key that columns such as f0, f1, f2 share."""
-    place, name = numbered
-    match = re.fullmatch(r"(.*?)(\d{1,9})", name)
-    return (match[1], int(match[2]) - place) if match else (name, None)

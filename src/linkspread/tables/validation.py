@@ -73,15 +73,12 @@ class Views:
         """
         for view, own in self.read.items():
             announce(f"{view}: {own}", verbose=verbose)
-            doubts = describe_doubts(own, view, leave_out=_leave_out)
+            doubts = describe_doubts(
+                own, view, leave_out=lambda v, names: f"columns={{{v!r}: {names}}}"
+            )
             if doubts:
                 warnings.warn(doubts, ColumnWarning, stacklevel=5)
         return {view: str(own) for view, own in self.read.items()}
-
-
-def _leave_out(view: str, names: list[str]) -> str:
-    """Return the argument of `fit` that leaves columns out."""
-    return f"columns={{{view!r}: {names}}}"
 
 
 def check_views(
@@ -153,9 +150,15 @@ def check_table(table: Any, *, view: str, n_features: int | None = None) -> Any:
         )
     largest = _largest(X)
     if not np.isfinite(largest):
-        raise ViewError(_not_finite(X, view))
+        entries = X.tocoo() if sparse.issparse(X) else X
+        bad = ~np.isfinite(entries.data if sparse.issparse(X) else X)
+        row = entries.row[bad][0] if sparse.issparse(X) else np.nonzero(bad)[0][0]
+        raise ViewError(
+            f"view {view!r} must be finite, but {bad.sum():,} entries are NaN or "
+            f"infinity, the first in row {row}. Fill them in or drop those rows."
+        )
     if largest > LARGEST:
-        raise ViewError(_out_of_range(largest, view))
+        raise _out_of_range(largest, view)
     return X
 
 
@@ -163,13 +166,11 @@ def check_varied(X: Any, *, view: str) -> None:
     """Refuse a table whose rows are all equal, or as good as zero."""
     n_rows = X.shape[0]
     if 0 < _largest(X) < 1 / LARGEST:
-        raise ViewError(_out_of_range(_largest(X), view))
-    if n_rows < 2 or _differ(X[[0]], X[[1]]) or _differ(X[[0]], X[[n_rows - 1]]):
+        raise _out_of_range(_largest(X), view)
+    # The first, second and last row nearly always differ already.
+    if n_rows < 2 or _spread(X[[0, 1]]) or _spread(X[[0, n_rows - 1]]):
         return
-    low, high = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(X):
-        low, high = low.toarray(), high.toarray()
-    if np.array_equal(low, high):
+    if not _spread(X):
         raise ViewError(
             f"view {view!r} must have rows that differ, got {n_rows:,} rows that are "
             "all equal. Check how its features were computed, or leave the view out."
@@ -211,18 +212,11 @@ def _to_numbers(table: Any, view: str) -> Any:
             f"view {view!r} must hold real numbers. Complex data not supported; "
             "use magnitudes, or real and imaginary parts as columns."
         )
-    if X.dtype.kind not in "iufb":
-        return _parse_numbers(X, view)  # texts, objects, dates
-    return X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
-
-
-def _parse_numbers(X: Any, view: str) -> Array:
-    """Return an array of objects as float64."""
     try:
         if X.dtype.kind in "mM":
             raise TypeError("dates and durations have no common unit")
-        return X.astype(np.float64)
-    except (TypeError, ValueError) as error:
+        return X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:  # texts, objects, dates
         raise ViewError(
             f"view {view!r} must hold numbers, got {X.dtype} ({error}). "
             "Turn texts, dates or pictures into features first."
@@ -249,40 +243,37 @@ def given_by_view(
 
 def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
     """Return the table of one view, with its ids."""
+    path = os.fspath(table) if isinstance(table, str | os.PathLike) else None
     if columns is not None:
-        _check_choice(table, columns, view)
+        if not is_frame(table) and not (path or "").lower().endswith(WITH_COLUMNS):
+            raise ViewError(
+                f"`columns` must be of a DataFrame or a file with named columns, got "
+                f"{type(table).__name__} for view {view!r}. Index the columns of the "
+                "array itself."
+            )
+        is_list = isinstance(columns, list | tuple)
+        if not is_list or not all(isinstance(name, str) for name in columns):
+            raise ViewError(
+                f"`columns` of view {view!r} must be a list of names, got "
+                f"{columns!r:.60}. Write {{{view!r}: ['a', 'b']}}, or ['-c'] to leave "
+                "one out."
+            )
     with naming(view):
         if is_frame(table):
             read = read_frame(table, columns=columns or (), read_ids=ids is None)
-        elif isinstance(table, str | os.PathLike):
-            read = read_table(os.fspath(table), columns=columns or ())
+        elif path is not None:
+            read = read_table(path, columns=columns or ())
         else:
             read = table if isinstance(table, Table) else Table(table)
     X = check_table(read.values, view=view)
     if ids is None:
         ids = read.ids
-    if ids is None and _has_own_index(table):
-        ids = np.asarray(table.index)
+    if ids is None and nw.dependencies.is_pandas_dataframe(table):
+        index = np.asarray(table.index)
+        rows = np.arange(len(index))
+        if index.dtype.kind not in "iu" or not np.array_equal(index, rows):
+            ids = index
     return replace(read, values=X, ids=check_ids(ids, X.shape[0], view=view))
-
-
-def _check_choice(table: Any, columns: Any, view: str) -> None:
-    """Refuse `columns` that are not a list, or are of a table without names."""
-    is_file = isinstance(table, str | os.PathLike)
-    if not is_frame(table) and not (
-        is_file and os.fspath(table).lower().endswith(WITH_COLUMNS)
-    ):
-        raise ViewError(
-            f"`columns` must be of a DataFrame or a file with named columns, got "
-            f"{type(table).__name__} for view {view!r}. Index the columns of the array "
-            "itself."
-        )
-    is_list = isinstance(columns, list | tuple)
-    if not is_list or not all(isinstance(name, str) for name in columns):
-        raise ViewError(
-            f"`columns` of view {view!r} must be a list of names, got {columns!r:.60}. "
-            f"Write {{{view!r}: ['a', 'b']}}, or ['-c'] to leave one out."
-        )
 
 
 def check_ids(ids: Any, n_items: int, *, view: str) -> Any:
@@ -299,20 +290,10 @@ def check_ids(ids: Any, n_items: int, *, view: str) -> Any:
     return ids
 
 
-def _has_own_index(table: Any) -> bool:
-    """Return whether a table is a pandas DataFrame with an index of its own."""
-    if not nw.dependencies.is_pandas_dataframe(table):
-        return False
-    index = np.asarray(table.index)
-    return index.dtype.kind not in "iu" or not np.array_equal(
-        index, np.arange(len(index))
-    )
-
-
-def _differ(rows: Any, others: Any) -> bool:
-    """Return whether two tables of one shape differ."""
-    different = rows != others
-    return bool(different.nnz if sparse.issparse(different) else np.any(different))
+def _spread(X: Any) -> float:
+    """Return the largest difference between two rows."""
+    spread = X.max(axis=0) - X.min(axis=0)
+    return float(spread.max())
 
 
 def _largest(X: Any) -> float:
@@ -321,24 +302,9 @@ def _largest(X: Any) -> float:
     return float(max(-values.min(initial=0), values.max(initial=0)))
 
 
-def _out_of_range(largest: float, view: str) -> str:
-    """Return the message about entries whose squares overflow or vanish."""
-    return (
+def _out_of_range(largest: float, view: str) -> ViewError:
+    """Return the error for entries whose squares overflow or vanish."""
+    return ViewError(
         f"view {view!r} must have a largest entry between {1 / LARGEST:.0e} and "
         f"{LARGEST:.0e} in size, got {largest:.3g}. Multiply the table by a constant."
-    )
-
-
-def _not_finite(X: Any, view: str) -> str:
-    """Return the message about entries that are not finite."""
-    X = X.tocoo() if sparse.issparse(X) else X
-    if sparse.issparse(X):
-        row = int(X.row[~np.isfinite(X.data)][0])
-        count = int(np.sum(~np.isfinite(X.data)))
-    else:
-        bad = ~np.isfinite(X)
-        row, count = int(np.flatnonzero(bad.any(axis=1))[0]), int(bad.sum())
-    return (
-        f"view {view!r} must be finite, but {count:,} entries are NaN or infinity, "
-        f"the first in row {row}. Fill them in or drop those rows."
     )
