@@ -25,10 +25,7 @@ BLOCK_ENTRIES = 1 << 22
 
 @dataclass(frozen=True)
 class SingleScores:
-    """Scores of blocks, and of single pairs without the blocks around them.
-
-    Where vectors are long, a block takes far longer than the few pairs that are needed.
-    """
+    """Scores of blocks, and of single pairs, which is faster for long vectors."""
 
     block: ScoreBlock
     pairs: Callable[[str, str, Array, Array], Array]
@@ -81,11 +78,10 @@ class PairTest:
         cols, own_j = np.unique(j[chosen], return_inverse=True)
         weights = np.full((len(rows), len(cols)), -1.0)
         weights[own_i, own_j] = 1.0
-        p, q = (own.ravel() for own in np.indices(weights.shape))
         # No item is its own partner.
-        apart = rows[p] != cols[q] if source == target else p >= 0
-        p, q = p[apart], q[apart]
-        return cls(source, target, rows[p], cols[q], weights[p, q])
+        is_pair = (rows[:, None] != cols) | (source != target)
+        p, q = np.nonzero(is_pair)
+        return cls(source, target, rows[p], cols[q], weights[is_pair])
 
     def measure(self, scores: ScoreBlock) -> float:
         """Return the average precision of the must-links among all held-out pairs."""
@@ -131,24 +127,19 @@ class PartnerTest:
         def back(cols: Array) -> Array:
             return scores(self.source, self.target, rows=self.rows, cols=cols).T
 
-        def is_same(candidates: Array) -> Callable[[Array], Array] | None:
-            if self.source != self.target:
-                return None
-            return lambda some: some[:, None] == candidates
-
-        i, j = self.held_out
-        ways = (there, i, j, self.cols), (back, j, i, self.rows)
-        ranks = [
-            partner_ranks(
+        def mean(score: Any, queries: Array, partners: Array, among: Array) -> float:
+            is_within = self.source == self.target
+            ranks = partner_ranks(
                 score,
                 queries,
-                np.searchsorted(candidates, partners),
-                n_candidates=len(candidates),
-                itself=is_same(candidates),
+                np.searchsorted(among, partners),
+                n_candidates=len(among),
+                itself=(lambda some: some[:, None] == among) if is_within else None,
             )
-            for score, queries, partners, candidates in ways
-        ]
-        return float(np.mean([1 / own for own in ranks]))
+            return float(np.mean(1 / ranks))
+
+        i, j = self.held_out
+        return (mean(there, i, j, self.cols) + mean(back, j, i, self.rows)) / 2
 
 
 HeldOutTest = ItemTest | PairTest | PartnerTest
@@ -168,10 +159,9 @@ class Trial:
 
 
 class LabelFolds:
-    """Split labelled items into folds with the same classes.
+    """Split labelled items into folds with the same classes, for scikit-learn too.
 
-    A splitter for scikit-learn. Unlabelled items, -1, are in every training part and in
-    no test part.
+    Unlabelled items, -1, are in every training part and in no test part.
 
     Parameters
     ----------
@@ -203,15 +193,9 @@ class LabelFolds:
         Parameters
         ----------
         X : object, default=None
-            Not used.
         y : array-like of int of shape (n,), default=None
             Labels, -1 for unknown; None returns the number for many labels.
         groups : object, default=None
-            Not used.
-
-        Returns
-        -------
-        n_splits : int
         """
         n_splits = self.n_splits if y is None else self._fitting(np.asarray(y))
         return n_splits * self.n_repeats
@@ -224,11 +208,9 @@ class LabelFolds:
         Parameters
         ----------
         X : object
-            Not used.
         y : array-like of int of shape (n,)
             Labels, -1 for unknown.
         groups : object, default=None
-            Not used.
 
         Yields
         ------
@@ -249,14 +231,14 @@ class LabelFolds:
 
     def _fitting(self, y: Array) -> int:
         """Return the number of folds that the labels allow."""
-        counts = np.bincount(y[y != UNKNOWN]) if np.any(y != UNKNOWN) else [0]
-        if max(counts) < 2:
+        most = int(np.bincount(y[y != UNKNOWN], minlength=1).max())
+        if most < 2:
             raise FewLinksError(
                 "folds must leave labels of a class on both sides, and no class has "
-                f"more than {max(counts)}. Label two items of each class, or keep the "
-                "default parameters."
+                f"more than {most}. Label two items of each class, or keep the default "
+                "parameters."
             )
-        return int(min(self.n_splits, max(counts)))
+        return min(self.n_splits, most)
 
 
 def item_trials(
@@ -270,35 +252,39 @@ def item_trials(
     labels = {view: hard_labels(links, view) for view in labelled}
 
     def transductive(hidden: Mapping[str, Array]) -> Trial:
+        own = {view: labels[view][items] for view, items in hidden.items()}
         ways = list(combinations(hidden, 2)) or [(view, view) for view in hidden]
-        tests = tuple(
-            ItemTest(
-                a, b, hidden[a], hidden[b], labels[a][hidden[a]], labels[b][hidden[b]]
-            )
-            for a, b in ways
-        )
-        return Trial(views, links.hide(hidden), tests)
+        tests = (ItemTest(a, b, hidden[a], hidden[b], own[a], own[b]) for a, b in ways)
+        return Trial(views, links.hide(hidden), tuple(tests))
 
     def inductive(hidden: Mapping[str, Array], source: str, target: str) -> Trial:
         queries, items = hidden[source], hidden[target]
         kept = np.setdiff1d(np.arange(len(labels[source])), queries)
-        test = ItemTest(
-            source,
-            target,
-            views[source][queries],
-            items,
-            labels[source][queries],
-            labels[target][items],
-            both_ways=False,
-        )
-        seen = {**views, source: views[source][kept]}
+        own = labels[source][queries], labels[target][items]
+        rows = views[source][queries]
+        test = ItemTest(source, target, rows, items, *own, both_ways=False)
         shown = links.hide({target: items}).select({source: kept})
-        return Trial(seen, shown, (test,))
+        return Trial({**views, source: views[source][kept]}, shown, (test,))
 
     hidden = hidden_items(labels, folds)
     if protocol == "transductive":
         return [[transductive(own)] for own in hidden]
     return [[inductive(own, *way) for way in permutations(own, 2)] for own in hidden]
+
+
+def hidden_items(
+    labels: Mapping[str, Array], folds: LabelFolds
+) -> list[dict[str, Array]]:
+    """Return the items of each view whose labels each fold holds out.
+
+    Where all views have the same labels row by row, matched rows are held out together:
+    the label of a picture must not give away that of its text.
+    """
+    first, *others = labels.values()
+    if all(np.array_equal(first, other) for other in others):
+        return [dict.fromkeys(labels, test) for _, test in folds.split(first, first)]
+    parts = [[test for _, test in folds.split(y, y)] for y in labels.values()]
+    return [dict(zip(labels, own, strict=True)) for own in zip(*parts, strict=False)]
 
 
 def link_trials(
@@ -321,69 +307,16 @@ def link_trials(
             f"{int(is_must.sum())} must and {int((~is_must).sum())} cannot. Judge a "
             "few more, or keep the default parameters."
         )
+    n_splits = min(n_splits, int(rarest))
     splitter = RepeatedStratifiedKFold(
-        n_splits=min(n_splits, int(rarest)),
-        n_repeats=n_repeats,
-        random_state=random_state,
+        n_splits=n_splits, n_repeats=n_repeats, random_state=random_state
     )
     trials = []
     for _, test in splitter.split(is_must, is_must):
         held_out = np.isin(groups, test)
         shown = links.pick(~held_out)
-        tests = _pair_tests(links.pick(held_out), shown)
-        trials.append([Trial(views, shown, tests)])
+        trials.append([Trial(views, shown, _pair_tests(links.pick(held_out), shown))])
     return trials
-
-
-def judged_pairs(links: Links, between: tuple[str, str]) -> tuple[Array, Array, Array]:
-    """Return rows, columns and weights of judged pairs, each pair once."""
-    pairs = links.judged(*between)
-    pairs = (sparse.triu(pairs) if between[0] == between[1] else pairs).tocoo()
-    return pairs.row, pairs.col, pairs.data
-
-
-def deal_items(
-    i: Array, j: Array, weights: Array, n_folds: int, *, is_within: bool
-) -> tuple[Array, Array]:
-    """Return the fold of each pair's row item, and of its column item.
-
-    Connected components of items go into one fold, so that no pair falls between two
-    folds. Items of components larger than a fold are dealt one by one.
-    """
-    rng, n_rows = np.random.default_rng(0), int(i.max()) + 1
-    nodes = i, j if is_within else j + n_rows
-    n_nodes = int(max(own.max() for own in nodes)) + 1
-    edges = sparse.coo_array((np.ones(len(i)), nodes), shape=(n_nodes, n_nodes))
-    parts = connected_components(edges, directed=False)[1]
-    of_pair = parts[i]
-    sizes = np.bincount(of_pair, minlength=parts.max() + 1)
-    n_must = np.bincount(of_pair, weights > 0, minlength=len(sizes))
-    # Sorted by size and kind, so that folds get equal shares of each.
-    order = np.lexsort((rng.random(len(sizes)), n_must, -sizes))
-    fold_of_part = np.empty(len(sizes), dtype=np.int64)
-    fold_of_part[order] = np.arange(len(sizes)) % n_folds
-    folds = fold_of_part[parts]
-    for side in (np.unique(nodes[0]), np.unique(nodes[1])):
-        large = side[sizes[parts[side]] > len(i) / n_folds]
-        folds[large] = rng.permutation(np.arange(len(large)) % n_folds)
-    return folds[nodes[0]], folds[nodes[1]]
-
-
-def hidden_items(
-    labels: Mapping[str, Array], folds: LabelFolds
-) -> list[dict[str, Array]]:
-    """Return the items of each view whose labels each fold holds out.
-
-    Where all views have the same labels row by row, matched rows are held out together:
-    the label of a picture must not give away that of its text.
-    """
-    first, *others = labels.values()
-    if all(np.array_equal(first, other) for other in others):
-        return [dict.fromkeys(labels, test) for _, test in folds.split(first, first)]
-    parts = [[test for _, test in folds.split(y, y)] for y in labels.values()]
-    return [
-        dict(zip(labels, tests, strict=True)) for tests in zip(*parts, strict=False)
-    ]
 
 
 def _pair_groups(links: Links) -> Array:
@@ -394,8 +327,7 @@ def _pair_groups(links: Links) -> Array:
         views, positions = map(names.index, between), table.known_positions(between)
         places = zip(views, positions, strict=True)
         (a, i), (b, j) = sorted(places, key=lambda place: place[0])
-        n_pairs = len(table)
-        keys.append(np.column_stack([np.full(n_pairs, a), np.full(n_pairs, b), i, j]))
+        keys.append(np.column_stack([np.full_like(i, a), np.full_like(j, b), i, j]))
     return np.unique(np.vstack(keys), axis=0, return_inverse=True)[1].ravel()
 
 
@@ -419,3 +351,36 @@ def _pair_tests(held_out: Links, shown: Links) -> tuple[HeldOutTest, ...]:
         cols = np.union1d(np.setdiff1d(np.arange(m), known.col), j)
         tests.append(PartnerTest(*between, (i, j), rows, cols))
     return tuple(tests)
+
+
+def judged_pairs(links: Links, between: tuple[str, str]) -> tuple[Array, Array, Array]:
+    """Return rows, columns and weights of judged pairs, each pair once."""
+    pairs = links.judged(*between)
+    pairs = (sparse.triu(pairs) if between[0] == between[1] else pairs).tocoo()
+    return pairs.row, pairs.col, pairs.data
+
+
+def deal_items(
+    i: Array, j: Array, weights: Array, n_folds: int, *, is_within: bool
+) -> tuple[Array, Array]:
+    """Return the fold of each pair's row item, and of its column item.
+
+    Connected components of items go into one fold, so that no pair falls between two
+    folds. Items of components larger than a fold are dealt one by one.
+    """
+    rng = np.random.default_rng(0)
+    nodes = i, j if is_within else j + int(i.max()) + 1
+    n_nodes = int(max(own.max() for own in nodes)) + 1
+    edges = sparse.coo_array((np.ones(len(i)), nodes), shape=(n_nodes, n_nodes))
+    parts = connected_components(edges, directed=False)[1]
+    sizes = np.bincount(parts[i], minlength=parts.max() + 1)
+    n_must = np.bincount(parts[i], weights > 0, minlength=len(sizes))
+    # Sorted by size and kind, so that folds get equal shares of each.
+    order = np.lexsort((rng.random(len(sizes)), n_must, -sizes))
+    fold_of_part = np.empty(len(sizes), dtype=np.int64)
+    fold_of_part[order] = np.arange(len(sizes)) % n_folds
+    folds = fold_of_part[parts]
+    for side in map(np.unique, nodes):
+        large = side[sizes[parts[side]] > len(i) / n_folds]
+        folds[large] = rng.permutation(np.arange(len(large)) % n_folds)
+    return folds[nodes[0]], folds[nodes[1]]

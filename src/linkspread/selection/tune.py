@@ -81,12 +81,12 @@ class Tuning:
             f"{folds.mean():.3f} ± {folds.std():.3f}"
             for folds in (self.default_fold_scores, self.fold_scores[self.best_index])
         )
-        words = f"{self.measure} (± standard deviation over the folds)"
+        found = f"default {own}, best {best}"
         if self.keeps_default:
-            return f"default {own} stays, best setting tried {best}: {words}"
-        if np.isnan(self.default_score):
-            return f"best {best}, the views are too small for the default: {words}"
-        return f"default {own}, best {best}: {words}"
+            found = f"default {own} stays, best setting tried {best}"
+        elif np.isnan(self.default_score):
+            found = f"best {best}, the views are too small for the default"
+        return f"{found}: {self.measure} (± standard deviation over the folds)"
 
     @property
     def scores(self) -> Array:
@@ -128,21 +128,13 @@ class Tuning:
         """
         rows = [flatten(setting) for setting in self.settings]
         names = list(dict.fromkeys(name for row in rows for name in row))
+        folds = {f"fold {i + 1}": own for i, own in enumerate(self.fold_scores.T)}
+        figures = {"mean": self.scores, "deviation": self.fold_scores.std(axis=1)}
         columns: dict[str, list[Any]] = {n: [r.get(n) for r in rows] for n in names}
-        columns["mean"] = self.scores.tolist()
-        columns["deviation"] = self.fold_scores.std(axis=1).tolist()
-        for i in range(self.fold_scores.shape[1]):
-            columns[f"fold {i + 1}"] = self.fold_scores[:, i].tolist()
-        return columns
+        return columns | {n: own.tolist() for n, own in (figures | folds).items()}
 
     def frame(self) -> Any:
-        """Return the settings and their scores as a pandas DataFrame.
-
-        Returns
-        -------
-        frame : DataFrame
-            Best first.
-        """
+        """Return the settings and their scores as a pandas DataFrame, best first."""
         pandas = require("pandas", purpose="A frame of scores")
         frame = pandas.DataFrame(self.columns())
         return frame.sort_values("mean", ascending=False, kind="stable")
@@ -168,10 +160,10 @@ class Tuning:
                 f"`parameter` must be one that was tried, {list(best)}, got "
                 f"{parameter!r}. Correct the name."
             )
-        others = [name for name in best if name != parameter]
+        others = {name: value for name, value in best.items() if name != parameter}
         found: dict[Any, float] = {}
         for row, score in zip(rows, self.scores, strict=True):
-            if row.keys() == best.keys() and all(row[n] == best[n] for n in others):
+            if {n: value for n, value in row.items() if n != parameter} == others:
                 found.setdefault(row[parameter], float(score))
         return list(found), np.array(list(found.values()))
 
@@ -258,10 +250,7 @@ def tune(
         "random_state": random_state,
     }
     trials = _make_trials(read, links, protocol, folds, drawn)
-    stages = _stages(_default_grid(trials) if grid is None else grid)
-    for stage in stages:
-        _check_names(stage, model)
-    grids = [expand_grid(stage) for stage in stages]
+    stages = _stages(_default_grid(trials) if grid is None else grid, model)
     chosen = default = _own_setting(model, stages, trials[0][0].views)
     tried: list[Parameters] = []
     scores, own_scores = np.zeros((0, len(trials))), np.zeros(0)
@@ -269,19 +258,21 @@ def tune(
     with threads, cache_tables(), warnings.catch_warnings():
         # Warned of once, for the whole views.
         warnings.simplefilter("ignore", ColumnWarning)
-        for own in grids:
-            settings = [chosen | setting for setting in own]
-            if not tried:
-                found, own_scores = _measure_with_default(
-                    model, settings, default, trials, verbose=verbose
-                )
-            else:
+        for stage in stages:
+            settings = [chosen | setting for setting in expand_grid(stage)]
+            same = [k for k, own in enumerate(settings) if _equal(default, own)]
+            if tried or same:
                 found = _measure(model, settings, trials, verbose=verbose)
-            tried, scores = tried + settings, np.vstack([scores, found])
+            else:
+                both, same = [*settings, default], [len(settings)]
+                found = _measure(model, both, trials, optional=same[0], verbose=verbose)
+            if not tried:
+                own_scores = found[same[0]]
+            tried += settings
+            scores = np.vstack([scores, found[: len(settings)]])
             best = int(np.argmax(scores.mean(axis=1)))
             keeps = scores[best].mean() <= own_scores.mean()
             chosen = default if keeps else tried[best]
-    seconds = time.perf_counter() - start
     return Tuning(
         model=clone(model).set_params(**chosen),
         settings=tuple(tried),
@@ -289,7 +280,7 @@ def tune(
         default=default,
         default_fold_scores=own_scores,
         measure=_name_measure(trials),
-        seconds=seconds,
+        seconds=time.perf_counter() - start,
         protocol=protocol,
     )
 
@@ -316,24 +307,6 @@ def _make_trials(
             "'inductive'. Leave it at its default, or give labels."
         )
     return link_trials(tables, resolved, **drawn)
-
-
-def _measure_with_default(
-    model: Any,
-    settings: list[Parameters],
-    default: Parameters,
-    trials: Trials,
-    *,
-    verbose: bool,
-) -> tuple[Array, Array]:
-    """Return the scores of settings, and those of the default, measured once."""
-    for k, setting in enumerate(settings):
-        if _equal(default, setting):
-            found = _measure(model, settings, trials, verbose=verbose)
-            return found, found[k]
-    last, both = len(settings), [*settings, default]
-    found = _measure(model, both, trials, optional=last, verbose=verbose)
-    return found[:last], found[last]
 
 
 def _measure(
@@ -408,27 +381,25 @@ def _check_model(model: Any) -> Any:
     return model
 
 
-def _stages(grid: Any) -> list[Any]:
-    """Return the grids that are searched one after the other."""
-    if isinstance(grid, str | Mapping) or not isinstance(grid, Sequence):
-        return [grid]
-    if not grid:
+def _stages(grid: Any, model: Any) -> list[Mapping[str, Any]]:
+    """Return the grids that are searched one after the other, checked."""
+    is_one = isinstance(grid, str | Mapping) or not isinstance(grid, Sequence)
+    stages = [grid] if is_one else list(grid)
+    known = list(model.get_params(deep=False))
+    for stage in stages:
+        expand_grid(stage)
+        unknown = [name for name in stage if name not in known]
+        if unknown:
+            raise LinkspreadError(
+                f"`grid` must name parameters of {type(model).__name__}, {known}, got "
+                f"{unknown[0]!r}. Correct the name."
+            )
+    if not stages:
         raise LinkspreadError(
             "`grid` must have at least one stage, got an empty list. Leave it out for "
             "the default grid."
         )
-    return list(grid)
-
-
-def _check_names(grid: Any, model: Any) -> None:
-    """Refuse a grid of parameters that the model does not have."""
-    known = list(model.get_params(deep=False))
-    unknown = [name for name in grid if name not in known]
-    if isinstance(grid, Mapping) and unknown:
-        raise LinkspreadError(
-            f"`grid` must name parameters of {type(model).__name__}, {known}, got "
-            f"{unknown[0]!r}. Correct the name."
-        )
+    return stages
 
 
 def expand_grid(grid: Mapping[str, Any]) -> list[Parameters]:
@@ -491,27 +462,25 @@ def group_settings(
 
 
 def _equal(one: Parameters, other: Parameters) -> bool:
-    """Return whether two settings are the same."""
-    return one.keys() == other.keys() and all(_same(one[n], other[n]) for n in one)
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two values of a parameter are the same."""
-    # Values may be arrays or functions: the same object is the same value.
-    if one is other:
-        return True
-    plain = str | int | float | bool | dict[Any, Any] | tuple[Any, ...] | None
-    return isinstance(one, plain) and isinstance(other, plain) and one == other
+    """Return whether two settings are the same; arrays and functions by identity."""
+    plain = str, int, float, dict, tuple
+    return one.keys() == other.keys() and all(
+        value is other[name]
+        or (
+            isinstance(value, plain)
+            and isinstance(other[name], plain)
+            and value == other[name]
+        )
+        for name, value in one.items()
+    )
 
 
 def flatten(setting: Parameters) -> Parameters:
     """Return a setting with one name for each view's value, such as "alpha text"."""
     flat: Parameters = {}
     for name, value in setting.items():
-        if isinstance(value, dict):
-            flat |= {f"{name} {view}": own for view, own in value.items()}
-        else:
-            flat[name] = value
+        own = value if isinstance(value, dict) else {"": value}
+        flat |= {f"{name} {view}".strip(): part for view, part in own.items()}
     return flat
 
 
