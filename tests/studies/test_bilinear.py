@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from linkspread import Links
+from linkspread.ground.errors import LinkspreadError
 from linkspread.links import as_link_matrix
 from linkspread.studies.baselines import BilinearRidge, bilinear
 from linkspread.studies.baselines.bilinear import fit_bilinear
@@ -62,22 +62,11 @@ def test_the_fit_is_dense_least_squares(kind, seed, ridge):
     assert_allclose(found, dense_ridge(X, Z, Y, ridge), atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", ["pairs", "mixture"])
-def test_conjugate_gradients_find_the_same(kind, rng, monkeypatch):
-    X, Y = rng.standard_normal((25, 4)), rng.standard_normal((20, 3))
-    Z = as_link_matrix(make_links(kind).between("text", "image"))
-    monkeypatch.setattr(bilinear, "MAX_DIRECT", 0)
-    found = fit_bilinear(X, Z, Y, ridge=0.01)
-    assert_allclose(found, dense_ridge(X, Z, Y, 0.01), atol=1e-8)
-
-
-def test_gradients_that_do_not_arrive_say_so(rng, monkeypatch):
-    X, Y = rng.standard_normal((25, 4)), rng.standard_normal((20, 3))
+def test_too_many_products_of_features_are_refused(rng, monkeypatch):
     Z = as_link_matrix(make_links("pairs").between("text", "image"))
-    monkeypatch.setattr(bilinear, "MAX_DIRECT", 0)
-    monkeypatch.setattr(bilinear, "CG_TOLERANCE", 1e-300)
-    with pytest.warns(ConvergenceWarning, match="must reach a residual of 1e-300"):
-        fit_bilinear(X, Z, Y, ridge=0.01)
+    monkeypatch.setattr(bilinear, "MAX_PRODUCTS", 10)
+    with pytest.raises(LinkspreadError, match="`n_components`.* got 12"):
+        fit_bilinear(np.ones((25, 4)), Z, np.ones((20, 3)), ridge=0.01)
 
 
 @pytest.mark.parametrize("kind", ["labels", "pairs", "mixture"])

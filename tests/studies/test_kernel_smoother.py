@@ -8,8 +8,7 @@ from scipy.spatial.distance import cdist
 from linkspread import Links
 from linkspread.graphs import mean_distance
 from linkspread.links import as_dense
-from linkspread.studies.baselines import KernelSmoother, kernel_smoother
-from linkspread.studies.baselines.kernel_smoother import GaussianKernel
+from linkspread.studies.baselines import KernelSmoother
 
 SIZES = {"text": 25, "image": 20}
 
@@ -71,15 +70,6 @@ def test_a_class_that_one_view_lacks_counts_for_nothing(views):
     labels = {"text": np.arange(25) % 3, "image": np.arange(20) % 2}
     model = KernelSmoother(balance=0.0).fit(views, labels)
     assert np.isfinite(model.scores("text", "image")).all()
-
-
-def test_tiles_of_any_size_agree(views, rng, monkeypatch):
-    X = views["text"]
-    kernel = GaussianKernel(X, np.arange(7), metric="euclidean", width=0.5)
-    block = rng.standard_normal((7, 2))
-    expected = kernel(X) @ block
-    monkeypatch.setattr(kernel_smoother, "TILE_ENTRIES", 20)
-    assert_allclose(kernel.smooth(X, block), expected, atol=1e-12)
 
 
 def test_items_that_are_nearly_all_alike_do_not_divide_by_zero():

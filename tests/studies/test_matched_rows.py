@@ -22,7 +22,7 @@ from linkspread.studies.baselines import (
     RidgeToIdentity,
     SpectralMatching,
 )
-from linkspread.studies.baselines.spectral_matching import SpectralEmbedding
+from linkspread.studies.baselines.spreading import SpectralEmbedding
 
 WAY = {"source": "text", "target": "image"}
 

@@ -21,9 +21,8 @@ from linkspread.studies.baselines import (
     LabelSpreadingMatching,
     RowThenColumn,
     SemanticMatching,
-    ZooMatching,
 )
-from matching_cases import BY_LABELS, SIZES, Leading, some_labels
+from matching_cases import BY_LABELS, SIZES, some_labels
 
 WAY = {"source": "text", "target": "image"}
 BACK = {"source": "image", "target": "text"}
@@ -37,14 +36,11 @@ BY_PAIRS = {
         "row then column",
         "bilinear",
         "smoother",
-        "zoo",
-    )  # fmt: skip
+    )
 }
 # Those whose new rows are made of their features alone, as fitted ones are.
 BY_GRAPHS = ("spreading", "spectral", "row then column")
 BY_FEATURES = [name for name in BY_LABELS if name not in BY_GRAPHS]
-# Zoo's `Leading` learns nothing; all others find the classes of easy data.
-LEARNING = [name for name in BY_LABELS if name != "zoo"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +60,7 @@ def some_pairs(data, n_pairs=300):
     return Links.from_pairs(np.column_stack([i, j, weights]), between=("text", "image"))
 
 
-@pytest.mark.parametrize("name", LEARNING)
+@pytest.mark.parametrize("name", BY_LABELS)
 def test_labels_are_enough_to_find_the_class(name, data):
     model = baseline(name).fit(data.views(), some_labels(data))
     scores = model.scores("text", "image")
@@ -72,7 +68,7 @@ def test_labels_are_enough_to_find_the_class(name, data):
     assert found > 0.8
 
 
-@pytest.mark.parametrize("name", sorted(set(BY_PAIRS) & set(LEARNING)))
+@pytest.mark.parametrize("name", BY_PAIRS)
 def test_pairs_are_enough_to_find_the_class(name, data):
     model = baseline(name).fit(data.views(), some_pairs(data))
     scores = model.scores("text", "image")
@@ -128,8 +124,8 @@ def test_search_names_the_best_items_by_their_ids(name, data):
 
 @pytest.mark.parametrize("name", BY_LABELS)
 def test_permuting_items_permutes_the_scores(name, data, rng):
-    if name in ("svm", "zoo"):
-        pytest.skip("folds and drawn pairs depend on the order of the items")
+    if name == "svm":
+        pytest.skip("folds depend on the order of the items")
     views, labels = data.views(), some_labels(data)
     order = rng.permutation(SIZES["text"])
     turned = baseline(name).fit(
@@ -168,7 +164,7 @@ def test_sparse_tables_serve(name, data):
         model.embed(rows.toarray(), **WAY),
     )
     # Sparse rows are scaled without being centred, which only some can tell.
-    if name not in ("logistic", "svm", "bilinear", "zoo"):
+    if name not in ("logistic", "svm", "bilinear"):
         dense = baseline(name).fit({v: X.toarray() for v, X in views.items()}, labels)
         scores, expected = (m.scores("text", "image") for m in (model, dense))
         assert_allclose(scores, expected, atol=2e-3)
@@ -276,9 +272,6 @@ def test_labels_in_different_classes_have_no_common_vectors(data):
         (BilinearRidge(n_components=None), "'text': `n_components` must be a posit"),
         (KernelSmoother(width=-1), "'text': `width` must be a positive number"),
         (KernelSmoother(metric="l7"), "'text': `metric` must be one of"),
-        (ZooMatching(model=Leading(), max_pairs=0), "`max_pairs` must be a positive"),
-        (ZooMatching(model=Leading(), max_features=0), "`max_features` must be a po"),
-        (ZooMatching(model="CCA"), "`model` must have `fit` and `transform`"),
     ],
 )
 def test_a_wrong_parameter_is_refused_in_one_sentence(model, message, data):

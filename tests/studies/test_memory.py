@@ -15,7 +15,7 @@ from linkspread.selection.runners import ModelRunner
 from linkspread.selection.tune import expand_grid
 from linkspread.studies.baselines import KernelSmoother
 from linkspread.studies.baselines.kernel_smoother import GaussianKernel
-from linkspread.studies.baselines.memory import Memory, RowsOnce, in_tiles
+from linkspread.studies.baselines.matching import Memory, in_tiles
 
 SIZES = {"text": 50, "image": 40}
 # All that the vectors of a view depend on.
@@ -55,10 +55,11 @@ def plain_scores(model, views, links, setting):
 def test_settings_that_share_a_memory_score_as_those_alone(views, kind, max_bytes):
     links = {"pairs": make_pairs(), "labels": make_labels()}.get(kind)
     links = links or make_pairs() + make_labels()
-    memory, found = Memory(max_bytes), []
+    shared, found = KernelSmoother().sharing_with(None), []
+    shared._memory.max_bytes = max_bytes
     rows, cols = np.divmod(np.random.default_rng(3).choice(2000, 70), 40)
     for setting in expand_grid(GRID):
-        model = KernelSmoother(**setting).sharing(memory).fit(views, links)
+        model = KernelSmoother(**setting).sharing_with(shared).fit(views, links)
         expected = plain_scores(KernelSmoother(), views, links, setting)
         tolerance = 1e-12 * abs(expected).max()
         # Pairs come first, so that rows exist already when the rest is asked for.
@@ -110,7 +111,7 @@ def test_questions_about_the_same_two_views_are_all_answered(views):
 
 def test_new_items_are_scored_by_a_model_that_shares(views, rng):
     rows, links = rng.standard_normal((4, 3)), make_pairs()
-    model = KernelSmoother().sharing(Memory()).fit(views, links)
+    model = KernelSmoother().sharing_with(None).fit(views, links)
     expected = KernelSmoother().fit(views, links).scores("text", "image", rows=rows)
     assert_allclose(model.scores("text", "image", rows=rows), expected)
 
@@ -120,7 +121,7 @@ def test_averages_of_items_far_from_all_links_do_not_vanish(views):
     for X in views.values():
         X[-1] = 1e3
     links = make_pairs(below={"text": 49, "image": 39})
-    model = KernelSmoother(width=1.0).sharing(Memory()).fit(views, links)
+    model = KernelSmoother(width=1.0).sharing_with(None).fit(views, links)
     found = model.pair_scores("text", "image", np.array([49]), np.array([39]))
     expected = plain_scores(KernelSmoother(), views, links, {"width": 1.0})[49, 39]
     assert expected != 0
@@ -141,53 +142,31 @@ def test_distances_of_a_view_are_measured_once_a_fold(views, monkeypatch):
 
 
 def test_a_memory_goes_with_the_last_model_that_shares_it(views):
-    memory = Memory()
-    model = KernelSmoother().sharing(memory).fit(views, make_pairs())
+    model = KernelSmoother().sharing_with(None).fit(views, make_pairs())
     model.scores("text", "image")
-    watched = weakref.ref(memory)
+    watched = weakref.ref(model._memory)
     gc.disable()
     try:
-        del memory, model
+        del model
         assert watched() is None
     finally:
         gc.enable()
 
 
-def test_each_row_is_made_once():
-    table, made = np.arange(20.0).reshape(10, 2), []
-    rows = RowsOnce(10)
-
-    def make(positions):
-        made.extend(positions)
-        return table[positions], positions
-
-    for asked in ([0], [3, 1, 3], [1, 2, 3, 0], [0, 1, 3, 2], [9]):
-        values, places = rows.of(np.array(asked), make)
-        assert np.array_equal(values, table[asked])
-        assert np.array_equal(places, asked)
-    assert sorted(made) == [0, 1, 2, 3, 9]
-    assert rows.n_bytes == 5 * 3 * 8
-
-
 @pytest.mark.parametrize("n_rows", [1, 500, 1201])
 def test_tiles_make_the_whole(n_rows):
     table = np.arange(2.0 * n_rows).reshape(n_rows, 2)
-    pair = in_tiles(lambda tile: (table[tile], table[tile, 0]), n_rows)
-    assert np.array_equal(pair[0], table)
-    assert np.array_equal(pair[1], table[:, 0])
+    assert np.array_equal(in_tiles(lambda rows: rows + 1, table), table + 1)
 
 
 def test_a_full_memory_forgets_what_was_not_used_for_longest():
-    memory, table = Memory(max_bytes=250), np.zeros((10, 1))
+    memory = Memory(max_bytes=250)
 
     def hold(key):
-        rows = memory.rows(key, 10)
-        rows.of(np.arange(10), lambda positions: (table[positions],))
-        return rows
+        return memory.once(key, lambda: np.zeros(10))
 
     kept = {key: hold(key) for key in "abc"}
     hold("a")
     hold("d")
-    hold("e")
     assert hold("a") is kept["a"]
     assert hold("b") is not kept["b"]

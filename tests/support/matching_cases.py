@@ -12,22 +12,9 @@ from linkspread.studies.baselines import (
     RowThenColumn,
     SemanticMatching,
     SpectralMatching,
-    ZooMatching,
 )
 
 SIZES = {"text": 70, "image": 50}
-
-
-class Leading:
-    """Keep the first columns of each view, as a model of paired rows would."""
-
-    def fit(self, views):
-        assert len(views[0]) == len(views[1])
-        return self
-
-    def transform(self, views):
-        assert len(views[0]) == len(views[1])
-        return [view[:, :4] for view in views]
 
 
 BY_LABELS = {
@@ -41,7 +28,6 @@ BY_LABELS = {
     "row then column": RowThenColumn(n_neighbors=5),
     "bilinear": BilinearRidge(n_components=6),
     "smoother": KernelSmoother(),
-    "zoo": ZooMatching(model=Leading()),
 }
 
 

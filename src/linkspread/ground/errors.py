@@ -107,7 +107,6 @@ class UnknownItemWarning(UserWarning):
 # What pip installs for a module; itself where it is not here.
 INSTALLED_BY = {
     "PIL": "'linkspread[pictures]'",
-    "cca_zoo": "cca-zoo",
     "cv2": "'linkspread[pictures]'",
     "distributed": "'linkspread[cluster]'",
     "faiss": "faiss-cpu",

@@ -24,8 +24,7 @@ from linkspread.ground.progress import announce
 from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
 from linkspread.studies.baselines import CosineMatching, RidgeMap, RidgeToIdentity
-from linkspread.studies.baselines.matching import PairMatching
-from linkspread.studies.baselines.side import corrected_scores
+from linkspread.studies.baselines.matching import PairMatching, corrected_scores
 from linkspread.studies.methods import LEARNER, Method, partner_methods
 from linkspread.studies.report import Budget, Run, Study
 from linkspread.studies.running import (

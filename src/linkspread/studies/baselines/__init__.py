@@ -11,15 +11,14 @@ method only:
 (60, 60)
 """
 
-from linkspread.studies.baselines.asif import AnchorSimilarity
 from linkspread.studies.baselines.bilinear import BilinearRidge
 from linkspread.studies.baselines.correlation import (
     CanonicalSimilarity,
     CorrelationMatching,
-    ZooMatching,
 )
 from linkspread.studies.baselines.kernel_smoother import KernelSmoother
 from linkspread.studies.baselines.ridge_maps import (
+    AnchorSimilarity,
     CosineMatching,
     RidgeMap,
     RidgeToIdentity,
@@ -28,10 +27,10 @@ from linkspread.studies.baselines.semantic_matching import (
     CorrelationSemantics,
     SemanticMatching,
 )
-from linkspread.studies.baselines.spectral_matching import SpectralMatching
 from linkspread.studies.baselines.spreading import (
     LabelSpreadingMatching,
     RowThenColumn,
+    SpectralMatching,
 )
 
 __all__ = [
@@ -48,5 +47,4 @@ __all__ = [
     "RowThenColumn",
     "SemanticMatching",
     "SpectralMatching",
-    "ZooMatching",
 ]

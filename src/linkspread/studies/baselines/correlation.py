@@ -3,42 +3,26 @@
 All methods use covariances only, so their cost does not depend on the number of pairs.
 """
 
-import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from linkspread.compiled.singular import svd
-from linkspread.ground.checks import check_count, check_name, check_positive
-from linkspread.ground.errors import FewLinksError, LinkspreadError, require
+from linkspread.ground.checks import check_count, check_name, check_positive, naming
+from linkspread.ground.errors import FewLinksError
 from linkspread.links import LinkMatrix, Links
-from linkspread.studies.baselines.correspondences import correspondences, sample_pairs
-from linkspread.studies.baselines.matching import Chosen, PairMatching
-from linkspread.studies.baselines.preparation import prepare_dense, prepared_rows
-from linkspread.studies.baselines.side import Side, unit_rows
+from linkspread.studies.baselines.inputs import correspondences, prepare, prepared_rows
+from linkspread.studies.baselines.matching import Chosen, PairMatching, Side, unit_rows
 
 Array = np.ndarray
+# `left` and `right`, a column per component, and the strength of each.
 Projections = tuple[Array, Array, Array]
 
 # Directions with less than this share of a view's variance are rounding.
 ROUNDING = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class Covariances:
-    """Means and covariances of two views over corresponding pairs."""
-
-    mean_x: Array
-    mean_y: Array
-    xx: Array
-    xy: Array
-    yy: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +39,7 @@ class Projection:
         return (self.prepared.transform(rows) - self.mean) @ self.weights
 
     def unit_vectors(self, rows: Any) -> Array:
-        """Return the components of rows, scaled to unit norm."""
+        """Return the components of rows at unit norm."""
         return unit_rows(self.project(rows))
 
     def weighted_units(self, rows: Any) -> Array:
@@ -72,6 +56,9 @@ class ProjectionMatching(PairMatching):
     """
 
     PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
+    # Plain canonical correlation analysis, unless a subclass has these as parameters.
+    method = "cca"
+    power = 0.0
 
     n_components: int | None = None
     reg: float = 0.1
@@ -82,17 +69,53 @@ class ProjectionMatching(PairMatching):
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
     ) -> Sequence[Side]:
-        left, right = learn_projections(self, tables, links, chosen, a, b)
+        method = check_name(self.method, PROJECTIONS, name="method")
+        check_positive(self.reg, name="reg", remedy="The default is 0.1.", zero=True)
+        check_positive(self.power, name="power", remedy="0 weights none.", zero=True)
+        n_kept = self.n_components
+        if n_kept is not None:
+            check_count(n_kept, name="n_components", remedy="None keeps all.")
+        key = a, b, self.random_state, repr(chosen)
+
+        def measure() -> tuple[list[Any], Covariances]:
+            fitted = [
+                self._prepare(tables[view], view, **chosen[view]) for view in (a, b)
+            ]
+            X, Y = map(prepared_rows, (tables[a], tables[b]), fitted)
+            return fitted, linked_covariances(X, Y, links, a, b)
+
+        prepared, cov = self._once(("covariances", *key), measure)
+        # Partial least squares find one component after the other.
+        n_found = n_kept if method == "pls" else None
+        left, right, strengths = self._once(
+            ("projections", *key, method, self.reg, n_found),
+            lambda: PROJECTIONS[method](cov, n_found, reg=self.reg),
+        )
+        strengths = strengths[:n_kept]
+        # Half of the exponent on each side gives the full weight in the inner product.
+        weights = (strengths / strengths[0]) ** (self.power / 2)
+        left, right = left[:, :n_kept] * weights, right[:, :n_kept] * weights
+        x = Projection(prepared[0], cov.mean_x, left, strengths)
+        y = Projection(prepared[1], cov.mean_y, right, strengths)
         return (
-            self._projected(tables[a], left, links, a),
-            self._projected(tables[b], right, links, b),
+            Side(self._embedding(tables[a], x, links, a), tables[a]),
+            Side(self._embedding(tables[b], y, links, b), tables[b]),
         )
 
+    def _prepare(self, X: Any, view: str, *, scaling: str, max_features: int) -> Any:
+        """Fit the preparation of a view, of few dense features."""
+        with naming(view):
+            limit = check_count(
+                max_features, name="max_features", remedy="The default is 256."
+            )
+            seed = self.random_state
+            return prepare(X, scaling=scaling, n_components=limit, random_state=seed)
+
     @abstractmethod
-    def _projected(
+    def _embedding(
         self, X: Any, projection: Projection, links: Links, view: str
-    ) -> Side:
-        """Return the side of a view, given its projection."""
+    ) -> Any:
+        """Return what makes vectors of the rows of a view."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -103,10 +126,10 @@ class CorrelationMatching(ProjectionMatching):
     power: float = 0.0
     hubs: int | None = None
 
-    def _projected(
+    def _embedding(
         self, X: Any, projection: Projection, links: Links, view: str
-    ) -> Side:
-        return Side.of(X, projection.unit_vectors)
+    ) -> Any:
+        return projection.unit_vectors
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -121,116 +144,21 @@ class CanonicalSimilarity(ProjectionMatching):
     scaling: Any = "none"
     hubs: int | None = None
 
-    def _projected(
+    def _embedding(
         self, X: Any, projection: Projection, links: Links, view: str
-    ) -> Side:
-        return Side.of(X, projection.weighted_units)
+    ) -> Any:
+        return projection.weighted_units
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class ZooMatching(PairMatching):
-    """Match by any model that is fitted to a list of views with matched rows.
+@dataclass(frozen=True, eq=False)
+class Covariances:
+    """Means and covariances of two views over corresponding pairs."""
 
-    Such as those of cca-zoo. The pairs of `CorrelationMatching` are sampled, as such
-    models take no weights; vectors are compared by their cosine.
-    """
-
-    PER_VIEW: ClassVar[tuple[str, ...]] = ("scaling", "max_features")
-
-    model: Any = None
-    max_pairs: int = 20_000
-    scaling: Any = "standard"
-    max_features: Any = 256
-    random_state: int = 0
-
-    def _learn_pair(
-        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-    ) -> Sequence[Side]:
-        model = _choose_zoo_model(self.model)
-        left, right = (
-            prepare_dense(tables[v], v, random_state=self.random_state, **chosen[v])
-            for v in (a, b)
-        )
-        X, Y = left.transform(tables[a]), right.transform(tables[b])
-        remedy = "The default is 20000."
-        n_pairs = check_count(self.max_pairs, name="max_pairs", remedy=remedy)
-        pairs = correspondences(links, a, b)
-        rows, columns = sample_pairs(pairs, n_pairs, random_state=self.random_state)
-        model.fit([X[rows], Y[columns]])
-        return (
-            Side.of(tables[a], _OneView(model, left, 0, Y[columns[:1]])),
-            Side.of(tables[b], _OneView(model, right, 1, X[rows[:1]])),
-        )
-
-
-class _OneView:
-    """Unit vectors of one view from a model that transforms two views at once."""
-
-    def __init__(
-        self, model: Any, prepared: Pipeline, place: int, other: Array
-    ) -> None:
-        self.model, self.prepared = model, prepared
-        self.place, self.other = place, other
-
-    def __call__(self, rows: Any) -> Array:
-        own = self.prepared.transform(rows)
-        both = [own, np.repeat(self.other, len(own), axis=0)]
-        views = both if self.place == 0 else both[::-1]
-        return unit_rows(np.asarray(self.model.transform(views)[self.place]))
-
-
-def _choose_zoo_model(model: Any) -> Any:
-    """Return a fresh copy of a model, or the one of cca-zoo."""
-    if model is None:
-        zoo = require("cca_zoo.linear", purpose="ZooMatching")
-        return zoo.CCA()
-    if not (hasattr(model, "fit") and hasattr(model, "transform")):
-        raise LinkspreadError(
-            "`model` must have `fit` and `transform` for a list of views, got "
-            f"{type(model).__name__}. Give an estimator such as `cca_zoo.linear.CCA()`."
-        )
-    return clone(model, safe=False)
-
-
-def learn_projections(
-    model: Any, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
-) -> tuple[Projection, Projection]:
-    """Learn the projections of two views from corresponding items."""
-    # Without a choice it is plain canonical correlation analysis.
-    method = check_name(getattr(model, "method", "cca"), PROJECTIONS, name="method")
-    power = getattr(model, "power", 0.0)
-    check_positive(model.reg, name="reg", remedy="The default is 0.1.", zero=True)
-    check_positive(power, name="power", remedy="0 weights none.", zero=True)
-    n_components = sys.maxsize
-    if model.n_components is not None:
-        n_components = check_count(
-            model.n_components, name="n_components", remedy="None keeps all."
-        )
-    key = a, b, model.random_state, repr(chosen)
-
-    def learn_from() -> tuple[list[Any], Covariances]:
-        prepared = [
-            prepare_dense(tables[v], v, random_state=model.random_state, **chosen[v])
-            for v in (a, b)
-        ]
-        X, Y = map(prepared_rows, (tables[a], tables[b]), prepared)
-        return prepared, linked_covariances(X, Y, links, a, b)
-
-    prepared, cov = model._once(("covariances", *key), learn_from)
-    project = partial(PROJECTIONS[method], cov, reg=model.reg)
-    if method == "pls":  # one component after the other
-        left, right, strengths = project(n_components)
-    else:
-        made = model._once(
-            ("projections", *key, method, model.reg), lambda: project(sys.maxsize)
-        )
-        left, right, strengths = (own[..., :n_components] for own in made)
-    # Half of the exponent on each side gives the full weight in the inner product.
-    weights = (strengths / strengths[0]) ** (power / 2)
-    return (
-        Projection(prepared[0], cov.mean_x, left * weights, strengths),
-        Projection(prepared[1], cov.mean_y, right * weights, strengths),
-    )
+    mean_x: Array
+    mean_y: Array
+    xx: Array
+    xy: Array
+    yy: Array
 
 
 def linked_covariances(X: Array, Y: Array, links: Links, a: str, b: str) -> Covariances:
@@ -260,7 +188,7 @@ def covariances(X: Array, Z: LinkMatrix, Y: Array) -> Covariances:
 
 
 def canonical_projections(
-    cov: Covariances, n_components: int, *, reg: float
+    cov: Covariances, n_components: int | None, *, reg: float
 ) -> Projections:
     """Maximise the correlation of the projections (CCA) [Hotelling1936].
 
@@ -272,7 +200,7 @@ def canonical_projections(
 
 
 def factor_projections(
-    cov: Covariances, n_components: int, *, reg: float
+    cov: Covariances, n_components: int | None, *, reg: float
 ) -> Projections:
     """Minimise the distance of orthonormal projections (CFA) [Li2003].
 
@@ -283,7 +211,7 @@ def factor_projections(
 
 
 def least_squares_projections(
-    cov: Covariances, n_components: int, *, reg: float
+    cov: Covariances, n_components: int | None, *, reg: float
 ) -> Projections:
     """Deflate the covariance one component at a time (canonical PLS) [Wegelin2000].
 
@@ -295,7 +223,7 @@ def least_squares_projections(
     turn_x, turn_y = np.eye(len(xx)), np.eye(len(yy))
     found: list[tuple[Array, Array, float]] = []
     smallest = ROUNDING * np.linalg.norm(xy)
-    while len(found) < min(n_components, *xy.shape):
+    while len(found) < min(n_components or len(xy), *xy.shape):
         U, singular, Vt = svd(xy)
         if singular[0] <= smallest:
             break
@@ -308,7 +236,6 @@ def least_squares_projections(
     return np.column_stack(left), np.column_stack(right), np.array(strengths)
 
 
-# Each returns `left` and `right`, a column per component, and the strength of each.
 PROJECTIONS: dict[str, Callable[..., Projections]] = {
     "cca": canonical_projections,
     "cfa": factor_projections,
@@ -316,12 +243,14 @@ PROJECTIONS: dict[str, Callable[..., Projections]] = {
 }
 
 
-def _leading(decomposed: Projections, n_components: int, *whitenings: Array) -> Any:
+def _leading(
+    decomposed: Projections, n_components: int | None, *whitenings: Array
+) -> Any:
     """Return the leading singular vectors, mapped to the features before whitening."""
     U, strengths, Vt = decomposed
     # Directions beyond the rank, such as that of c classes, are rounding errors.
     rank = max(1, int(np.sum(strengths > ROUNDING * strengths[0])))
-    kept = slice(0, min(n_components, rank))
+    kept = slice(0, min(n_components or rank, rank))
     left, right = U[:, kept], Vt[kept].T
     if whitenings:
         left, right = whitenings[0] @ left, whitenings[1] @ right

@@ -1,4 +1,4 @@
-"""Ridge maps between views, and the plain cosine in a shared space."""
+"""Baselines of matched rows: ridge maps, similarities to anchors, the plain cosine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
 from linkspread.compiled.singular import svd
-from linkspread.ground.checks import check_positive, naming
+from linkspread.ground.checks import check_count, check_positive, naming
 from linkspread.ground.errors import FewLinksError, LinkspreadError, ViewError
 from linkspread.links import Links
 from linkspread.models.link_choice import check_views_known
-from linkspread.studies.baselines.correspondences import matched_rows
-from linkspread.studies.baselines.matching import Chosen, PairMatching
-from linkspread.studies.baselines.memory import in_tiles
-from linkspread.studies.baselines.preparation import as_dense_rows, prepare
-from linkspread.studies.baselines.side import Side, unit_rows
+from linkspread.studies.baselines.inputs import as_dense_rows, matched_rows, prepare
+from linkspread.studies.baselines.matching import (
+    Chosen,
+    PairMatching,
+    Side,
+    Steps,
+    in_tiles,
+    unit_rows,
+)
 
 Array = np.ndarray
 
@@ -52,19 +55,19 @@ class RidgeMap(PairMatching):
         remedy = "The default is 0.1; 0 is allowed."
         ridge = check_positive(self.ridge, name="ridge", remedy=remedy, zero=True)
         spaces = _compared_spaces(self.space, tables, a, b)
-        rows, cols, weights = matched_rows(links, a, b)
-        shares = np.sqrt(weights / weights.sum())
+        *rows, shares = _weighted_rows(links, a, b)
         left, right = (
             self._once(
                 ("span", a, b, view, repr(chosen[view])),
                 partial(_MatchedSpan, tables[view], own, shares, view, **chosen[view]),
             )
-            for view, own in ((a, rows), (b, cols))
+            for view, own in zip((a, b), rows, strict=True)
         )
         ways = (a, left, right), (b, right, left)
         return tuple(
-            Side.of(
-                tables[view], _InSpaces(own, own.map_to(other, ridge), view, spaces)
+            Side(
+                partial(own.vectors, own.map_to(other, ridge), _is_own(spaces, view)),
+                tables[view],
             )
             for view, own, other in ways
         )
@@ -89,33 +92,25 @@ class RidgeToIdentity(PairMatching):
         ridge = check_positive(self.ridge, name="ridge", remedy="The default is 1.")
         _check_widths(tables, a, b)
         spaces = _compared_spaces(self.space, tables, a, b)
-        rows, cols, weights = matched_rows(links, a, b)
-        shares = np.sqrt(weights / weights.sum())
-        is_sparse = _are_sparse(tables, a, b)
+        rows, cols, shares = _weighted_rows(links, a, b)
 
         def moves() -> tuple[_Moves, _Moves]:
-            X, Y = tables[a][rows], tables[b][cols]
-            items = (tables[a], tables[b]) if is_sparse else (None, None)
-            return _Moves(X, Y, shares, *items), _Moves(Y, X, shares, *items[::-1])
+            X, Y = tables[a], tables[b]
+            return (
+                _Moves(X[rows], Y[cols], shares, X, Y),
+                _Moves(Y[cols], X[rows], shares, Y, X),
+            )
 
         there, back = self._once(("moves", a, b), moves)
-        ways = (a, there, back), (b, back, there)
-        return tuple(
-            _shared_side(
-                tables[view],
-                _NearIdentity(own, other, ridge, [space == view for space in spaces]),
-                is_sparse,
-            )
-            for view, own, other in ways
+        return (
+            _shared_side(tables, a, b, _NearIdentity(there, back, ridge, spaces, a)),
+            _shared_side(tables, b, a, _NearIdentity(back, there, ridge, spaces, b)),
         )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CosineMatching(PairMatching):
-    """Match by the plain cosine, for views with a shared space.
-
-    Nothing is learnt and no links are needed.
-    """
+    """Match by the plain cosine, for views with a shared space, also without links."""
 
     hubs: int | None = None
 
@@ -151,8 +146,67 @@ class CosineMatching(PairMatching):
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
     ) -> Sequence[Side]:
-        is_sparse = _are_sparse(tables, a, b)
-        return tuple(_shared_side(tables[view], _Units(), is_sparse) for view in (a, b))
+        units = _Units()
+        return _shared_side(tables, a, b, units), _shared_side(tables, b, a, units)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AnchorSimilarity(PairMatching):
+    """Match by similarity to matched items: ASIF of [Norelli2023].
+
+    An item is described by its cosines with the matched items of its own view, the
+    anchors: the largest are kept, raised to a power and scaled to unit norm. Anchor i
+    of one view is the partner of anchor i of the other, so that both views share a
+    space. Nothing is learnt.
+    """
+
+    n_neighbors: int | None = None
+    power: float = 1.0
+    centered: bool = True
+    hubs: int | None = None
+
+    def _learn_pair(
+        self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
+    ) -> Sequence[Side]:
+        power = check_positive(self.power, name="power", remedy="The default is 1.")
+        rows, cols, _ = matched_rows(links, a, b)
+        n_kept = len(rows)
+        if self.n_neighbors is not None:
+            remedy = "None takes all anchors."
+            n_kept = check_count(self.n_neighbors, name="n_neighbors", remedy=remedy)
+        describe = partial(_describe, n_kept=min(n_kept, len(rows)), power=power)
+        return tuple(
+            self._described(tables[view], view, own, describe)
+            for view, own in ((a, rows), (b, cols))
+        )
+
+    def _described(self, X: Any, view: str, anchors: Array, describe: Any) -> Side:
+        """Return the side of a view; settings share the cosines."""
+        dense = as_dense_rows(X[anchors])
+        mean = dense.mean(axis=0) if self.centered else np.zeros(dense.shape[1])
+        cosines = partial(_cosines, unit_rows(dense - mean), mean)
+        embed = Steps(cosines, describe)
+        if self._memory is None:
+            return Side(embed, X)
+        key = "cosines", view, self.centered
+        shared = self._once(key, lambda: in_tiles(cosines, X))
+        return Side(embed, vectors=in_tiles(describe, shared))
+
+
+def _cosines(anchors: Array, mean: Array, rows: Any) -> Array:
+    """Return cosines of centred rows with anchors; values below 0 count as 0."""
+    return np.maximum(unit_rows(as_dense_rows(rows) - mean) @ anchors.T, 0)
+
+
+def _describe(cosines: Array, *, n_kept: int, power: float) -> Array:
+    """Return the largest cosines of each row, raised to a power, at unit norm."""
+    if n_kept < cosines.shape[1]:
+        # Anchors that tie with the last one stay too.
+        least = np.partition(cosines, -n_kept, axis=1)[:, -n_kept]
+        cosines = np.where(cosines >= least[:, None], cosines, 0)
+    while power % 2 == 0:  # squares are many times as fast
+        cosines, power = cosines**2, power / 2
+    return unit_rows(cosines if power == 1 else cosines**power)
 
 
 def _compared_spaces(
@@ -166,6 +220,17 @@ def _compared_spaces(
         )
     # Neither of the two views may be the one named.
     return (space,) if space in (a, b) else (a, b)
+
+
+def _weighted_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
+    """Return matched rows, and the roots of their shares of all weight."""
+    rows, cols, weights = matched_rows(links, a, b)
+    return rows, cols, np.sqrt(weights / weights.sum())
+
+
+def _is_own(spaces: Sequence[str], view: str) -> list[bool]:
+    """Return which of the spaces is that of a view."""
+    return [space == view for space in spaces]
 
 
 def _shrunk_inverse(singular: Array, n_features: int, ridge: float) -> Array:
@@ -201,7 +266,7 @@ class _MatchedSpan:
         self, X: Any, rows: Array, shares: Array, view: str, *, scaling: str
     ) -> None:
         with naming(view):
-            self.prepared: Pipeline = prepare(X, scaling=scaling)
+            self.prepared = prepare(X, scaling=scaling)
         matched = self.prepared.transform(X[rows])
         self.mean = matched.T @ shares**2
         self.U, self.singular, self.basis = _decompose(matched, shares, self.mean)
@@ -216,43 +281,22 @@ class _MatchedSpan:
         inverse = _shrunk_inverse(self.singular, len(self.mean), ridge)
         return inverse[:, None] * (self.U.T @ other.U) * other.singular
 
-    def coordinates(self, rows: Any) -> tuple[Array, Array]:
-        """Return the coordinates of centred rows in the basis, and their norms."""
+    def vectors(self, core: Array, is_own: list[bool], rows: Any) -> Array:
+        """Return rows in their own space, mapped to the other, or both.
+
+        Inner products with those of the other view are cosines, or the mean of two.
+        """
         rows = self.prepared.transform(rows)
         if sparse.issparse(rows):
             inside = rows @ self.basis - self.mean @ self.basis
-            squares = (
-                _row_squares(rows) - 2 * (rows @ self.mean) + self.mean @ self.mean
-            )
-            return inside, np.sqrt(np.maximum(squares, 0))
-
-        def some(tile: slice) -> tuple[Array, Array]:
-            centred = as_dense_rows(rows[tile]) - self.mean
-            return centred @ self.basis, np.linalg.norm(centred, axis=1)
-
-        inside, norms = in_tiles(some, rows.shape[0])
-        return inside, norms
-
-
-class _InSpaces:
-    """Vectors of a view's items in its own space, in the other's, or in both.
-
-    Inner products with those of the other view are cosines, or the mean of two.
-    """
-
-    def __init__(
-        self, span: _MatchedSpan, core: Array, view: str, spaces: tuple[str, ...]
-    ) -> None:
-        self.span, self.core = span, core
-        self.is_own = [space == view for space in spaces]
-
-    def __call__(self, rows: Any) -> Array:
-        inside, norms = self.span.coordinates(rows)
+            along = 2 * (rows @ self.mean) - self.mean @ self.mean
+            norms = np.sqrt(np.maximum(_row_squares(rows) - along, 0))
+        else:
+            centred = as_dense_rows(rows) - self.mean
+            inside, norms = centred @ self.basis, np.linalg.norm(centred, axis=1)
         # In their own space, only the part of rows in the span matters.
-        own = inside / np.where(norms > 0, norms, 1.0)[:, None]
-        parts = [
-            own if is_own else unit_rows(inside @ self.core) for is_own in self.is_own
-        ]
+        own = inside * _inverse(norms)[:, None]
+        parts = [own if is_here else unit_rows(inside @ core) for is_here in is_own]
         return np.hstack(parts) / np.sqrt(len(parts))
 
 
@@ -263,25 +307,21 @@ class _Moves:
     ``W = I + (X'X + ridge v I)^-1 X'(Y - X) = I + basis diag(inverse) change``.
     """
 
-    def __init__(
-        self, X: Any, Y: Any, shares: Array, own_items: Any, other_items: Any
-    ) -> None:
-        self.n_features = X.shape[1]
+    def __init__(self, X: Any, Y: Any, shares: Array, own: Any, other: Any) -> None:
         # Rows of zeros do not change the identity.
-        origin = np.zeros(self.n_features)
-        U, self.singular, self.basis = _decompose(X, shares, origin)
+        U, self.singular, self.basis = _decompose(X, shares, np.zeros(X.shape[1]))
         self.change = ((Y - X).T @ (shares[:, None] * U)).T
-        self.own_items, self.other_items = own_items, other_items
+        self._own, self._other = own, other
 
     @cached_property
     def of_own(self) -> tuple[Array, Array]:
         """Coordinates of all items of the view, in `basis` and along `change`."""
-        return self.own_items @ self.basis, self.own_items @ self.change.T
+        return self._own @ self.basis, self._own @ self.change.T
 
     @cached_property
     def of_other(self) -> Array:
         """Coordinates of all items of the other view along `change`."""
-        return self.other_items @ self.change.T
+        return self._other @ self.change.T
 
     @cached_property
     def gram(self) -> Array:
@@ -293,24 +333,19 @@ class _NearIdentity:
     """Vectors of a view's items: mapped, unchanged, or both."""
 
     def __init__(
-        self, own: _Moves, other: _Moves, ridge: float, is_own: list[bool]
+        self, own: _Moves, other: _Moves, ridge: float, spaces: Any, view: str
     ) -> None:
-        self.own, self.other, self.is_own = own, other, is_own
-        self.inverse = _shrunk_inverse(own.singular, own.n_features, ridge)
+        self.own, self.other, self.is_own = own, other, _is_own(spaces, view)
+        self.inverse = _shrunk_inverse(own.singular, own.change.shape[1], ridge)
 
     def __call__(self, rows: Any) -> Array:
-        step = self.own.basis * self.inverse
-
-        def some(tile: slice) -> tuple[Array]:
-            plain = as_dense_rows(rows[tile])
-            parts = [
-                plain if is_own else plain + plain @ step @ self.own.change
-                for is_own in self.is_own
-            ]
-            units = [unit_rows(part) for part in parts]
-            return (np.hstack(units) / np.sqrt(len(parts)),)
-
-        return in_tiles(some, rows.shape[0])[0]
+        plain = as_dense_rows(rows)
+        mapped = plain
+        if not all(self.is_own):
+            inside = plain @ self.own.basis * self.inverse
+            mapped = plain + inside @ self.own.change
+        parts = [unit_rows(plain if is_own else mapped) for is_own in self.is_own]
+        return np.hstack(parts) / np.sqrt(len(parts))
 
     def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
         """Return scales of rows and short vectors, for products with another view.
@@ -327,7 +362,7 @@ class _NearIdentity:
                 own = inside * self.inverse
                 change = np.sum(own * (2 * along + own @ self.own.gram), axis=1)
                 norms = squares + change
-            scale = _inverse_norms(np.sqrt(np.maximum(norms, 0)))
+            scale = _inverse(np.sqrt(np.maximum(norms, 0)))
             scales.append(scale)
             short.append(own * scale[:, None])
         root = np.sqrt(len(scales))
@@ -342,15 +377,15 @@ class _Units:
 
     def factors(self, X: sparse.csr_array) -> tuple[Array, Array]:
         """Return the scale of each row, and empty short vectors."""
-        scale = _inverse_norms(np.sqrt(_row_squares(X)))
+        scale = _inverse(np.sqrt(_row_squares(X)))
         return scale[:, None], np.zeros((len(scale), 0))
 
 
 class _SparseSide(Side):
     """The side of a sparse view, whose scores need no dense rows."""
 
-    def __init__(self, X: sparse.csr_array, embed: Any) -> None:
-        super().__init__(None, embed, X.shape[1], X)
+    def __init__(self, embed: Any, X: sparse.csr_array) -> None:
+        super().__init__(embed, X)
         self.rows = X
 
     @cached_property
@@ -372,14 +407,10 @@ class _SparseSide(Side):
         return plain * scales + np.einsum("ij,ij->i", x[rows], y[cols])
 
 
-def _shared_side(X: Any, embed: Any, is_sparse: bool) -> Side:
+def _shared_side(tables: dict[str, Any], view: str, other: str, embed: Any) -> Side:
     """Return the side of a view in a shared space."""
-    return _SparseSide(X, embed) if is_sparse else Side.of(X, embed)
-
-
-def _are_sparse(tables: dict[str, Any], a: str, b: str) -> bool:
-    """Return whether both tables are sparse, so that their products are."""
-    return sparse.issparse(tables[a]) and sparse.issparse(tables[b])
+    are_sparse = all(sparse.issparse(tables[v]) for v in (view, other))
+    return (_SparseSide if are_sparse else Side)(embed, tables[view])
 
 
 def _row_squares(rows: sparse.csr_array) -> Array:
@@ -387,7 +418,7 @@ def _row_squares(rows: sparse.csr_array) -> Array:
     return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
 
 
-def _inverse_norms(norms: Array) -> Array:
+def _inverse(norms: Array) -> Array:
     """Return ``1 / norms``, and 1 where they are 0."""
     return 1 / np.where(norms > 0, norms, 1.0)
 

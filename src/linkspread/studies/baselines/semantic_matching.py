@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,18 +18,30 @@ from linkspread.ground.checks import check_count, check_name, check_positive, na
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
 from linkspread.studies.baselines.correlation import Projection, ProjectionMatching
-from linkspread.studies.baselines.correspondences import labelled_rows
+from linkspread.studies.baselines.inputs import labelled_rows, prepare
 from linkspread.studies.baselines.kernel_smoother import choose_kernel
-from linkspread.studies.baselines.matching import ViewMatching
-from linkspread.studies.baselines.preparation import prepare
-from linkspread.studies.baselines.side import SCORES, Side, Steps, centred_units
+from linkspread.studies.baselines.matching import Side, Steps, ViewMatching, unit_rows
 
 Array = np.ndarray
 
 # Kernels of histograms, which must not be scaled.
 HISTOGRAM_KERNELS = ("chi2", "hellinger")
-# Rows whose posteriors are computed at a time: kernels compare them with all anchors.
-ROW_TILE = 4096
+
+
+def centred_units(vectors: Array) -> Array:
+    """Subtract each row's mean, then scale rows to unit norm."""
+    return unit_rows(vectors - vectors.mean(axis=1, keepdims=True))
+
+
+def unchanged(vectors: Array) -> Array:
+    """Return vectors unchanged."""
+    return vectors
+
+
+SCORES: dict[str, Callable[[Array], Array]] = {
+    "correlation": centred_units,
+    "dot": unchanged,
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,12 +53,8 @@ class SemanticMatching(ViewMatching):
     vector machines these are calibrated by sigmoids across folds [Platt1999].
     """
 
-    PER_VIEW: ClassVar[tuple[str, ...]] = (
-        "classifier",
-        "C",
-        "kernel",
-        "width",
-        "scaling",
+    PER_VIEW: ClassVar[tuple[str, ...]] = tuple(
+        "classifier C kernel width scaling".split()
     )
 
     classifier: Any = "logistic"
@@ -63,7 +72,7 @@ class SemanticMatching(ViewMatching):
             classifier, steps = self._choose_classifier(X, rows, **chosen)
             cv = check_count(self.cv, name="cv", remedy="The default is 5.")
             fitted = fit_posteriors(classifier, steps(X[rows]), classes, cv=cv)
-        return Side.of(X, Steps(Posteriors(fitted, steps, n_classes), compare))
+        return Side(Steps(steps, partial(posteriors, fitted, n_classes), compare), X)
 
     def _choose_classifier(
         self,
@@ -108,48 +117,33 @@ class CorrelationSemantics(ProjectionMatching):
     method: str = "cca"
     C: float = 1.0
 
-    def _projected(
+    def _embedding(
         self, X: Any, projection: Projection, links: Links, view: str
-    ) -> Side:
+    ) -> Any:
         rows, classes, n_classes = labelled_rows(links, view)
         C = check_positive(self.C, name="C", remedy="The default is 1.")
         scaled = prepare(projection.project(X), scaling="standard")
         steps = Steps(projection.project, scaled.transform)
         fitted = fit_posteriors(_logistic(C), steps(X[rows]), classes, cv=2)
-        return Side.of(X, Steps(Posteriors(fitted, steps, n_classes), centred_units))
+        return Steps(steps, partial(posteriors, fitted, n_classes), centred_units)
 
 
-class Posteriors:
-    """The posteriors of rows of one view for each class.
+def posteriors(classifier: Any, n_classes: int, features: Any) -> Array:
+    """Return posteriors of shape (n_rows, n_classes).
 
     A classifier without `predict_proba` gives the softmax of its decisions; classes
     that it was not trained on get 0.
     """
-
-    def __init__(
-        self, classifier: Any, features: Callable[[Any], Any], n_classes: int
-    ) -> None:
-        self.classifier = classifier
-        self.features = features
-        self.n_classes = n_classes
-
-    def __call__(self, rows: Any) -> Array:
-        """Return posteriors of shape (n_rows, n_classes)."""
-        posteriors = np.zeros((rows.shape[0], self.n_classes))
-        for start in range(0, rows.shape[0], ROW_TILE):
-            tile = slice(start, start + ROW_TILE)
-            known = self._posteriors(self.features(rows[tile]))
-            posteriors[tile, self.classifier.classes_] = known
-        return posteriors
-
-    def _posteriors(self, features: Any) -> Array:
-        """Return posteriors for the classes that the classifier was trained on."""
-        if hasattr(self.classifier, "predict_proba"):
-            return self.classifier.predict_proba(features)
-        decisions = self.classifier.decision_function(features)
+    if hasattr(classifier, "predict_proba"):
+        known = classifier.predict_proba(features)
+    else:
+        decisions = classifier.decision_function(features)
         if decisions.ndim == 1:  # of two classes
             decisions = np.column_stack([-decisions, decisions]) / 2
-        return softmax(decisions, axis=1)
+        known = softmax(decisions, axis=1)
+    found = np.zeros((len(known), n_classes))
+    found[:, classifier.classes_] = known
+    return found
 
 
 def fit_posteriors(classifier: Any, features: Any, classes: Array, *, cv: int) -> Any:

@@ -7,11 +7,7 @@ from numpy.testing import assert_allclose
 from linkspread import Links
 from linkspread.ground.errors import LinkError
 from linkspread.studies.baselines.correlation import covariances
-from linkspread.studies.baselines.correspondences import (
-    balanced_links,
-    correspondences,
-    sample_pairs,
-)
+from linkspread.studies.baselines.inputs import balanced_links, correspondences
 
 LABELS = {"text": [0, 1, 1, -1, 2], "image": [1, 0, 1, -1]}
 SIZES = {"text": 5, "image": 4}
@@ -53,31 +49,6 @@ def test_covariances_are_those_of_the_pairs_written_out(links, rng):
     assert_allclose(cov.xy, expected[:3, 3:], atol=1e-12)
     assert_allclose(cov.yy, expected[3:, 3:], atol=1e-12)
     assert_allclose(cov.mean_x, weights @ X[i] / weights.sum())
-
-
-@pytest.mark.parametrize("links", [label_links(), mixed_links()])
-def test_sampled_pairs_go_together(links):
-    Z = correspondences(links, "text", "image").toarray()
-    rows, columns = sample_pairs(
-        correspondences(links, "text", "image"), 200, random_state=3
-    )
-    assert np.all(Z[rows, columns] > 0)
-
-
-def test_pairs_of_a_class_are_drawn_alike_and_from_a_seed():
-    Z = correspondences(label_links(), "text", "image")
-    rows, columns = sample_pairs(Z, 6000)
-    counts = np.zeros((5, 4))
-    np.add.at(counts, (rows, columns), 1)
-    assert_allclose(counts / 6000, Z.toarray() / Z.toarray().sum(), atol=0.03)
-    assert np.array_equal(rows, sample_pairs(Z, 6000)[0])
-
-
-def test_a_cap_draws_single_pairs_without_repetition():
-    links = Links.from_matched(("text", "image"), 4).resolve(SIZES)
-    rows, columns = sample_pairs(correspondences(links, "text", "image"), 3)
-    assert len(set(rows)) == 3
-    assert np.array_equal(rows, columns)
 
 
 def test_links_that_cancel_out_do_not_count():

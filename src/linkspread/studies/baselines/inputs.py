@@ -1,11 +1,17 @@
-"""Read links for baselines: classes of items, and corresponding rows."""
+"""What baselines learn from: links as classes or as pairs, and prepared features."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from linkspread.ground.errors import FewLinksError, LinkError
+from linkspread.graphs.memory import cached
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import FewLinksError, LinkError, ViewError
 from linkspread.links import LinkMatrix, Links, as_link_matrix
 
 Array = np.ndarray
@@ -77,36 +83,59 @@ def matched_rows(links: Links, a: str, b: str) -> tuple[Array, Array, Array]:
     return must.row[kept], must.col[kept], must.data[kept]
 
 
-def sample_pairs(
-    Z: LinkMatrix, n_pairs: int, *, random_state: int = 0
-) -> tuple[Array, Array]:
-    """Return a number of pairs at most, drawn by weight where there are more.
+def as_dense_rows(X: Any) -> Array:
+    """Return rows as an array of float64."""
+    dense = X.toarray() if sparse.issparse(X) else X
+    return np.asarray(dense, dtype=np.float64)
 
-    For methods that take matched rows only. Fewer single pairs are returned once each,
-    without weights.
+
+def root_of_shares(X: Any) -> Any:
+    """Return the square roots of each row's shares, the Hellinger map of histograms.
+
+    Euclidean distances between the results are Hellinger distances between the rows,
+    up to a factor.
     """
-    rng = np.random.default_rng(random_state)
-    pairs = Z.pairs.tocoo()
-    if 0 < pairs.nnz <= n_pairs:
-        return pairs.row, pairs.col
-    if pairs.nnz:
-        shares = pairs.data / pairs.data.sum()
-        chosen = rng.choice(pairs.nnz, n_pairs, replace=False, p=shares)
-        return pairs.row[chosen], pairs.col[chosen]
-    # First a class by the weight of its pairs, then an item of it on each side.
-    left, right = sparse.csc_array(Z.left), sparse.csc_array(Z.right)
-    mass = left.sum(axis=0) * right.sum(axis=0)
-    counts = rng.multinomial(n_pairs, mass / mass.sum())
-    drawn = [
-        (_draw(left[:, [c]], count, rng), _draw(right[:, [c]], count, rng))
-        for c, count in enumerate(counts)
-        if count
-    ]
-    rows, columns = zip(*drawn, strict=True)
-    return np.concatenate(rows), np.concatenate(columns)
+    values = X.data if sparse.issparse(X) else X
+    if values.min(initial=0) < 0:
+        raise ViewError(
+            "features must be at least 0 for scaling='sqrt', got "
+            f"{values.min():.3g}. Use scaling='standard'."
+        )
+    sums = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    inverse = 1 / np.where(sums > 0, sums, 1.0)
+    if sparse.issparse(X):
+        return (sparse.diags_array(inverse) @ X).tocsr().sqrt()
+    return np.sqrt(X * inverse[:, None])
 
 
-def _draw(column: Any, count: int, rng: np.random.Generator) -> Array:
-    """Draw members of one class, with replacement and by membership."""
-    column = column.tocoo()
-    return rng.choice(column.row, count, p=column.data / column.data.sum())
+SCALINGS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda X: "passthrough",
+    "sqrt": lambda X: FunctionTransformer(root_of_shares, accept_sparse=True),
+    # Sparse rows are not centred.
+    "standard": lambda X: StandardScaler(with_mean=not sparse.issparse(X)),
+}
+
+
+def prepare(
+    X: Any, *, scaling: str, n_components: int | None = None, random_state: int = 0
+) -> Pipeline:
+    """Fit the preparation of a view to all its items, labelled or not.
+
+    A view with more columns than `n_components` is reduced to dense principal
+    components, without centring if it is sparse. None keeps the columns.
+    """
+    scale = SCALINGS[check_name(scaling, SCALINGS, name="scaling")](X)
+    steps: list[tuple[str, Any]] = [("scale", scale)]
+    if n_components is not None:
+        if X.shape[1] > n_components:
+            reduction = TruncatedSVD if sparse.issparse(X) else PCA
+            n_kept = min(n_components, X.shape[0])
+            steps.append(("reduce", reduction(n_kept, random_state=random_state)))
+        steps.append(("fill", FunctionTransformer(as_dense_rows, accept_sparse=True)))
+    key = "prepared", scaling, n_components, random_state
+    return cached(X, key, lambda: Pipeline(steps).fit(X))
+
+
+def prepared_rows(X: Any, prepared: Pipeline) -> Array:
+    """Return all prepared rows of a view, read-only."""
+    return cached(X, ("rows", prepared), lambda: prepared.transform(X))
