@@ -13,7 +13,7 @@ from linkspread import LinkSpreading
 from linkspread.graphs import NeighborGraph, normalize, normalize_rows
 from linkspread.ground.errors import LinkspreadError, UnknownItemError, ViewError
 from linkspread.links import as_dense
-from linkspread.models.queries import read_queries
+from linkspread.models.vector_search import read_queries
 from reference import extended_scores, relative_error
 from small_views import (
     PARAMETERS,

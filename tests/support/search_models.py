@@ -104,7 +104,7 @@ def _of_every_term(search, ids):
     search.fit(make_pair(), links, ids=ids)
     for pair, terms in ((PAIR, EVERY), (("text", "text"), WITHIN)):
         evidence = read_evidence(search.links_, *pair)
-        sides = search._direction(*pair).factors.sides
+        sides = search._exact_rows(*pair).factors.sides
         search.choices_[pair] = choice = Choice(terms, 0.5, 0, {})
         search._factors[pair] = fit_factors(sides, evidence, choice)
     return search

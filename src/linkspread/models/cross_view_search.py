@@ -9,8 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.compiled.backends import on_own_backend
-from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_name
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import LinkError, ViewError
@@ -33,8 +31,7 @@ from linkspread.models.link_choice import (
     find_chain,
     labelled_items,
 )
-from linkspread.models.live_search import ByView, LiveSearch
-from linkspread.models.queries import SourceItem
+from linkspread.models.live_search import ByView, LiveSearch, changing, check_growth
 from linkspread.models.search_pairs import (
     Chained,
     Direction,
@@ -63,6 +60,8 @@ Array = np.ndarray
 METRICS = ("auto", "euclidean", "cosine", "hellinger")
 # Relative tolerance by which rows count as unit rows, or as histograms.
 UNIT = 1e-3
+# Items of each view whose scores show whether a change is sound.
+N_PROBES = 8
 
 
 class CrossViewSearch(LiveSearch):
@@ -131,8 +130,7 @@ default="auto"
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @on_own_backend
-    @on_own_threads
+    @changing
     def fit(
         self,
         views: Any,
@@ -177,7 +175,7 @@ default="auto"
         work_for: Callable[[str, str], MapWork] | None = None,
     ) -> Self:
         """Fit checked views; `work_for` returns what computes the map of a view."""
-        tables = read.tables
+        tables, seed = read.tables, self.random_state
         if len(tables) < 2:
             raise ViewError(
                 f"`views` must be two or more to search one from another, got "
@@ -185,7 +183,7 @@ default="auto"
             )
         for view, X in tables.items():
             check_varied(X, view=view)
-        metrics = self._choose_metrics(tables)
+        metrics = choose_metrics(self.metric, tables)
         items = {view: Items(read.ids[view], view=view) for view in tables}
         links = Links() if links is None else links
         if not isinstance(links, Links):
@@ -194,7 +192,7 @@ default="auto"
                 "`Links.from_pairs`, `from_labels` or `from_matched`."
             )
         resolved = links.resolve(items, unknown=unknown)
-        priors = self._choose_priors(tables)
+        priors = choose_priors(self.prior, tables)
         pairs = searched_pairs(tables, priors, resolved)
         if not pairs:
             widths = {view: X.shape[1] for view, X in tables.items()}
@@ -214,31 +212,35 @@ default="auto"
                 blocks=("linear", "gaussian", "graph")[: 3 if has_graph else 2],
                 judged=judged,
                 n_labelled=n_labelled,
-                random_state=self.random_state,
+                random_state=seed,
                 n_jobs=self.n_jobs,
                 work=work_for(view, metrics[view]) if work_for else None,
             )
         evidence = {pair: read_evidence(resolved, *pair) for pair in pairs}
-        seed = self.random_state
         fits = {
             pair: fit_pair(make_sides(maps, priors, pair), evidence[pair], seed=seed)
             for pair in pairs
         }
-        # Set last, so that a fit that fails leaves an earlier one as it was.
-        self.view_names_ = tuple(tables)
-        self.items_, self.links_ = items, resolved
-        self._columns, self._tables = read.columns, tables
-        self._maps, self._priors = maps, priors
-        self.choices_ = {pair: choice for pair, (choice, _) in fits.items()}
-        self._factors = {pair: factors for pair, (_, factors) in fits.items()}
-        self._chosen_at = {pair: own.n_pairs for pair, own in evidence.items()}
+        self.__dict__.update(
+            view_names_=tuple(tables),
+            items_=items,
+            links_=resolved,
+            choices_={pair: choice for pair, (choice, _) in fits.items()},
+            _columns=read.columns,
+            _tables=tables,
+            _maps=maps,
+            _priors=priors,
+            _factors={pair: factors for pair, (_, factors) in fits.items()},
+            _chosen_at={pair: own.n_pairs for pair, own in evidence.items()},
+        )
         return self
 
     @property
     def summary_(self) -> str:
         """Sentences on what is known, which terms count and how good they are."""
         check_is_fitted(self)
-        return summarize(self.choices_, self._factors, self.links_)
+        now = self._as_it_is()
+        return summarize(now.choices_, now._factors, now.links_)
 
     @property
     def pairs_(self) -> tuple[Pair, ...]:
@@ -251,12 +253,8 @@ default="auto"
         """Items, columns and metric of each view."""
         check_is_fitted(self)
         return {
-            view: {
-                "items": own.n_items,
-                "columns": own.n_features,
-                "metric": own.metric,
-            }
-            for view, own in self._maps.items()
+            view: {"items": m.n_items, "columns": m.n_features, "metric": m.metric}
+            for view, m in self._maps.items()
         }
 
     @property
@@ -265,47 +263,7 @@ default="auto"
         check_is_fitted(self)
         return []
 
-    def _choose_metrics(self, tables: Mapping[str, Any]) -> dict[str, str]:
-        """Return the metric of each view; refuse one that its values do not allow."""
-        given = per_view(self.metric, tables, name="metric")
-        chosen = {}
-        for view, X in tables.items():
-            name = check_name(given[view], METRICS, name="metric")
-            chosen[view] = _suited_metric(X) if name == "auto" else name
-            if chosen[view] == "hellinger" and X.min() < 0:
-                raise ViewError(
-                    f"view {view!r} must have no negative values for the metric "
-                    f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
-                )
-        return chosen
-
-    def _choose_priors(self, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Return unit rows of the views that have a prior."""
-        if self.prior is None:
-            return {}
-        if isinstance(self.prior, str) and self.prior == "auto":
-            widths = [X.shape[1] for X in tables.values()]
-            return {
-                view: unit_rows(X)
-                for view, X in tables.items()
-                if widths.count(X.shape[1]) > 1
-            }
-        if not isinstance(self.prior, Mapping):
-            raise ViewError(
-                "`prior` must be 'auto', None or tables by view, got "
-                f"{type(self.prior).__name__}. Leave it out for 'auto'."
-            )
-        given = {view: check_table(X, view=view) for view, X in self.prior.items()}
-        for view, X in given.items():
-            if view not in tables or X.shape[0] != tables[view].shape[0]:
-                size = tables[view].shape[0] if view in tables else "no"
-                raise ViewError(
-                    f"`prior` of view {view!r} must have a row for each item, got "
-                    f"{X.shape[0]} rows for {size} items. Give one row per item."
-                )
-        return {view: unit_rows(X) for view, X in given.items()}
-
-    def _direction(self, source: str, target: str) -> Direction | Chained:
+    def _exact_rows(self, source: str, target: str) -> Direction | Chained:
         """Return what scores queries of one view against items of another."""
         check_views_known(self.view_names_, source, target)
         for side, pair in enumerate(((source, target), (target, source))):
@@ -324,7 +282,7 @@ default="auto"
                 f"views {source!r} and {target!r} must share a space or have links to "
                 "be searched from each other, got neither. Judge a few pairs of them."
             )
-        *firsts, last = [self._direction(*step) for step in pairwise(chain)]
+        *firsts, last = [self._exact_rows(*step) for step in pairwise(chain)]
         for first in reversed(firsts):
             last = Chained(first, last)
         return last
@@ -332,31 +290,26 @@ default="auto"
     def _within(self, view: str) -> ScoreFactors:
         """Return the scores within one view, fitted on first use."""
         own, pair = self._maps[view], (view, view)
-        if not self.links_.connects(view, view):
-            kept = self.__dict__.setdefault("_made_within", {})
-            if view not in kept or kept[view].sides.maps[0] is not own:
-                kept[view] = unjudged_factors(own)
-            return kept[view]
-        evidence = read_evidence(self.links_, view, view)
+        if not self.links_.connects(*pair):
+            key = ("within", view)
+            return self._cached(key, [own], partial(unjudged_factors, own))
+        evidence = read_evidence(self.links_, *pair)
         sides = make_sides(self._maps, self._priors, pair)
         choice, factors = fit_pair(sides, evidence, seed=self.random_state)
-        self.choices_ = {**self.choices_, pair: choice}
-        self._chosen_at = {**self._chosen_at, pair: evidence.n_pairs}
-        self._factors = {**self._factors, pair: factors}
+        self._keep(
+            choices_={**self.choices_, pair: choice},
+            _chosen_at={**self._chosen_at, pair: evidence.n_pairs},
+            _factors={**self._factors, pair: factors},
+        )
         return factors
-
-    def _exact_rows(self, source: str, target: str) -> Direction | Chained:
-        return self._direction(source, target)
 
     def _similarities(self, rows: Any, view: str) -> Rows:
         """Return the features of new items."""
         rows = check_columns(rows, self._columns[view], view=view)
         rows = check_table(rows, view=view, n_features=self._maps[view].n_features)
-        values = self._maps[view].transform(rows)
-        prior = None
-        if isinstance(self.prior, str) and view in self._priors:
-            prior = unit_rows(rows)
-        return Rows(values, prior)
+        has_prior = isinstance(self.prior, str) and view in self._priors
+        prior = unit_rows(rows) if has_prior else None
+        return Rows(self._maps[view].transform(rows), prior)
 
     def _vectors_of_fitted(self, positions: Array, source: str, target: str) -> Array:
         return self._vectors(source, target)[0][positions]
@@ -365,20 +318,17 @@ default="auto"
         return self._vectors(source, target)[1]
 
     def _vectors_of_new(self, rows: Any, source: str, target: str) -> Array:
-        direction, turn = self._direction(source, target), self._vectors(source, target)
-        return direction.query_vectors(self._similarities(rows, source)) @ turn[2]
+        near, turn = self._similarities(rows, source), self._vectors(source, target)[2]
+        return self._exact_rows(source, target).query_vectors(near) @ turn
 
     def _vectors(self, source: str, target: str) -> tuple[Array, Array, Array]:
         """Return the vectors of two views, kept until their factors change."""
-        made = self.__dict__.setdefault("_made_vectors", {})
-        kept = made.get((source, target))
-        if kept is None or kept[0] is not self._factors:
-            kept = self._factors, self._direction(source, target).vectors()
-            made[source, target] = kept
-        return kept[1]
+        direction = self._exact_rows(source, target)
+        key = ("vectors", source, target)
+        return self._cached(key, [self._factors], direction.vectors)
 
-    def _relink(self, links: Links, given: Links) -> None:
-        """Fit the cores of views whose links changed; `given` has all changed links.
+    def _relink(self, links: Links, given: Links) -> dict[str, Any]:
+        """Fit the cores of views whose links changed.
 
         Terms are chosen again when the number of pairs has doubled. The cost of other
         judgements does not depend on the size of a view.
@@ -397,6 +347,7 @@ default="auto"
                 # The products are short: threads would cost more than they save.
                 with hold_blas(1):
                     now = change_factors(before, choices[pair], changes, known)
+                    _check_scores(before, now, cells, pair)
                 if now.n_pairs == 0:
                     has_prior = now.sides.prior is not None
                     check_still_linked(
@@ -408,10 +359,16 @@ default="auto"
             sides = make_sides(self._maps, self._priors, pair)
             evidence = read_evidence(links, *pair)
             own = fit_pair(sides, evidence, seed=self.random_state)
+            if before is not None:
+                _check_scores(before, own[1], cells, pair)
             choices[pair], factors[pair] = own
             chosen_at[pair] = evidence.n_pairs
-        self.links_, self.choices_, self._factors = links, choices, factors
-        self._chosen_at = chosen_at
+        return {
+            "links_": links,
+            "choices_": choices,
+            "_factors": factors,
+            "_chosen_at": chosen_at,
+        }
 
     def _table(self, view: str) -> Any:
         return self._tables[view]
@@ -423,9 +380,9 @@ default="auto"
                 "it would need rows for them too. Fit again with these items."
             )
 
-    def _change_items(self, change: ItemChange) -> None:
-        """Replace the items of a view; its map stays that of the fit."""
-        view, links, places = change.view, change.links, change.places
+    def _change_items(self, change: ItemChange) -> dict[str, Any]:
+        """Return the map and the scores of a changed view, with the same kernels."""
+        view = change.view
         maps = {**self._maps, view: changed_map(self._maps[view], change)}
         priors = dict(self._priors)
         if view in priors:
@@ -435,10 +392,13 @@ default="auto"
             if view not in pair:
                 continue
             a, b = (
-                places if own == view else np.arange(maps[own].n_items) for own in pair
+                change.places if own == view else np.arange(maps[own].n_items)
+                for own in pair
             )
             sides = make_sides(maps, priors, pair)
-            before, now = (read_evidence(own, *pair) for own in (self.links_, links))
+            before, now = (
+                read_evidence(own, *pair) for own in (self.links_, change.links)
+            )
             check_still_linked(now, pair, has_prior=sides.prior is not None)
             choices[pair], factors[pair] = renew_pair(
                 factors[pair],
@@ -448,14 +408,17 @@ default="auto"
                 (before, now),
                 seed=self.random_state,
             )
-        # Set last, so that a failure leaves the model as it was.
-        self._maps, self._priors, self.links_ = maps, priors, links
-        self.items_ = {**self.items_, view: change.items}
-        self._tables = {**self._tables, view: change.X}
-        self.choices_, self._factors = choices, factors
+        return {
+            "choices_": choices,
+            "_factors": factors,
+            "_maps": maps,
+            "_priors": priors,
+            "_tables": {**self._tables, view: change.X},
+        }
 
-    def _check_explained(self, source: str, target: str) -> None:
-        if not isinstance(self._direction(source, target), Direction):
+    def _check_pairs(self, source: str, target: str, *, explained: bool) -> None:
+        way = self._exact_rows(source, target)
+        if explained and not isinstance(way, Direction):
             raise LinkError(
                 f"views {source!r} and {target!r} must share a space or have links of "
                 "their own to be explained, got a search through other views. Explain "
@@ -463,27 +426,74 @@ default="auto"
             )
 
     def _parts(
-        self, item: SourceItem, j: int, source: str, target: str
-    ) -> tuple[dict[str, list[Shares]], float]:
-        direction = self._direction(source, target)
-        assert isinstance(direction, Direction)
-        factors, side = direction.factors, direction.side
-        if item.position is None:
-            query = direction.known(self._similarities(item.rows, source))
+        self, query: Any, own: int | None, j: int, source: str, target: str
+    ) -> dict[str, list[Shares]]:
+        way = self._exact_rows(source, target)
+        assert isinstance(way, Direction)
+        if own is None:
+            rows = way.known(self._similarities(query, source))
         else:
-            query = factors.fitted(side, [item.position])
-        pair = (source, target) if side == 0 else (target, source)
-        parts = explain_pair(direction, read_evidence(self.links_, *pair), query, j)
-        score = factors.scores(side, query, np.array([j]))
-        return {"links": parts}, float(score[0, 0])
-
-    def _check_suggested(self, source: str, target: str) -> None:
-        self._direction(source, target)
+            rows = way.factors.fitted(way.side, [own])
+        pair = (source, target) if way.side == 0 else (target, source)
+        return {"links": explain_pair(way, read_evidence(self.links_, *pair), rows, j)}
 
     def _features(self, view: str, seed: int) -> Array:
         # On synthetic classes, judging pairs of cluster representatives taught no more
         # than judging random pairs.
         return leading_features(self._maps[view])
+
+
+def choose_metrics(metric: Any, tables: Mapping[str, Any]) -> dict[str, str]:
+    """Return the metric of each view; refuse one that its values do not allow."""
+    chosen = {}
+    for view, given in per_view(metric, tables, name="metric").items():
+        X, name = tables[view], check_name(given, METRICS, name="metric")
+        chosen[view] = _suited_metric(X) if name == "auto" else name
+        if chosen[view] == "hellinger" and X.min() < 0:
+            raise ViewError(
+                f"view {view!r} must have no negative values for the metric "
+                f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
+            )
+    return chosen
+
+
+def choose_priors(prior: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return unit rows of the views that have a prior."""
+    if prior is None:
+        return {}
+    if isinstance(prior, str) and prior == "auto":
+        widths = [X.shape[1] for X in tables.values()]
+        return {
+            view: unit_rows(X)
+            for view, X in tables.items()
+            if widths.count(X.shape[1]) > 1
+        }
+    if not isinstance(prior, Mapping):
+        raise ViewError(
+            "`prior` must be 'auto', None or tables by view, got "
+            f"{type(prior).__name__}. Leave it out for 'auto'."
+        )
+    given = {view: check_table(X, view=view) for view, X in prior.items()}
+    for view, X in given.items():
+        if view not in tables or X.shape[0] != tables[view].shape[0]:
+            size = tables[view].shape[0] if view in tables else "no"
+            raise ViewError(
+                f"`prior` of view {view!r} must have a row for each item, got "
+                f"{X.shape[0]} rows for {size} items. Give one row per item."
+            )
+    return {view: unit_rows(X) for view, X in given.items()}
+
+
+def _check_scores(
+    before: ScoreFactors, now: ScoreFactors, cells: tuple[Array, Array], pair: Pair
+) -> None:
+    """Refuse a change after which scores are not finite, or lose what was there."""
+    probes = []
+    for own, judged in zip(now.sides.maps, cells, strict=True):
+        first = np.arange(min(N_PROBES, own.n_items))
+        probes.append(np.union1d(first, judged[:N_PROBES]))
+    known, found = (Direction(own, 0).block(*probes) for own in (before, now))
+    check_growth(known, found, pair)
 
 
 def _judged_cells(

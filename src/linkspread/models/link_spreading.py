@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
-from linkspread.compiled.threads import on_own_threads
 from linkspread.graphs import NeighborGraph
 from linkspread.ground.errors import GraphError, LinkError, LinkspreadError
 from linkspread.judging.explanation import Shares
@@ -28,9 +27,8 @@ from linkspread.models.link_choice import (
     hard_labels,
     linked_pairs,
 )
-from linkspread.models.live_search import ByView, LiveSearch
+from linkspread.models.live_search import ByView, LiveSearch, changing, check_growth
 from linkspread.models.plan import announce_plan
-from linkspread.models.queries import SourceItem
 from linkspread.models.spreading import (
     FitReport,
     GraphReport,
@@ -43,6 +41,7 @@ from linkspread.models.spreading import (
     check_alphas,
     check_parameters,
 )
+from linkspread.models.vector_search import reading
 from linkspread.models.view_graphs import (
     GivenGraph,
     build_graphs,
@@ -169,8 +168,7 @@ class LinkSpreading(LiveSearch):
         self.verbose = verbose
         self.backend = backend
 
-    @on_own_backend
-    @on_own_threads
+    @changing
     def fit(
         self,
         views: Any,
@@ -228,12 +226,17 @@ class LinkSpreading(LiveSearch):
         spreads = {}
         for pair in linked_pairs(resolved, tables):
             spreads[pair], report.spreads[pair] = spreading.timed_scores(*pair)
-        # Set last, so that a fit that fails leaves an earlier one as it was.
-        self.view_names_ = tuple(tables)
-        self.items_, self.links_, self.graphs_ = items, resolved, graphs
-        self.spreads_, self.report_, self._spreading = spreads, report, spreading
-        self._columns = read.columns
-        self._labels = _labels_of_one_view(links)
+        self.__dict__.update(
+            view_names_=tuple(tables),
+            items_=items,
+            links_=resolved,
+            graphs_=graphs,
+            spreads_=spreads,
+            report_=report,
+            _spreading=spreading,
+            _columns=read.columns,
+            _labels=_labels_of_one_view(links),
+        )
         return self
 
     def score(self, X: Any, y: Any) -> float:
@@ -269,6 +272,7 @@ class LinkSpreading(LiveSearch):
         found = known[known >= 0]
         return mean_average_precision(block, hard_labels(both, "new"), found)
 
+    @changing
     def rebuild(self) -> Self:
         """Fit again to all items and links that there are now.
 
@@ -285,7 +289,7 @@ class LinkSpreading(LiveSearch):
                 )
         return super().rebuild()
 
-    @on_own_threads
+    @reading
     def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
         """Return how far graphs are from those that a fit would build now.
 
@@ -300,7 +304,6 @@ class LinkSpreading(LiveSearch):
             For each view with graph="knn" the share of true neighbours without an
             edge.
         """
-        check_is_fitted(self)
         return {
             view: graph.staleness(n_sampled=n_sampled)
             for view, graph in self.graphs_.items()
@@ -373,47 +376,43 @@ class LinkSpreading(LiveSearch):
         if (target, source) in self.spreads_:
             return self.spreads_[target, source].T
         chain = check_reachable(self.links_, self.view_names_, source, target)
-        if len(chain) == 2:
-            spread, report = self._spreading.timed_scores(source, target)
-            self._keep_scores({chain: spread}, {chain: report})
-            return spread
-        steps = [self._spread(*pair) for pair in pairwise(chain)]
-        kept = self.__dict__.setdefault("_chains", {})
-        made_of, scores = kept.get(chain, ((), None))
-        if [id(step) for step in made_of] != [id(step) for step in steps]:
-            scores = chain_scores(steps)
-            kept[chain] = steps, scores
-        return scores
+        if len(chain) > 2:
+            steps = [self._spread(*pair) for pair in pairwise(chain)]
+            return self._cached(chain, steps, lambda: chain_scores(steps))
+        spread, report = self._spreading.timed_scores(source, target)
+        self._keep(**self._with_scores({chain: spread}, {chain: report}))
+        return spread
 
-    def _keep_scores(
+    def _with_scores(
         self,
         scores: Mapping[Any, Scores],
         spreads: Mapping[Any, SpreadReport],
         graphs: Mapping[str, GraphReport] | None = None,
-    ) -> None:
-        """Replace the scores of some views; snapshots keep theirs."""
-        self.spreads_ = {**self.spreads_, **scores}
-        report = self.report_
-        self.report_ = replace(
-            report,
-            graphs={**report.graphs, **(graphs or {})},
-            spreads={**report.spreads, **spreads},
+    ) -> dict[str, Any]:
+        """Return the attributes with other scores of some views."""
+        report = replace(
+            self.report_,
+            graphs={**self.report_.graphs, **(graphs or {})},
+            spreads={**self.report_.spreads, **spreads},
         )
+        return {"spreads_": {**self.spreads_, **scores}, "report_": report}
 
-    def _relink(self, links: Links, given: Links) -> None:
-        """Replace the links, and all scores that change with them.
+    def _relink(self, links: Links, given: Links) -> dict[str, Any]:
+        """Replace all scores that change with the links.
 
         The graphs stay, even those built with links. From then on scores are computed
         exactly and on demand, even where the fit had a `rank`.
         """
         for between, _ in given.pair_tables:
             self._warn_of_shortcut(between)
+            before, now = (own.judged(*between) for own in (self.links_, links))
+            check_growth(before.data, now.data, between)
         start = time.perf_counter()
         spreading, changed = self._spreading.relink(links, self.spreads_)
         seconds = time.perf_counter() - start
-        self.links_, self._spreading = links, spreading
         reports = {p: SpreadReport.of(own, seconds) for p, own in changed.items()}
-        self._keep_scores(changed, reports)
+        made = self._with_scores(changed, reports)
+        return {"links_": links, "_spreading": spreading, **made}
 
     def _warn_of_shortcut(self, between: ViewPair) -> None:
         """Warn where the first links of two views replace a chain through others."""
@@ -440,7 +439,7 @@ class LinkSpreading(LiveSearch):
                 "another. Fit again with all items."
             )
 
-    def _change_items(self, change: ItemChange) -> None:
+    def _change_items(self, change: ItemChange) -> dict[str, Any]:
         view, links = change.view, change.links
         fewer = change.items.n_items < self.items_[view].n_items
         for pair in self.spreads_ if fewer else ():
@@ -451,45 +450,37 @@ class LinkSpreading(LiveSearch):
                     "or fit again."
                 )
         start = time.perf_counter()
-        before = self.graphs_[view]
-        graph = changed_graph(before, change.X, change.places, view=view)
+        graph = changed_graph(self.graphs_[view], change.X, change.places, view=view)
         report = GraphReport.of(graph.affinity_, time.perf_counter() - start)
         graphs = {**self.graphs_, view: graph}
         alphas = check_alphas(self.alpha, graphs)
         spreading = Spreading.of(self, links, graphs, alphas)
         made = {p: spreading.timed_scores(*p) for p in self.spreads_ if view in p}
-        # Set last, so that a failure leaves the model as it was.
-        self.graphs_, self.links_, self._spreading = graphs, links, spreading
-        self.items_ = {**self.items_, view: change.items}
+        columns = dict(self._columns)
         if isinstance(graph, GivenGraph):
-            self._columns = {**self._columns, view: None}  # they named the items
+            columns[view] = None  # they named the items
         scores = {pair: own for pair, (own, _) in made.items()}
         reports = {pair: own for pair, (_, own) in made.items()}
-        self._keep_scores(scores, reports, {view: report})
+        return {
+            "graphs_": graphs,
+            "_spreading": spreading,
+            "_columns": columns,
+            **self._with_scores(scores, reports, {view: report}),
+        }
 
-    def _check_explained(self, source: str, target: str) -> None:
+    def _check_pairs(self, source: str, target: str, *, explained: bool) -> None:
         check_linked(self.links_, self.view_names_, source, target)
 
     def _parts(
-        self, item: SourceItem, j: int, source: str, target: str
-    ) -> tuple[dict[str, list[Shares]], float]:
-        found, start = np.array([j]), item.position
-        if start is None:
-            score = self._block_of_new(item.rows, found, source, target)
-            near = self._spreading.similarities(item.rows, source)
-        else:
-            score = self._block(np.array([start]), found, source, target)
-        parts = spread_shares(
+        self, query: Any, own: int | None, j: int, source: str, target: str
+    ) -> dict[str, list[Shares]]:
+        return spread_shares(
             *self._spreading.operands(source, target),
-            near if start is None else start,
+            self._spreading.similarities(query, source) if own is None else own,
             j,
             **self._spreading.settings(source, target),
             within=source == target,
         )
-        return parts, float(score[0, 0])
-
-    def _check_suggested(self, source: str, target: str) -> None:
-        check_linked(self.links_, self.view_names_, source, target)
 
     def _features(self, view: str, seed: int) -> Array:
         return diffusion_features(self.graphs_[view].affinity_, seed=seed)

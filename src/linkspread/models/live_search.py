@@ -4,6 +4,7 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -11,25 +12,46 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.compiled.threads import on_own_threads
-from linkspread.ground.checks import check_count
+from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.judging.explanation import Explanation, Shares, make_split
 from linkspread.judging.suggestion import OpenPairs, explained_shares, suggest
 from linkspread.links import Items, Links
 from linkspread.models.item_changes import ItemChange, added, removed, updated
 from linkspread.models.link_choice import labelled_items
-from linkspread.models.queries import (
-    SourceItem,
+from linkspread.models.vector_search import (
+    Method,
+    Queries,
+    VectorSearch,
     choose_positions,
-    read_source,
-    read_target,
+    read_queries,
+    reading,
 )
-from linkspread.models.vector_search import VectorSearch
 from linkspread.tables import Table
 from linkspread.tables.validation import check_columns, check_table
 
 Array = np.ndarray
 ByView = Mapping[str, Any] | None
+
+# A change may make scores or links this many times larger; beyond that, what was there
+# before is lost to rounding.
+MAX_GROWTH = 1e5
+UNSOUND = (
+    "a change of links must leave scores finite and keep what was known before, got "
+    "{}. The model is as it was; give the links smaller weights."
+)
+
+
+def changing(method: Method) -> Method:
+    """Run a method that changes a model, one at a time, on its own backend."""
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock():
+            return on_own(self, *args, **kwargs)
+
+    on_own = on_own_backend(on_own_threads(method))
+    return run  # type: ignore[return-value]
 
 
 class LiveSearch(VectorSearch):
@@ -61,37 +83,32 @@ class LiveSearch(VectorSearch):
         """Return the table of a view."""
 
     @abstractmethod
-    def _relink(self, links: Links, given: Links) -> None:
-        """Replace the links; they differ from the old ones by those given."""
+    def _relink(self, links: Links, given: Links) -> dict[str, Any]:
+        """Return the attributes for other links; `given` has all that changed."""
 
     @abstractmethod
     def _check_changeable(self, view: str, *, has_rows: bool) -> None:
         """Refuse a view whose items this model cannot change."""
 
     @abstractmethod
-    def _change_items(self, change: ItemChange) -> None:
-        """Replace the items of a view, and all its scores."""
+    def _change_items(self, change: ItemChange) -> dict[str, Any]:
+        """Return the attributes after a change of the items of a view."""
 
     @abstractmethod
-    def _check_explained(self, source: str, target: str) -> None:
-        """Refuse views between which single scores cannot be explained."""
+    def _check_pairs(self, source: str, target: str, *, explained: bool) -> None:
+        """Refuse views whose pairs cannot be explained, or suggested."""
 
     @abstractmethod
     def _parts(
-        self, item: SourceItem, j: int, source: str, target: str
-    ) -> tuple[dict[str, list[Shares]], float]:
-        """Return the parts of a score by the names of splits, and the score."""
-
-    @abstractmethod
-    def _check_suggested(self, source: str, target: str) -> None:
-        """Refuse views for which no pairs can be suggested."""
+        self, query: Any, own: int | None, j: int, source: str, target: str
+    ) -> dict[str, list[Shares]]:
+        """Return the parts of a score by the names of splits."""
 
     @abstractmethod
     def _features(self, view: str, seed: int) -> Array:
         """Return features of a view whose inner products are a kernel of its items."""
 
-    @on_own_backend
-    @on_own_threads
+    @changing
     def add_links(self, links: Links) -> Self:
         """Learn from more judged pairs, without another fit.
 
@@ -115,13 +132,9 @@ class LiveSearch(VectorSearch):
         >>> bool(after > before)
         True
         """
-        check_is_fitted(self)
-        more = _single_pairs(links, self.items_)
-        self._relink(self.links_.add_pairs(more), more)
-        return self
+        return self._change_links([(links, True)])
 
-    @on_own_backend
-    @on_own_threads
+    @changing
     def remove_links(self, links: Links) -> Self:
         """Undo judged pairs, without another fit.
 
@@ -134,12 +147,27 @@ class LiveSearch(VectorSearch):
         -------
         self : estimator
         """
-        check_is_fitted(self)
-        gone = _single_pairs(links, self.items_)
-        self._relink(self.links_ - gone, gone)
-        return self
+        return self._change_links([(links, False)])
 
-    @on_own_threads
+    @changing
+    def change_links(
+        self, *, added: Links | None = None, removed: Links | None = None
+    ) -> Self:
+        """Add judged pairs and remove others in one step: all of it, or nothing.
+
+        Parameters
+        ----------
+        added, removed : Links, default=None
+            Single pairs, as for :meth:`add_links` and :meth:`remove_links`.
+
+        Returns
+        -------
+        self : estimator
+        """
+        both = (added, True), (removed, False)
+        return self._change_links([own for own in both if own[0] is not None])
+
+    @changing
     def add_items(self, view: str, rows: Any, *, ids: Any = None) -> Self:
         """Add new items to a view, to be found and linked from then on.
 
@@ -160,10 +188,9 @@ class LiveSearch(VectorSearch):
         """
         new = self._read_rows(view, rows)
         X = self._table(view)
-        self._change_items(added(self.items_, view, self.links_, X, new, ids))
-        return self
+        return self._changed(added(self.items_, view, self.links_, X, new, ids))
 
-    @on_own_threads
+    @changing
     def update_items(self, view: str, rows: Any, *, ids: Any) -> Self:
         """Give items of a view other features; their links stay.
 
@@ -181,10 +208,9 @@ class LiveSearch(VectorSearch):
         """
         new = self._read_rows(view, rows)
         items, X = self.items_[view], self._table(view)
-        self._change_items(updated(items, self.links_, X, new, ids))
-        return self
+        return self._changed(updated(items, self.links_, X, new, ids))
 
-    @on_own_threads
+    @changing
     def remove_items(self, view: str, ids: Any) -> Self:
         """Remove items of a view, and their links with them.
 
@@ -213,11 +239,9 @@ class LiveSearch(VectorSearch):
         >>> model.remove_items("image", ["i3", "i7"]).scores("text", "image").shape
         (150, 148)
         """
-        self._check_known(view)
-        self._check_changeable(view, has_rows=False)
+        self._check_view(view, has_rows=False)
         items, X = self.items_[view], self._table(view)
-        self._change_items(removed(items, self.links_, X, ids))
-        return self
+        return self._changed(removed(items, self.links_, X, ids))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
@@ -246,8 +270,9 @@ class LiveSearch(VectorSearch):
         from linkspread.models.persistence import save_model
 
         check_is_fitted(self)
-        save_model(self, path)
+        save_model(self._as_it_is(), path)
 
+    @changing
     def rebuild(self) -> Self:
         """Fit again to all items and links that there are now.
 
@@ -266,8 +291,7 @@ class LiveSearch(VectorSearch):
     def snapshot(self) -> Self:
         """Return the model as it is now; later changes leave it as it is.
 
-        One thread can change a model while others search its last snapshot. Arrays
-        are shared, so a snapshot takes hardly any memory.
+        Arrays are shared, so a snapshot takes hardly any memory.
 
         Returns
         -------
@@ -277,7 +301,7 @@ class LiveSearch(VectorSearch):
         # Changes replace attributes and never modify them, so both may share all.
         return copy.copy(self)
 
-    @on_own_threads
+    @reading
     def explain(
         self,
         source_item: Any,
@@ -315,29 +339,35 @@ class LiveSearch(VectorSearch):
         >>> sum(part.amount for part in why.contributions) + why.rest == why.score
         True
         """
-        check_is_fitted(self)
-        self._check_explained(source, target)
+        self._check_pairs(source, target, explained=True)
         if n_links is not None:
             n_links = check_count(n_links, name="n_links", remedy="None names all.")
-        item = read_source(source_item, self.items_[source])
-        if item.position is None:
-            rows = check_columns(item.rows, self._columns[source], view=source)
-            item = SourceItem(None, rows)
-        j = read_target(target_item, self.items_[target])
-        parts, search_score = self._parts(item, j, source, target)
-        ids = self.items_[source].ids, self.items_[target].ids
-        splits = {k: make_split(own, *ids, n_links=n_links) for k, own in parts.items()}
+        items = self.items_[source], self.items_[target]
+        query = _single_item(source_item, "source_item")
+        own = query.positions(items[0], name="source_item")
+        found = _single_item(target_item, "target_item")
+        j = found.positions(items[1], name="target_item")
+        assert j is not None
+        rows, place = query.rows, None
+        if own is None:
+            rows = check_columns(rows, self._columns[source], view=source)
+            score = self._block_of_new(rows, j, source, target)
+        else:
+            place, score = int(own[0]), self._block(own, j, source, target)
+        parts = self._parts(rows, place, int(j[0]), source, target)
+        ids = items[0].ids, items[1].ids
+        splits = {k: make_split(p, *ids, n_links=n_links) for k, p in parts.items()}
         return Explanation(
             source=source,
             target=target,
-            source_item=None if item.position is None else ids[0][item.position].item(),
-            target_item=ids[1][j].item(),
+            source_item=None if place is None else ids[0][place].item(),
+            target_item=ids[1][j[0]].item(),
             score=splits["links"].total,
-            search_score=search_score,
+            search_score=float(score[0, 0]),
             **splits,
         )
 
-    @on_own_threads
+    @reading
     def suggest_pairs(
         self,
         n: int,
@@ -382,26 +412,25 @@ class LiveSearch(VectorSearch):
         >>> len(texts), len(images)
         (4, 4)
         """
-        check_is_fitted(self)
         check_count(n, name="n", remedy="20 is usual.")
         check_count(
             random_state, name="random_state", remedy="The default is 0.", at_least=0
         )
-        self._check_suggested(source, target)
+        self._check_pairs(source, target, explained=False)
         items = self.items_[source], self.items_[target]
         rows = choose_positions(queries, items[0], name="queries")
-        is_open = np.ones(items[1].n_items, dtype=bool)
+        columns = np.arange(items[1].n_items)
         if exclude is not None:
-            is_open[choose_positions(exclude, items[1], name="exclude")] = False
-        links = self.links_
+            closed = choose_positions(exclude, items[1], name="exclude")
+            columns = np.setdiff1d(columns, closed)
         pairs = OpenPairs(
             rows=np.unique(rows),
-            columns=np.flatnonzero(is_open),
+            columns=columns,
             known=(
-                _labelled(links, items[0], target),
-                _labelled(links, items[1], source),
+                _labelled(self.links_, items[0], target),
+                _labelled(self.links_, items[1], source),
             ),
-            judged=_judged_positions(links, source, target),
+            judged=_judged_positions(self.links_, source, target),
             within=source == target,
         )
         i, j = suggest(
@@ -413,7 +442,7 @@ class LiveSearch(VectorSearch):
         )
         return items[0].ids[i], items[1].ids[j]
 
-    @on_own_threads
+    @reading
     def expected_gains(
         self,
         source_ids: Any,
@@ -440,8 +469,7 @@ class LiveSearch(VectorSearch):
             the kernel of a short diffusion along both graphs. Judged pairs count as
             known, labels do not.
         """
-        check_is_fitted(self)
-        self._check_suggested(source, target)
+        self._check_pairs(source, target, explained=False)
         positions = (
             self.items_[source].positions(source_ids, what="`source_ids`"),
             self.items_[target].positions(target_ids, what="`target_ids`"),
@@ -453,21 +481,40 @@ class LiveSearch(VectorSearch):
             seed=random_state,
         )
 
-    def _check_known(self, view: str) -> None:
-        """Refuse names that are no views of the fit."""
+    def _change_links(self, changes: list[tuple[Any, bool]]) -> Self:
+        """Add links (True) or remove them (False); an error changes nothing."""
         check_is_fitted(self)
-        if view not in self.items_:
-            raise LinkspreadError(
-                f"`view` must be one of {list(self.items_)}, got {view!r:.60}. Correct "
-                "the name."
-            )
+        links = self.links_
+        tables: list[Any] = []
+        for some, is_new in changes:
+            own = _single_pairs(some, self.items_)
+            links = links.add_pairs(own) if is_new else links - own
+            tables += own.pair_tables
+        try:
+            made = self._relink(links, Links(pairs=tables, items=self.items_))
+        except np.linalg.LinAlgError as error:
+            raise LinkError(UNSOUND.format(f"{error}")) from error
+        self.__dict__.update(made)
+        return self
+
+    def _check_view(self, view: str, *, has_rows: bool) -> None:
+        """Refuse names that are no views, and views that cannot change."""
+        check_is_fitted(self)
+        check_name(view, self.items_, name="view")
+        self._check_changeable(view, has_rows=has_rows)
 
     def _read_rows(self, view: str, rows: Any) -> Any:
         """Return new rows of a view, with the columns of the fit."""
-        self._check_known(view)
-        self._check_changeable(view, has_rows=True)
+        self._check_view(view, has_rows=True)
         rows = check_columns(rows, self._columns[view], view=view)
         return check_table(rows, view=view, n_features=self._table(view).shape[1])
+
+    def _changed(self, change: ItemChange) -> Self:
+        """Replace the items of a view and all that follows from them, in one step."""
+        made = self._change_items(change)
+        items = {**self.items_, change.view: change.items}
+        self.__dict__.update(made, items_=items, links_=change.links)
+        return self
 
     def _both_features(
         self, source: str, target: str, seed: int
@@ -478,6 +525,32 @@ class LiveSearch(VectorSearch):
             return first, first
         # Seeds differ, so that random numbers of both views are independent.
         return first, self._features(target, 2 * seed + 1)
+
+
+def check_growth(before: Array, now: Array, pair: tuple[str, str]) -> None:
+    """Refuse values that are not finite, or beside which the former ones are lost."""
+    known, largest = (np.abs(own).max(initial=0) for own in (before, now))
+    if not np.isfinite(largest) or (0 < known * MAX_GROWTH < largest):
+        got = f"{largest:.3g} after {known:.3g} between {pair[0]!r} and {pair[1]!r}"
+        raise LinkError(UNSOUND.format(got))
+
+
+def _single_item(item: Any, name: str) -> Queries:
+    """Return one item as a query: an id, or for the source a row of features."""
+    is_source = name == "source_item"
+    try:
+        found = read_queries(item)
+        n_found = found.rows.shape[0] if found.ids is None else len(found.ids)
+        if n_found == 1 and (is_source or (found.single and found.rows is None)):
+            return found
+        cause = None
+    except LinkspreadError as error:
+        cause = error
+    raise LinkspreadError(
+        f"`{name}` must be the id of one item"
+        f"{', or the features of a new one' if is_source else ''}, got {item!r:.60}. "
+        "Explain one score at a time."
+    ) from cause
 
 
 def _single_pairs(links: Any, items: Mapping[str, Items]) -> Links:

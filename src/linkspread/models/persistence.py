@@ -25,7 +25,7 @@ from linkspread.learning.cores import LabelModel
 from linkspread.learning.pairs import PairRows
 from linkspread.learning.terms import LabelTerm, PairsTerm, pair_columns
 from linkspread.links import Items, Links
-from linkspread.models.cross_view_search import CrossViewSearch
+from linkspread.models.cross_view_search import CrossViewSearch, choose_priors
 from linkspread.models.link_spreading import LinkSpreading
 from linkspread.models.search_pairs import make_sides
 from linkspread.models.spreading import (
@@ -170,7 +170,7 @@ def _make_search(
     _refuse(_misfits_of_items(model))
     _refuse(_misfits_of_search(model))
     _refuse(_misfits_of_factors(model, _factors))
-    model._priors = model._choose_priors(model._tables)
+    model._priors = choose_priors(model.prior, model._tables)
     model._factors = {
         pair: _make_factors(model, pair, own) for pair, own in _factors.items()
     }

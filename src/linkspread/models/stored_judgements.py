@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkspread.ground.errors import ConflictWarning, LinkspreadError
+from linkspread.ground.errors import ConflictWarning
 from linkspread.links import Items, Links
 from linkspread.storage import PairColumns
 
@@ -41,15 +41,7 @@ def known_pairs(
 def change_links(model: Any, added: Links | None, removed: Links | None) -> None:
     """Add links and remove others; an error leaves the model as it was."""
     with _conflicts_allowed():
-        if added is not None:
-            model.add_links(added)
-        try:
-            if removed is not None:
-                model.remove_links(removed)
-        except LinkspreadError:
-            if added is not None:
-                model.remove_links(added)
-            raise
+        model.change_links(added=added, removed=removed)
 
 
 def _known(

@@ -10,12 +10,12 @@ from linkspread.compiled.threads import small_algebra
 from linkspread.graphs import normalize
 from linkspread.metrics import ScoreBlock
 from linkspread.models import LinkSpreading
-from linkspread.models.queries import is_table
 from linkspread.models.spreading import (
     check_adjustment,
     check_alphas,
     check_parameters,
 )
+from linkspread.models.vector_search import is_table
 from linkspread.models.view_graphs import (
     CONSTRAINED,
     build_graphs,
