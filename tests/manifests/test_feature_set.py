@@ -121,10 +121,10 @@ def test_a_save_that_is_cut_short_leaves_what_was_there(
     if not is_new:
         features.save(target)
 
-    def interrupted(file, ids):
+    def interrupted(file, arrays):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("linkspread.storage.folder.write_ids", interrupted)
+    monkeypatch.setattr("linkspread.storage.folder.write_tensors", interrupted)
     with pytest.raises(KeyboardInterrupt):
         replace(features, root=tmp_path).save(target)
     if is_new:

@@ -3,17 +3,12 @@
 import os
 from dataclasses import replace
 
-import hypothesis.strategies as st
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
 from numpy.testing import assert_array_equal
 
 from linkspread.ground.errors import ModelError
 from linkspread.storage import Content, folder, manifest, read_folder, write_folder
-from linkspread.storage.files import HashingFile
-from linkspread.storage.folder import read_ids, write_ids
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -23,7 +18,6 @@ def content(value):
     return Content(
         tree={"value": value},
         arrays={"a": np.full(4, float(value))},
-        ids={"items": np.array([f"t{value}", "b"])},
         about={"who": "a test"},
     )
 
@@ -43,12 +37,11 @@ def assert_holds(path, value):
     found, expected = read_folder(path), content(value)
     assert (found.tree, found.about) == (expected.tree, expected.about)
     assert_array_equal(found.arrays["a"], expected.arrays["a"])
-    assert_array_equal(found.ids["items"], expected.ids["items"])
 
 
 def test_what_is_written_is_read(path):
     assert_holds(path, 1)
-    assert len(names(path)) == 3
+    assert len(names(path)) == 2
 
 
 def test_a_model_is_replaced_and_other_files_stay(path):
@@ -56,10 +49,10 @@ def test_a_model_is_replaced_and_other_files_stay(path):
     (path / "arrays-of-mine.safetensors").write_text("mine")
     write_folder(path, content(2))
     assert_holds(path, 2)
-    assert len(names(path)) == 5
+    assert len(names(path)) == 4
     write_folder(path, content(2))
     assert_holds(path, 2)
-    assert len(names(path)) == 5
+    assert len(names(path)) == 4
 
 
 def test_a_link_to_a_folder_is_a_folder(path, tmp_path):
@@ -77,7 +70,7 @@ def test_an_empty_folder_and_what_a_killed_save_left_are_written_to(tmp_path):
         read_folder(tmp_path)
     write_folder(tmp_path, content(1))
     assert_holds(tmp_path, 1)
-    assert len(names(tmp_path)) == 3
+    assert len(names(tmp_path)) == 2
 
 
 @pytest.mark.parametrize(
@@ -107,7 +100,7 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 def test_a_disk_that_fails_leaves_the_old_model(name, number, path, monkeypatch):
     before, calls = names(path), []
     operation = getattr(os, name)
@@ -126,7 +119,7 @@ def test_a_disk_that_fails_leaves_the_old_model(name, number, path, monkeypatch)
     assert names(path) == before
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(2))
 def test_a_disk_that_fails_leaves_no_new_folder(number, tmp_path, monkeypatch):
     calls, replace = [], os.replace
 
@@ -168,8 +161,8 @@ def test_the_data_are_on_the_disk_before_the_manifest_names_them(path, monkeypat
         monkeypatch.setattr(os, name, record)
     write_folder(path, content(2))
     kinds = [name for name, _ in done]
-    # Two data files, the folder, the manifest, the folder.
-    assert kinds == ["fsync", "replace"] * 2 + ["fsync"] + ["fsync", "replace", "fsync"]
+    # The arrays, the folder, the manifest, the folder.
+    assert kinds == ["fsync", "replace", "fsync"] * 2
     assert done[-2][1].endswith("manifest.json")
 
 
@@ -233,11 +226,11 @@ def test_a_tree_that_readers_would_refuse_is_not_written(path, monkeypatch):
 
 
 def test_a_folder_of_a_newer_version_says_which(path, monkeypatch):
-    monkeypatch.setattr(manifest, "FORMAT_VERSION", 4)
+    monkeypatch.setattr(manifest, "FORMAT_VERSION", 5)
     monkeypatch.setattr("linkspread.__version__", "9.8.7")
     write_folder(path, content(2))
     monkeypatch.undo()
-    message = "`format_version` 3, got 4, written by linkspread '9.8.7'. Install that"
+    message = "`format_version` 4, got 5, written by linkspread '9.8.7'. Install that"
     with pytest.raises(ModelError, match=message):
         read_folder(path)
     # It is a model nevertheless, and may be replaced.
@@ -263,63 +256,3 @@ def test_checksums_are_compared_unless_verify_is_false(path):
     with pytest.raises(ModelError, match=f"{arrays.name}: .*checksum"):
         read_folder(path)
     assert read_folder(path, verify=False).arrays["a"][-1] != 1.0
-
-
-# No id can have a code that is half of a letter, or end in the letter 0.
-LETTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
-TEXTS = st.lists(st.text(LETTERS), min_size=1, unique=True)
-NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True)
-
-
-def write_column(path, ids):
-    with open(path, "wb") as file:
-        write_ids(HashingFile(file), ids)
-    return path
-
-
-def read_column(path, n_ids):
-    with open(path, "rb") as file:
-        return read_ids(file, path.stat().st_size, n_ids)
-
-
-@given(TEXTS | NUMBERS)
-def test_any_ids_come_back_and_pandas_reads_them(tmp_path_factory, ids):
-    kind = str if isinstance(ids[0], str) else np.int64
-    column = np.array(ids, dtype=kind)
-    path = write_column(tmp_path_factory.mktemp("ids") / "ids.parquet", column)
-    found = read_column(path, len(ids))
-    assert found.dtype.kind == column.dtype.kind
-    assert_array_equal(found, column)
-    assert pd.read_parquet(path)["id"].tolist() == column.tolist()
-
-
-def test_many_ids_are_read_in_pieces(tmp_path):
-    ids = np.array([f"item {i}" for i in range(10_000)])
-    assert_array_equal(read_column(write_column(tmp_path / "ids", ids), 10_000), ids)
-
-
-def test_no_ids_are_no_ids(tmp_path):
-    ids = np.zeros(0, dtype=np.int64)
-    assert_array_equal(read_column(write_column(tmp_path / "ids", ids), 0), ids)
-
-
-def test_one_long_id_must_not_widen_all_others(monkeypatch, tmp_path):
-    ids = np.array(["x" * 1000, *(str(i) for i in range(500))])
-    path = write_column(tmp_path / "ids", ids)
-    assert_array_equal(read_column(path, 501), ids)
-    monkeypatch.setattr(folder, "MAX_WIDENED", 0)
-    monkeypatch.setattr(folder, "MAX_WIDENING", 2)
-    message = "one of 1,000 characters among 501, which together would take 2.0 MB"
-    with pytest.raises(ModelError, match=message):
-        write_folder(tmp_path / "model", Content({}, {}, {"items": ids}, {}))
-    with pytest.raises(ModelError, match=message):
-        read_column(path, 501)
-
-
-def test_ids_that_unpack_to_more_than_their_file_are_refused(monkeypatch, tmp_path):
-    path = write_column(tmp_path / "ids", np.array(["a", "b"]))
-    monkeypatch.setattr(folder, "_check_metadata", lambda *arguments: None)
-    table = pd.DataFrame({"id": ["x" * 10_000] * 1000})
-    table.to_parquet(path, compression="gzip")
-    with pytest.raises(ModelError, match="no more room than their file"):
-        read_column(path, 1000)

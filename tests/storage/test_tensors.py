@@ -97,7 +97,7 @@ def test_any_order_in_memory_is_stored(tmp_path, rng):
 )
 def test_arrays_that_are_no_plain_numbers_are_refused(array):
     with pytest.raises(ModelError, match="must be of plain numbers in at most 2"):
-        as_tensor(array)
+        as_tensor(array, "a")
 
 
 def test_a_header_that_readers_would_refuse_is_not_written(monkeypatch):

@@ -48,10 +48,6 @@ class Folder:
     def arrays_path(self):
         return self.path / self.manifest["arrays"]["name"]
 
-    @property
-    def ids_path(self):
-        return self.path / next(iter(self.manifest["ids"].values()))["name"]
-
     def header(self):
         """Return the header of the arrays and the bytes after it."""
         data = self.arrays_path.read_bytes()
@@ -87,16 +83,7 @@ class Folder:
     def replace_arrays(self, data):
         """Replace the file of arrays, and what the manifest says of it."""
         self.arrays_path.unlink()
-        self.manifest["arrays"] = self._entry("arrays", "safetensors", data)
-        self.write_manifest()
-
-    def replace_ids(self, data):
-        """Replace the first file of ids, and what the manifest says of it."""
-        self.ids_path.unlink()
-        name = next(iter(self.manifest["ids"]))
-        entry = self._entry("ids", "parquet", data)
-        entry["n_ids"] = self.manifest["ids"][name]["n_ids"]
-        self.manifest["ids"][name] = entry
+        self.manifest["arrays"] = self._entry(data)
         self.write_manifest()
 
     def write_manifest(self):
@@ -111,9 +98,9 @@ class Folder:
         objects = self.manifest["content"]["objects"]
         return [node["fields"] for node in objects if node["class"] == name]
 
-    def _entry(self, kind, suffix, data):
+    def _entry(self, data):
         found = hashlib.sha256(data).hexdigest()
-        name = f"{kind}-{found[:32]}.{suffix}"
+        name = f"arrays-{found[:32]}.safetensors"
         (self.path / name).write_bytes(data)
         return {"name": name, "bytes": len(data), "sha256": found}
 

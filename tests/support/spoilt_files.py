@@ -30,6 +30,11 @@ def flip(path, seed):
     path.write_bytes(data)
 
 
+def file_of(folder, which):
+    """Return the path of the arrays or of the manifest."""
+    return folder.arrays_path if which == "arrays" else folder.path / "manifest.json"
+
+
 @case(*range(25))
 def flipped_bit_of_arrays(folder, seed):
     flip(folder.arrays_path, seed)
@@ -40,43 +45,35 @@ def flipped_bit_of_manifest(folder, seed):
     flip(folder.path / "manifest.json", seed)
 
 
-@case(*range(10))
-def flipped_bit_of_ids(folder, seed):
-    flip(folder.ids_path, seed)
-
-
 @case("arrays 0", "arrays 7", "arrays 100", "arrays -1", "manifest 0", "manifest 500",
-      "manifest -1", "ids 0", "ids 20", "ids -1")  # fmt: skip
+      "manifest -1")  # fmt: skip
 def truncated(folder, which):
     name, size = which.split()
-    paths = {"arrays": folder.arrays_path, "ids": folder.ids_path}
-    path = paths.get(name, folder.path / "manifest.json")
+    path = file_of(folder, name)
     path.write_bytes(path.read_bytes()[: int(size)])
 
 
-@case("arrays", "ids")
-def lengthened(folder, which):
-    path = folder.arrays_path if which == "arrays" else folder.ids_path
+@case()
+def lengthened(folder, _):
+    path = folder.arrays_path
     path.write_bytes(path.read_bytes() + b"\0" * 8)
 
 
-@case("arrays", "ids", "manifest")
+@case("arrays", "manifest")
 def missing(folder, which):
-    names = {"arrays": folder.arrays_path, "ids": folder.ids_path}
-    names.get(which, folder.path / "manifest.json").unlink()
+    file_of(folder, which).unlink()
 
 
-@case("arrays", "ids", "manifest")
+@case("arrays", "manifest")
 def symbolic_link(folder, which):
-    names = {"arrays": folder.arrays_path, "ids": folder.ids_path}
-    path = names.get(which, folder.path / "manifest.json")
+    path = file_of(folder, which)
     outside = path.rename(folder.path.parent / f"outside-{which}")
     path.symlink_to(outside)
 
 
 @case("arrays", "manifest")
 def pipe_that_nobody_writes_to(folder, which):
-    path = folder.arrays_path if which == "arrays" else folder.path / "manifest.json"
+    path = file_of(folder, which)
     path.unlink()
     os.mkfifo(path)
 
@@ -88,31 +85,13 @@ def folder_in_place_of_a_file(folder, _):
 
 
 @case()
-def swapped_contents(folder, _):
-    one, other = folder.arrays_path, folder.ids_path
-    data = one.read_bytes()
-    one.write_bytes(other.read_bytes())
-    other.write_bytes(data)
-
-
-@case()
-def swapped_entries(folder, _):
-    ids = folder.manifest["ids"]
-    first = next(iter(ids.values()))
-    n_ids = first.pop("n_ids")
-    folder.manifest["arrays"], swapped = first, folder.manifest["arrays"]
-    ids[next(iter(ids))] = {**swapped, "n_ids": n_ids}
-    folder.write_manifest()
-
-
-@case()
 def ids_of_views_swapped(folder, _):
     for fields in folder.nodes("Items"):
         fields["view"] = {"text": "image", "image": "text"}[fields["view"]]
     folder.write_manifest()
 
 
-@case("arrays", "ids", "manifest")
+@case("arrays", "manifest")
 def pickled_payload(folder, which):
     class Payload:
         def __reduce__(self):
@@ -121,8 +100,6 @@ def pickled_payload(folder, which):
     data = pickle.dumps(Payload())
     if which == "arrays":
         folder.replace_arrays(data)
-    elif which == "ids":
-        folder.replace_ids(data)
     else:
         (folder.path / "manifest.json").write_bytes(data)
 
@@ -134,10 +111,9 @@ def name_outside_the_folder(folder, name):
     folder.write_manifest()
 
 
-@case("bytes", "sha256", "n_ids")
+@case("bytes", "sha256")
 def huge_or_odd_number(folder, which):
-    entry = next(iter(folder.manifest["ids"].values()))
-    entry[which] = 2**60
+    folder.manifest["arrays"][which] = 2**60
     folder.write_manifest()
 
 
@@ -219,7 +195,7 @@ def array_that_lost_its_last_row(folder, number):
 def array_of_other_numbers(folder, number):
     arrays = folder.arrays()
     name = nth([n for n, own in arrays.items() if own.size], number)
-    other = {"f": "<i8", "i": "<f8", "b": "<f8"}[arrays[name].dtype.kind]
+    other = {"f": "<i8", "i": "<f8", "b": "<f8", "u": "<i8"}[arrays[name].dtype.kind]
     folder.write_arrays({**arrays, name: arrays[name].astype(other)})
 
 
@@ -256,3 +232,25 @@ def indices(folder, which):
     name = next(name for name in sorted(arrays) if name.endswith(end))
     changed = change(arrays[name], 300).astype(arrays[name].dtype)
     folder.write_arrays({**arrays, name: changed})
+
+
+IDS = {
+    "negative": lambda n, text: (np.where(np.arange(len(n)) == 1, -n, n), text),
+    "one too long": lambda n, text: (n + (np.arange(len(n)) == 0), text),
+    "far too long": lambda n, text: (n + 2**60, text),
+    "sums that overflow": lambda n, text: (
+        np.r_[n[0] + 2**62, n[1] + 2**62, n[2] + 2**62, n[3] + 2**62, n[4:]], text),
+    "one too few": lambda n, text: (n[1:], text[n[0]:]),
+    "repeated": lambda n, text: (n, np.r_[text[: n[0]], text[: n[0]], text[2 * n[0]:]]),
+    "no UTF-8": lambda n, text: (n, text | 128),
+    "in a table": lambda n, text: (n[None], text),
+    "none": lambda n, text: (n[:0], text[:0]),
+}  # fmt: skip
+
+
+@case(*IDS)
+def ids(folder, which):
+    arrays = folder.arrays()
+    names = folder.nodes("Items")[0]["ids"]["ids"]
+    changed = IDS[which](*(arrays[name] for name in names))
+    folder.write_arrays({**arrays, **dict(zip(names, changed, strict=True))})

@@ -17,7 +17,7 @@ from linkspread.manifests.collection import KINDS, ItemCollection, is_picture_na
 from linkspread.manifests.contents import Problem
 from linkspread.manifests.rows import Texts
 from linkspread.manifests.transformers import STORED, is_fitted, recipe, with_speed_of
-from linkspread.storage import Ids, Registry, Stored, read_folder, write_folder
+from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.folder import check_target
 from linkspread.storage.manifest import FEATURES
 from linkspread.storage.schema import AnyArray, AnyMatrix
@@ -212,8 +212,6 @@ def _take(features: FeatureSet) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "root": str(features.root),
-        "ids": {view: Ids(own) for view, own in features.ids.items()},
-        "labels": {view: Ids(own) for view, own in features.labels.items()},
         "contents": {v: _as_texts(own) for v, own in features.contents.items()},
         "problems": {name: _as_texts(own) for name, own in problems.items()},
     }

@@ -119,7 +119,7 @@ def unpack(packed: bytes) -> Any:
     with np.load(io.BytesIO(packed), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
     tree = json.loads(arrays.pop("tree").tobytes())
-    return Registry(STORED).decode(Content(tree, arrays, ids={}, about={}))
+    return Registry(STORED).decode(Content(tree, arrays, about={}))
 
 
 class TransformerState(TypedDict):

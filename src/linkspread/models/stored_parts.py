@@ -27,7 +27,7 @@ from linkspread.models.spreading import (
 )
 from linkspread.models.view_graphs import AdjustedGraph, GivenGraph
 from linkspread.propagation import Spread
-from linkspread.storage import Ids, Stored
+from linkspread.storage import Stored
 from linkspread.storage.schema import AnyMatrix, IdArray, Matrix, Positions, Vector
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ TERMS = ("prior", "displacement", "grid", *MAPS_INTO, "pairs", "labels")
 
 def _take_items(items: Items) -> dict[str, Any]:
     """Return the ids of a view, or None where items are known by position."""
-    return {"ids": Ids(items.ids) if items.has_ids else None}
+    return {"ids": items.ids if items.has_ids else None}
 
 
 def _make_items(view: str, n_items: int, ids: IdArray | None) -> Items:
@@ -68,7 +68,7 @@ def _given_ids(ids: Array, items: Items, positions: Array) -> Any:
     own = _ids_at(items, positions)
     if own.dtype.kind == ids.dtype.kind and np.array_equal(own, ids):
         return None
-    return Ids(ids) if ids.dtype.kind == "U" else ids
+    return ids
 
 
 def _ids_at(items: Items, positions: Array) -> Array:

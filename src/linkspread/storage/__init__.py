@@ -1,7 +1,7 @@
 """Model folders and the link store.
 
-Model folders hold named arrays, a JSON tree and columns of ids; this room does not
-depend on the models. A save that is killed leaves the old folder intact. Folders are
+Model folders hold named arrays and a JSON tree; this room does not depend on the
+models. A save that is killed leaves the old folder intact. Folders are
 untrusted input: nothing is executed, and nothing is used before it is checked.
 
 The link store keeps judgements in SQLite or PostgreSQL; the ledger combines those of
@@ -12,12 +12,11 @@ from linkspread.storage.folder import Content, read_folder, write_folder
 from linkspread.storage.judgements import Judgement, Undo
 from linkspread.storage.ledger import Disagreement, JudgedPairs, Ledger, PairColumns
 from linkspread.storage.link_store import LinkStore
-from linkspread.storage.schema import Ids, Registry, Stored
+from linkspread.storage.schema import Registry, Stored
 
 __all__ = [
     "Content",
     "Disagreement",
-    "Ids",
     "JudgedPairs",
     "Judgement",
     "Ledger",

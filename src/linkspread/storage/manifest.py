@@ -29,20 +29,18 @@ MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 22
 # Kinds of folder; one is never overwritten by the other.
 MODEL, FEATURES = "linkspread model", "linkspread features"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 # `format` and versions never change, so that any version can identify a folder.
 KEYS = {
-    "format", "format_version", "library_version", "about", "arrays", "ids",
-    "content", "sha256",
+    "format", "format_version", "library_version", "about", "arrays", "content",
+    "sha256",
 }  # fmt: skip
-# A data file is named after its contents and the beginning of its checksum.
-DATA_NAME = re.compile(r"(arrays|ids)-[0-9a-f]{32}\.(safetensors|parquet)")
+# The file of arrays is named after the beginning of its checksum.
+DATA_NAME = re.compile(r"arrays-[0-9a-f]{32}\.safetensors")
 MAX_DEPTH = 24
 
 
-def make_manifest(
-    content: "Content", arrays: FileEntry, ids: dict[str, FileEntry], *, kind: str
-) -> bytes:
+def make_manifest(content: "Content", arrays: FileEntry, *, kind: str) -> bytes:
     """Return the manifest of a folder; refuse one that readers would refuse."""
     # Imported here, because the package imports this room.
     from linkspread import __version__
@@ -52,8 +50,11 @@ def make_manifest(
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
         "about": content.about,
-        "arrays": _entry(arrays),
-        "ids": {v: {**_entry(e), "n_ids": len(content.ids[v])} for v, e in ids.items()},
+        "arrays": {
+            "name": arrays.name,
+            "bytes": arrays.n_bytes,
+            "sha256": arrays.sha256,
+        },
         "content": content.tree,
     }
     check_depth(document)
@@ -101,7 +102,7 @@ def _check(document: dict[str, Any]) -> None:
             "version or a newer one, or fit the model again."
         )
     if set(document) != KEYS or not all(
-        isinstance(document[key], dict) for key in ("about", "arrays", "ids", "content")
+        isinstance(document[key], dict) for key in ("about", "arrays", "content")
     ):
         raise damaged(f"a manifest must have {', '.join(sorted(KEYS))}", document)
     rest = {key: value for key, value in document.items() if key != "sha256"}
@@ -112,12 +113,7 @@ def _check(document: dict[str, Any]) -> None:
         )
 
 
-def _entry(entry: FileEntry) -> dict[str, Any]:
-    """Return the manifest entry of a file."""
-    return {"name": entry.name, "bytes": entry.n_bytes, "sha256": entry.sha256}
-
-
-def check_entry(entry: Any, suffix: str) -> FileEntry:
+def check_entry(entry: Any) -> FileEntry:
     """Return the checked manifest entry of a data file."""
     if not isinstance(entry, dict) or set(entry) != {"name", "bytes", "sha256"}:
         raise damaged("a file must have `name`, `bytes` and `sha256`", entry)
@@ -126,9 +122,8 @@ def check_entry(entry: Any, suffix: str) -> FileEntry:
         raise damaged("a data file must have a name of linkspread's form", name)
     is_size = type(n_bytes) is int and n_bytes >= 0
     is_hash = isinstance(sha256, str) and re.fullmatch("[0-9a-f]{64}", sha256)
-    if not name.endswith(suffix) or not is_size or not is_hash:
-        got = n_bytes, sha256
-        raise damaged(f"{name} must be a {suffix} file with size and checksum", got)
+    if not is_size or not is_hash:
+        raise damaged(f"{name} must have a size and a checksum", (n_bytes, sha256))
     return FileEntry(name, n_bytes, sha256)
 
 

@@ -6,19 +6,21 @@ nor loaded, and nothing is executed. Objects are a flat list in which each comes
 those it contains, so reading needs no recursion and cycles are impossible.
 """
 
+import functools
 import math
+import operator
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
-from functools import cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import numpy as np
 from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError, ModelError
-from linkspread.storage.files import brief, naming_file
+from linkspread.ground.progress import format_bytes
+from linkspread.storage.files import brief, damaged, naming_file
 from linkspread.storage.folder import Content
 from linkspread.storage.tensors import are_finite, as_tensor
 
@@ -27,13 +29,8 @@ Array = np.ndarray
 # Most objects of a file, because each takes time and memory to build.
 MAX_OBJECTS = 5000
 CSR_PARTS = ("data", "indices", "indptr")
-
-
-class Ids:
-    """A column of ids, which is stored as parquet."""
-
-    def __init__(self, values: Array) -> None:
-        self.values = values
+# Largest array of texts in bytes, and how much larger padding may make one above that.
+MAX_PADDED, MAX_PADDING = 1 << 28, 64
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,12 @@ def array_kind(*n_dimensions: int, dtypes: str = "f") -> Kind:
     return Kind(f"an array of {counts} dimension(s)", accepts)
 
 
+def _is_sparse(value: Any) -> bool:
+    """Return whether something is a sparse matrix of a fitted model."""
+    floats = (np.float32, np.float64)
+    return isinstance(value, sparse.csr_array) and value.dtype in floats
+
+
 # Stored integers are sizes and counts.
 PLAIN = {
     Any: Kind("anything", lambda value: True),
@@ -71,13 +74,7 @@ PLAIN = {
     str: Kind("a text", lambda value: isinstance(value, str)),
     np.ndarray: array_kind(1, 2),
     types.NoneType: Kind("nothing", lambda value: value is None),
-    sparse.csr_array: Kind(
-        "a sparse matrix",
-        lambda value: (
-            isinstance(value, sparse.csr_array)
-            and value.dtype in (np.float32, np.float64)
-        ),
-    ),
+    sparse.csr_array: Kind("a sparse matrix", _is_sparse),
 }
 # Array types for annotations: floats of one and two dimensions, dense or sparse
 # matrices, positions of items, ids (texts or integers), and any array.
@@ -99,59 +96,44 @@ def kind_of(annotation: Any) -> Kind:
     if origin is Annotated and isinstance(inner[1], Kind):
         return inner[1]
     if origin in (Union, types.UnionType):
-        kind, *others = map(kind_of, inner)
-        for other in others:
-            kind = kind | other
-        return kind
+        return functools.reduce(operator.or_, map(kind_of, inner))
     if origin is Literal:
         names = ", ".join(map(repr, inner))
-        return Kind(
-            f"one of {names}", lambda value: isinstance(value, str) and value in inner
-        )
-    if origin is tuple and inner[-1:] != (...,):
-        return _tuple_kind([kind_of(own) for own in inner])
-    if origin in (tuple, list, Sequence):
-        holder = list if origin is list else tuple
-        return _sequence_kind(holder, kind_of(inner[0]))
-    if origin in (dict, Mapping):
-        return _mapping_kind(*map(kind_of, inner))
+        return Kind(f"one of {names}", lambda v: isinstance(v, str) and v in inner)
+    if origin in (tuple, list, dict, Mapping):
+        return _container_kind(origin, inner)
     if isinstance(annotation, type) and origin is None:
-        return Kind(
-            f"a {annotation.__name__}", lambda value: isinstance(value, annotation)
-        )
+        return Kind(f"a {annotation.__name__}", lambda v: isinstance(v, annotation))
     raise TypeError(f"{annotation} is not an annotation of a storable type")
 
 
-def _tuple_kind(kinds: Sequence[Kind]) -> Kind:
-    """Return the rule that something is a tuple with one value of each kind."""
-
-    def accepts(value: Any) -> bool:
-        if not isinstance(value, tuple) or len(value) != len(kinds):
-            return False
-        return all(kind.accepts(own) for kind, own in zip(kinds, value, strict=True))
-
-    return Kind(f"a tuple of {', '.join(kind.name for kind in kinds)}", accepts)
-
-
-def _sequence_kind(holder: type[Any], of: Kind) -> Kind:
-    """Return the rule that something lists values of a kind."""
+def _container_kind(holder: Any, inner: tuple[Any, ...]) -> Kind:
+    """Return the rule of a tuple, a list or a mapping and of its values."""
+    if holder is tuple and inner[-1:] != (...,):
+        kinds = [kind_of(own) for own in inner]
+        return Kind(
+            f"a tuple of {', '.join(kind.name for kind in kinds)}",
+            lambda value: (
+                isinstance(value, tuple)
+                and len(value) == len(kinds)
+                and all(k.accepts(v) for k, v in zip(kinds, value, strict=True))
+            ),
+        )
+    if holder in (tuple, list):
+        of = kind_of(inner[0])
+        return Kind(
+            f"a {holder.__name__} of {of.name}",
+            lambda value: isinstance(value, holder) and all(map(of.accepts, value)),
+        )
+    keys, of = map(kind_of, inner)
     return Kind(
-        f"a {holder.__name__} of {of.name}",
+        f"a mapping to {of.name}",
         lambda value: (
-            isinstance(value, holder) and all(of.accepts(own) for own in value)
+            isinstance(value, dict)
+            and all(map(keys.accepts, value))
+            and all(map(of.accepts, value.values()))
         ),
     )
-
-
-def _mapping_kind(keys: Kind, of: Kind) -> Kind:
-    """Return the rule that something maps keys to values of a kind."""
-
-    def accepts(value: Any) -> bool:
-        return isinstance(value, dict) and all(
-            keys.accepts(k) and of.accepts(v) for k, v in value.items()
-        )
-
-    return Kind(f"a mapping to {of.name}", accepts)
 
 
 @dataclass(frozen=True)
@@ -184,7 +166,7 @@ class Stored:
         """Name of the class in the tree."""
         return self.of.__name__
 
-    @cached_property
+    @functools.cached_property
     def kinds(self) -> dict[str, Kind]:
         """The rule of each field, from the annotations."""
         stated: Any = self.state or self.make
@@ -205,10 +187,7 @@ class Stored:
     def build(self, fields: Mapping[str, Any]) -> Any:
         """Build an object from fields, checked."""
         if set(fields) != set(self.kinds):
-            raise ModelError(
-                f"a {self.name} must have {', '.join(self.kinds)}, got "
-                f"{', '.join(fields)!s:.80}. Save the model again."
-            )
+            raise damaged(f"a {self.name} must have {', '.join(self.kinds)}", [*fields])
         for name, kind in self.kinds.items():
             if not kind.accepts(fields[name]):
                 raise ModelError(
@@ -253,11 +232,11 @@ class Registry:
         encoder = _Encoder(self)
         root = encoder.encode(value, "")
         tree = {"objects": encoder.nodes, "root": root}
-        return Content(tree, encoder.arrays, encoder.ids, about)
+        return Content(tree, encoder.arrays, about)
 
-    def decode(self, content: Content, *, of: Any = None) -> Any:
+    def decode(self, content: Content, *, of: Any = Any) -> Any:
         """Return the value of a folder, each part checked before it is used."""
-        kind = kind_of(Any if of is None else of)
+        kind = kind_of(of)
         try:
             value = _Decoder(self, content).decode_all()
         except ModelError:
@@ -292,7 +271,6 @@ class _Encoder:
         self._registry = registry
         self.nodes: list[dict[str, Any]] = []
         self.arrays: dict[str, Array] = {}
-        self.ids: dict[str, Array] = {}
         # The values are kept alive, so that no other gets their address.
         self._objects: dict[int, tuple[Any, int]] = {}
         self._places: dict[Any, tuple[Any, str]] = {}
@@ -301,20 +279,23 @@ class _Encoder:
         """Return a value as JSON; `name` is for messages and array names."""
         if isinstance(value, np.generic):
             value = value.item()
-        if value is None or isinstance(value, bool | int | str):
-            return value
-        if isinstance(value, float):
-            if math.isfinite(value):
-                return value
+        if isinstance(value, float) and not math.isfinite(value):
             raise ModelError(
                 f"numbers of a model must be finite to be saved, but `{name}` is "
                 f"{value}. Fit the model again."
             )
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
         if isinstance(value, list | tuple):
             kind = "tuple" if isinstance(value, tuple) else "list"
-            return {
-                kind: [self.encode(v, _joined(name, i)) for i, v in enumerate(value)]
-            }
+            own = [self.encode(v, _joined(name, i)) for i, v in enumerate(value)]
+            return {kind: own}
+        if (
+            isinstance(value, np.ndarray)
+            and value.dtype.kind == "U"
+            and value.ndim == 1
+        ):
+            return {"ids": [self._array(own, name) for own in _pack_ids(value, name)]}
         if isinstance(value, np.ndarray):
             return {"array": self._array(value, name)}
         if sparse.issparse(value):
@@ -324,24 +305,20 @@ class _Encoder:
                 for part in CSR_PARTS
             }
             return {"csr": {**parts, "shape": [int(n) for n in matrix.shape]}}
-        if isinstance(value, Ids):
-            name = _unused(name, self.ids)
-            self.ids[name] = value.values
-            return {"ids": name}
         if isinstance(value, Mapping):
             return {"dict": [self._entry(key, own, name) for key, own in value.items()]}
         return {"object": self._object(value, name)}
 
     def _entry(self, key: Any, value: Any, name: str) -> list[Any]:
         """Return an entry of a mapping; keys are texts or tuples of them."""
-        is_pair = isinstance(key, tuple) and all(isinstance(own, str) for own in key)
-        if not (isinstance(key, str) or is_pair):
+        texts = key if isinstance(key, tuple) else (key,)
+        if not all(isinstance(own, str) for own in texts):
             raise ModelError(
                 f"keys of `{name}` must be texts to be saved, got {key!r:.60}. Name "
                 "views by texts."
             )
-        label = key if isinstance(key, str) else ", ".join(key)
-        return [list(key) if is_pair else key, self.encode(value, _joined(name, label))]
+        own = self.encode(value, _joined(name, ", ".join(texts)))
+        return [list(key) if isinstance(key, tuple) else key, own]
 
     def _array(self, value: Array, name: str) -> str:
         """Return the name of an array, which is added once."""
@@ -349,14 +326,12 @@ class _Encoder:
         place = (interface["data"][0], value.shape, value.strides, value.dtype.str)
         if value.size and place in self._places:
             return self._places[place][1]
-        try:
-            stored = as_tensor(value)
-            if value.dtype.kind == "f" and not are_finite(stored):
-                raise ModelError(
-                    "arrays of a model must be finite, and this one is not. Fit again."
-                )
-        except ModelError as error:
-            raise ModelError(f"`{name}` cannot be saved: {error}") from error
+        stored = as_tensor(value, name)
+        if value.dtype.kind == "f" and not are_finite(stored):
+            raise ModelError(
+                f"arrays must be finite to be saved, but `{name}` is not. Fit the "
+                "model again."
+            )
         name = _unused(name, self.arrays)
         self.arrays[name] = stored
         self._places[place] = value, name
@@ -368,15 +343,12 @@ class _Encoder:
             return self._objects[id(value)][1]
         known = self._registry.by_name.get(type(value).__name__)
         if known is None or type(value) is not known.of:
-            is_function = callable(value) and hasattr(value, "__name__")
+            what = f"of class {type(value).__name__!r:.60}"
+            if callable(value) and hasattr(value, "__name__"):
+                what = f"the function {value.__name__!r:.60}"
             raise ModelError(
                 f"a model must consist of linkspread's classes, and `{name}` is "
-                + (
-                    f"the function {value.__name__!r:.60}"
-                    if is_function
-                    else f"of class {type(value).__name__!r:.60}"
-                )
-                + ", which cannot be stored. Choose by name instead, or keep the "
+                f"{what}, which cannot be stored. Choose by name instead, or keep the "
                 "program that fits the model."
             )
         encoded = {
@@ -390,16 +362,16 @@ class _Encoder:
 
 
 class _Decoder:
-    """JSON back to values, each checked before it is used."""
+    """JSON to values; what is malformed raises an error."""
 
     def __init__(self, registry: Registry, content: Content) -> None:
         self._registry = registry
         self._content = content
         self._made: list[Any] = []
         # Matrices are checked once, even if several share their arrays.
-        self._matrices: dict[tuple[Any, ...], sparse.csr_array] = {}
+        self._matrices: dict[str, sparse.csr_array] = {}
         self._readers: dict[str, Callable[[Any], Any]] = {
-            "array": self._array,
+            "array": lambda name: self._content.arrays[name],
             "csr": self._csr,
             "dict": self._dict,
             "ids": self._ids,
@@ -414,10 +386,8 @@ class _Decoder:
         if set(tree) != {"objects", "root"} or not isinstance(tree["objects"], list):
             raise _malformed("`content`", tree)
         if len(tree["objects"]) > MAX_OBJECTS:
-            raise ModelError(
-                f"a model must have at most {MAX_OBJECTS:,} objects, got "
-                f"{len(tree['objects']):,}. Save the model again."
-            )
+            n_objects = len(tree["objects"])
+            raise damaged(f"a model must have at most {MAX_OBJECTS} objects", n_objects)
         for number, node in enumerate(tree["objects"]):
             self._made.append(self._make(node, number))
         return self._decode(tree["root"])
@@ -431,7 +401,10 @@ class _Decoder:
         ((kind, own),) = value.items()
         if kind not in self._readers:
             raise _malformed("a value", value)
-        return self._readers[kind](own)
+        try:
+            return self._readers[kind](own)
+        except KeyError as error:
+            raise damaged(f"the {kind} must be in the folder", own) from error
 
     def _make(self, node: Any, number: int) -> Any:
         """Return one object."""
@@ -448,56 +421,41 @@ class _Decoder:
         decoded = {key: self._decode(value) for key, value in fields.items()}
         return self._registry.by_name[name].build(decoded)
 
-    def _array(self, name: Any) -> Array:
-        """Return an array by name."""
-        if not isinstance(name, str) or name not in self._content.arrays:
-            raise ModelError(
-                f"arrays must be in the file, got {brief(name)}, which is missing. "
-                "Save the model again."
-            )
-        return self._content.arrays[name]
-
-    def _ids(self, name: Any) -> Array:
-        """Return a column of ids by name."""
-        if not isinstance(name, str) or name not in self._content.ids:
-            raise _malformed("a column of ids", name)
-        return self._content.ids[name]
-
     def _csr(self, own: Any) -> sparse.csr_array:
-        """Return a sparse matrix with checked indices."""
+        """Return a sparse matrix; compiled loops trust its indices."""
         if not isinstance(own, dict) or set(own) != {*CSR_PARTS, "shape"}:
             raise _malformed("a sparse matrix", own)
-        shape = own["shape"]
-        is_shape = isinstance(shape, list) and len(shape) == 2
-        if not is_shape or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
-            raise _malformed("a shape", shape)
-        key = (*(own[part] for part in CSR_PARTS), *shape)
+        key = repr(own)
         if key not in self._matrices:
-            data, indices, indptr = (self._array(own[part]) for part in CSR_PARTS)
+            parts = [self._content.arrays[own[part]] for part in CSR_PARTS]
             with naming_file(self._content.arrays_file):
-                size = shape[0], shape[1]
-                check_csr(data, indices, indptr, size, name=own["indices"])
-            matrix = sparse.csr_array((data, indices, indptr), shape=size)
-            self._matrices[key] = matrix
+                self._matrices[key] = make_csr(parts, own["shape"], own["indices"])
         return self._matrices[key]
+
+    def _ids(self, names: Any) -> Array:
+        """Return a column of ids that are texts."""
+        lengths, data = (self._content.arrays[name] for name in names)
+        with naming_file(self._content.arrays_file):
+            return _unpack_ids(lengths, data)
 
     def _dict(self, entries: Any) -> dict[Any, Any]:
         """Return a mapping in its original order."""
         found = {}
-        for entry in _checked_list(entries):
+        for entry in entries if isinstance(entries, list) else [None]:
             if not isinstance(entry, list) or len(entry) != 2:
                 raise _malformed("an entry of a mapping", entry)
-            key, value = entry
-            if isinstance(key, list) and all(isinstance(own, str) for own in key):
-                key = tuple(key)
-            if not isinstance(key, str | tuple) or key in found:
+            key = tuple(entry[0]) if isinstance(entry[0], list) else entry[0]
+            texts = key if isinstance(key, tuple) else (key,)
+            if not all(isinstance(own, str) for own in texts) or key in found:
                 raise _malformed("a key of a mapping", key)
-            found[key] = self._decode(value)
+            found[key] = self._decode(entry[1])
         return found
 
     def _list(self, values: Any) -> list[Any]:
         """Return a list of values."""
-        return [self._decode(value) for value in _checked_list(values)]
+        if not isinstance(values, list):
+            raise _malformed("a list", values)
+        return [self._decode(value) for value in values]
 
     def _object(self, number: Any) -> Any:
         """Return an object built before."""
@@ -506,28 +464,61 @@ class _Decoder:
         return self._made[number]
 
 
-def check_csr(
-    data: Array, indices: Array, indptr: Array, shape: tuple[int, int], *, name: str
-) -> None:
-    """Refuse invalid CSR arrays, because compiled loops do not check them."""
-    is_flat = data.ndim == indices.ndim == indptr.ndim == 1
-    are_integers = indices.dtype.kind == indptr.dtype.kind == "i"
-    if (
-        not is_flat
-        or not are_integers
-        or min(indices.itemsize, indptr.itemsize) < 4
-        or len(indptr) != shape[0] + 1
-        or len(indices) != len(data)
-        or indptr[0] != 0
-        or indptr[-1] != len(indices)
-        or np.any(indptr[1:] < indptr[:-1])
-        or indices.min(initial=0) < 0
-        or indices.max(initial=-1) >= shape[1]
-    ):
+def _pack_ids(ids: Array, name: str) -> tuple[Array, Array]:
+    """Return the lengths of texts, and all of them one after the other in UTF-8."""
+    lengths = np.char.str_len(ids).astype(np.int64)
+    _check_padding(lengths)
+    try:
+        data = "".join(ids.tolist()).encode()
+    except UnicodeEncodeError as error:
         raise ModelError(
-            f"a sparse matrix must have indices within its shape {shape}, and those of "
-            f"array {brief(name)} are not. Save the model again."
+            f"ids must be Unicode to be saved, but one of `{name}` is "
+            f"{brief(error.object[error.start :])}. Give the items other ids."
+        ) from error
+    return lengths, np.frombuffer(data, np.uint8)
+
+
+def _unpack_ids(lengths: Array, data: Array) -> Array:
+    """Return texts from their lengths and their letters in UTF-8."""
+    text = data.tobytes().decode("utf-8")
+    total = int(lengths.sum())
+    is_flat = lengths.ndim == 1 and lengths.dtype == np.int64
+    if not is_flat or lengths.min(initial=0) < 0 or total != len(text):
+        raise damaged(f"ids must have {len(text):,} letters together", total)
+    _check_padding(lengths)
+    ends = np.cumsum(lengths)
+    places = zip((ends - lengths).tolist(), ends.tolist(), strict=True)
+    return np.array([text[start:end] for start, end in places], dtype=str)
+
+
+def _check_padding(lengths: Array) -> None:
+    """Refuse texts that NumPy, which pads them to the longest, makes far larger."""
+    n_bytes = 4 * len(lengths) * int(lengths.max(initial=0))
+    if n_bytes > max(MAX_PADDED, 4 * MAX_PADDING * int(lengths.sum())):
+        raise ModelError(
+            f"ids must be of similar length, got one of {lengths.max():,} letters "
+            f"among {len(lengths):,}, which together would take "
+            f"{format_bytes(n_bytes)}. Give shorter ids."
         )
+
+
+def make_csr(parts: list[Array], shape: Any, name: str) -> sparse.csr_array:
+    """Return a sparse matrix, or refuse invalid arrays."""
+    data, indices, indptr = parts
+    try:
+        n_rows, n_columns = map(operator.index, shape)
+        if indices.dtype.kind == indptr.dtype.kind == "i":
+            matrix = sparse.csr_array(
+                (data, indices, indptr), shape=(n_rows, n_columns)
+            )
+            matrix.check_format(full_check=True)
+            return matrix
+    except (ValueError, TypeError, IndexError, OverflowError):
+        pass
+    raise ModelError(
+        f"a sparse matrix must have indices within its shape {brief(shape)}, and those "
+        f"of array {brief(name)} are not. Save the model again."
+    )
 
 
 def _joined(name: str, part: Any) -> str:
@@ -544,13 +535,6 @@ def _unused(name: str, taken: Mapping[str, Any]) -> str:
     return found
 
 
-def _checked_list(values: Any) -> list[Any]:
-    """Return a list, if it is one."""
-    if not isinstance(values, list):
-        raise _malformed("a list", values)
-    return values
-
-
 def _describe(value: Any) -> str:
     """Return the type of a value for a message."""
     if isinstance(value, np.ndarray) or sparse.issparse(value):
@@ -560,7 +544,4 @@ def _describe(value: Any) -> str:
 
 def _malformed(what: str, got: Any) -> ModelError:
     """Return the error about malformed JSON."""
-    return ModelError(
-        f"{what} must be of linkspread's format, got {brief(got)}. Save the model "
-        "again."
-    )
+    return damaged(f"{what} must be of linkspread's format", got)

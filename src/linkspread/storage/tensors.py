@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from linkspread.ground.errors import ModelError
-from linkspread.storage.files import HashingFile, brief
+from linkspread.storage.files import HashingFile, brief, damaged
 from linkspread.storage.manifest import parse_json
 
 Array = np.ndarray
@@ -40,13 +40,14 @@ LENGTH_BYTES = 8
 CHECKED_ENTRIES = 1 << 20
 
 
-def as_tensor(array: Array) -> Array:
+def as_tensor(array: Array, name: str) -> Array:
     """Return an array in the form that is stored, or refuse it."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in NAMES or array.ndim > MAX_DIMENSIONS:
         raise ModelError(
-            f"arrays of a model must be of plain numbers in at most {MAX_DIMENSIONS} "
-            f"dimensions, got {array.dtype} of shape {array.shape}. Convert it."
+            f"arrays must be of plain numbers in at most {MAX_DIMENSIONS} dimensions "
+            f"to be saved, but `{name}` is {array.dtype} of shape {array.shape}. "
+            "Convert it."
         )
     return np.asarray(array, dtype=dtype, order="C")
 
@@ -71,22 +72,17 @@ def write_tensors(file: HashingFile, arrays: Mapping[str, Array]) -> None:
             "data_offsets": [start, end],
         }
         start = end
-    text = _header_text(header)
-    file.write(len(text).to_bytes(LENGTH_BYTES, "little"))
-    file.write(text)
-    for name in order:
-        file.write(as_tensor(arrays[name]).reshape(-1).view(np.uint8))
-
-
-def _header_text(header: dict[str, Any]) -> bytes:
-    """Return a header padded to a multiple of eight bytes."""
     text = json.dumps(header, separators=(",", ":")).encode("ascii")
     if len(text) > MAX_HEADER:
         raise ModelError(
             f"a model must have a header of at most {MAX_HEADER:,} bytes, got "
             f"{len(text):,} for {len(header):,} arrays. Save fewer fits in one model."
         )
-    return text + b" " * (-len(text) % LENGTH_BYTES)
+    text += b" " * (-len(text) % LENGTH_BYTES)
+    file.write(len(text).to_bytes(LENGTH_BYTES, "little"))
+    file.write(text)
+    for name in order:
+        file.write(as_tensor(arrays[name], name).reshape(-1).view(np.uint8))
 
 
 def read_tensors(file: BinaryIO) -> dict[str, Array]:
@@ -94,16 +90,24 @@ def read_tensors(file: BinaryIO) -> dict[str, Array]:
     n_bytes = os.fstat(file.fileno()).st_size
     header, start = _read_header(file, n_bytes)
     places = _check_header(header, n_bytes - start)
-    if n_bytes == start:
-        return {
-            name: np.zeros(shape, dtype) for name, (dtype, shape, _) in places.items()
-        }
-    mapped = mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_COPY)
+    mapped: Any = b""
+    if n_bytes > start:
+        mapped = mmap.mmap(file.fileno(), n_bytes, access=mmap.ACCESS_COPY)
     arrays = {}
     for name, (dtype, shape, offset) in places.items():
         count = math.prod(shape)
-        flat = np.frombuffer(mapped, dtype, count, start + offset if count else 0)
-        _check_values(name, flat)
+        flat = np.zeros(0, dtype)
+        if count:
+            flat = np.frombuffer(mapped, dtype, count, start + offset)
+        if dtype.kind == "f" and not are_finite(flat):
+            raise ModelError(
+                f"array {brief(name)} must be finite, and is not. Save the model again."
+            )
+        if dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+            raise ModelError(
+                f"array {brief(name)} must hold 0 and 1 only, and does not. Save the "
+                "model again."
+            )
         arrays[name] = flat.reshape(shape)
     return arrays
 
@@ -112,15 +116,11 @@ def _read_header(file: BinaryIO, n_bytes: int) -> tuple[dict[str, Any], int]:
     """Return the header, and where the arrays start."""
     file.seek(0)
     length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-    if n_bytes < LENGTH_BYTES or not 0 < length <= n_bytes - LENGTH_BYTES:
-        raise ModelError(
-            f"the header must end within the {n_bytes:,} bytes of the file, got "
-            f"{length:,} bytes of it. Copy the whole file, or save the model again."
-        )
-    if length > MAX_HEADER:
-        raise ModelError(
-            f"the header must have at most {MAX_HEADER:,} bytes, got {length:,}. "
-            "Save the model again."
+    if not 0 < length <= min(n_bytes - LENGTH_BYTES, MAX_HEADER):
+        raise damaged(
+            f"the header must have at most {MAX_HEADER:,} bytes and end within the "
+            f"{n_bytes:,} bytes of the file",
+            length,
         )
     header = parse_json(file.read(length))
     header.pop("__metadata__", None)
@@ -136,36 +136,23 @@ def _check_header(header: dict[str, Any], n_bytes: int) -> dict[str, Place]:
     end = 0
     for name, (dtype, shape, start) in sorted(places.items(), key=lambda p: p[1][2]):
         if start != end or start % dtype.itemsize:
-            raise ModelError(
-                "arrays must lie one after the other, and array "
-                f"{brief(name)} begins at {start:,} where {end:,} is free. Save the "
-                "model again."
-            )
+            raise damaged(f"array {brief(name)} must begin at {end:,}", start)
         end = start + math.prod(shape) * dtype.itemsize
     if end != n_bytes:
-        raise ModelError(
-            f"arrays must fill the file, and need {end:,} bytes where there are "
-            f"{n_bytes:,}. Copy the whole file, or save the model again."
-        )
+        raise damaged(f"arrays must fill the {n_bytes:,} bytes of the file", end)
     return places
 
 
 def _check_array(name: str, entry: Any) -> Place:
     """Return dtype, shape and offset of one array."""
     keys = {"dtype", "shape", "data_offsets"}
-    is_entry = isinstance(entry, dict) and set(entry) == keys
-    if not is_entry or not isinstance(entry["dtype"], str):
-        raise ModelError(
-            f"array {brief(name)} must have a dtype, a shape and offsets, got "
-            f"{brief(entry)}. Save the model again."
-        )
-    shape, offsets = entry["shape"], entry["data_offsets"]
-    if entry["dtype"] not in DTYPES:
-        raise ModelError(
-            f"array {brief(name)} must be of one of {', '.join(DTYPES)}, got "
-            f"{brief(entry['dtype'])}. Save the model again."
-        )
-    dtype = DTYPES[entry["dtype"]]
+    what = f"array {brief(name)}"
+    if not isinstance(entry, dict) or set(entry) != keys:
+        raise damaged(f"{what} must have a dtype, a shape and offsets", entry)
+    shape, offsets, kind = entry["shape"], entry["data_offsets"], entry["dtype"]
+    if not isinstance(kind, str) or kind not in DTYPES:
+        raise damaged(f"{what} must be of one of {', '.join(DTYPES)}", kind)
+    dtype = DTYPES[kind]
     is_shape = _are_counts(shape) and len(shape) <= MAX_DIMENSIONS
     is_place = _are_counts(offsets) and len(offsets) == 2
     if (
@@ -173,11 +160,7 @@ def _check_array(name: str, entry: Any) -> Place:
         or not is_place
         or offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize
     ):
-        raise ModelError(
-            f"array {brief(name)} must have a shape that fits its bytes, got "
-            f"{brief(shape)} of {entry['dtype']} at {brief(offsets)}. Save the model "
-            "again."
-        )
+        raise damaged(f"{what} must have a shape that fits its bytes", entry)
     return dtype, tuple(shape), offsets[0]
 
 
@@ -186,18 +169,3 @@ def _are_counts(values: Any) -> bool:
     return isinstance(values, list) and all(
         type(value) is int and 0 <= value <= sys.maxsize for value in values
     )
-
-
-def _check_values(name: str, flat: Array) -> None:
-    """Refuse numbers that are not finite, and booleans other than 0 and 1."""
-    for start in range(0, len(flat), CHECKED_ENTRIES):
-        part = flat[start : start + CHECKED_ENTRIES]
-        if flat.dtype.kind == "f" and not np.isfinite(part).all():
-            raise ModelError(
-                f"array {brief(name)} must be finite, and is not. Save the model again."
-            )
-        if flat.dtype.kind == "b" and part.view(np.uint8).max() > 1:
-            raise ModelError(
-                f"array {brief(name)} must hold 0 and 1 only, and does not. Save the "
-                "model again."
-            )
