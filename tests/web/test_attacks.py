@@ -2,13 +2,26 @@
 
 import io
 import re
+import socket
+import threading
+import time
+import urllib.request
 import zlib
+from contextlib import suppress
 
 import pytest
+import uvicorn
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.web import Settings, serve
-from linkspread.web.guard import Access, Buckets, host_name, is_same_site
+from linkspread.web.guard import Access, Buckets, host_name
+from linkspread.web.server import (
+    MAX_CONNECTIONS,
+    ImpatientProtocol,
+    check_public_url,
+    keep_secret,
+)
+from linkspread.web.site import Busy, Turns
 from web_sites import EVIL, fit_model, form_token, make_data, many_browsers
 
 TOKEN = "a token nobody knows"
@@ -121,9 +134,9 @@ def test_without_the_token_nothing_is_seen(guarded):
         answer = guarded.get(path)
         assert answer.status_code == 401
         assert "t0" not in answer.text
-    assert guarded.get("/healthz").status_code == 200
+    assert guarded.get("/health").status_code == 200
     page = guarded.get("/", headers=HTML)
-    assert str(page.url).endswith("/enter")
+    assert str(page.url).endswith("/enter?back=%2F")
     assert guarded.post("/api/judgements", json=JUDGEMENT).status_code == 401
     for wrong in ("", "Bearer", "Bearer x", f"Basic {TOKEN}", f"Bearer {TOKEN}x"):
         headers = {"authorization": wrong}
@@ -191,11 +204,11 @@ def test_forms_of_other_sites_change_nothing(browser):
 
 def test_only_our_own_names_are_answered(browser, guarded):
     for host in ("evil.example", "127.0.0.1.evil.example", "", "a b", "127.0.0.1@x"):
-        assert browser.get("/healthz", headers={"host": host}).status_code == 421
+        assert browser.get("/health", headers={"host": host}).status_code == 421
     for host in ("localhost:8000", "127.0.0.1:8000", "[::1]:8000"):
-        assert browser.get("/healthz", headers={"host": host}).status_code == 200
-    assert guarded.get("/healthz", headers={"host": "10.0.0.7:1"}).status_code == 200
-    assert guarded.get("/healthz", headers={"host": "evil.example"}).status_code == 421
+        assert browser.get("/health", headers={"host": host}).status_code == 200
+    assert guarded.get("/health", headers={"host": "10.0.0.7:1"}).status_code == 200
+    assert guarded.get("/health", headers={"host": "evil.example"}).status_code == 421
 
 
 def test_no_name_server_is_asked_by_a_request(monkeypatch):
@@ -303,7 +316,7 @@ def test_a_page_for_others_must_have_a_token():
 def test_a_store_that_is_away_is_no_fault_of_ours(make_browser):
     client = make_browser()
     client.app.state.site.live.store.close()
-    answer = client.get("/healthz")
+    answer = client.get("/health")
     assert answer.status_code == 503
     assert "judgements.db" not in answer.text
 
@@ -322,10 +335,124 @@ def test_hosts_and_sites_are_told_apart():
     assert host_name("[::1]:80") == "::1"
     assert host_name("a:b") is None
     assert host_name("a/b") is None
-    assert is_same_site("http://a:1", "", "A:1")
-    assert not is_same_site("http://a:2", "", "a:1")
-    assert not is_same_site("http://[", "", "a:1")
     access, session, other = Access(Settings()), "s" * 43, "o" * 43
+    assert access.is_same_site("http://a:1", "", "A:1")
+    assert not access.is_same_site("http://a:2", "", "a:1")
+    assert not access.is_same_site("http://[", "", "a:1")
     assert access.is_form_token(session, access.form_token(session))
     assert not access.is_form_token(other, access.form_token(session))
     assert not access.is_form_token("short", access.form_token("short"))
+
+
+def test_a_public_address_is_ours_and_no_other(make_browser):
+    public = "https://photos.example/search"
+    client = make_browser(token=TOKEN, public_url=public)
+    outside = {"host": "photos.example", "origin": "https://photos.example"}
+    for path in ("/enter", "/search/enter"):
+        # A proxy may strip the path or leave it, and forward the name or its own.
+        for names in (outside, outside | {"host": "127.0.0.1:8000"}):
+            page = client.post(
+                path, data={"token": TOKEN}, headers=names, follow_redirects=False
+            )
+            assert (page.status_code, page.headers["location"]) == (303, "/search/")
+            assert "Path=/search" in page.headers["set-cookie"]
+            assert "Secure" in page.headers["set-cookie"]
+    evil = outside | {"origin": "https://evil.example"}
+    assert client.post("/enter", data={"token": TOKEN}, headers=evil).status_code == 403
+    evil = outside | {"host": "evil.example"}
+    assert client.get("/health", headers=evil).status_code == 421
+    bearer = outside | {"authorization": f"Bearer {TOKEN}"}
+    page = client.get("/search/", headers=bearer).text
+    links = re.findall(r'(?:src|href|action)="(/[^"]*)"', page)
+    assert links and all(own.startswith("/search/") for own in links)
+    assert client.get("/openapi.json", headers=bearer).json()["servers"] == [
+        {"url": public}
+    ]
+
+
+@pytest.mark.parametrize(
+    "url", ["photos.example", "ftp://a", "https://", "https://a:x/", "https://a/?q=1"]
+)
+def test_a_public_address_must_be_one(url):
+    with pytest.raises(LinkspreadError, match="`public_url` must be an address"):
+        check_public_url(url)
+    assert check_public_url("https://a/b/") == "https://a/b"
+
+
+def test_wrong_tokens_of_programs_are_slowed_down_too(make_browser):
+    client = make_browser(token=TOKEN)
+    codes = [
+        client.get("/api/views", headers={"authorization": f"Bearer {k}"}).status_code
+        for k in range(15)
+    ]
+    assert (codes[0], codes[-1]) == (401, 429)
+    # Not even the right one, or guesses would go on at full speed.
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    assert client.get("/api/views", headers=bearer).status_code == 429
+
+
+def test_made_up_methods_leave_nothing_behind(browser):
+    for k in range(50):
+        assert browser.request(f"M{k}" + "A" * 500, "/").status_code == 405
+    assert "AAAA" not in browser.get("/metrics").text
+
+
+def test_the_secret_is_kept_for_nobody_else(tmp_path):
+    secret = keep_secret(tmp_path)
+    assert keep_secret(tmp_path) == secret and len(secret) >= 32
+    assert (tmp_path / "page.secret").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "page.secret").write_text("short")
+    assert len(keep_secret(tmp_path)) >= 32
+
+
+def test_heavy_work_is_bounded_and_the_rest_goes_on():
+    turns = Turns(1, n_waiting=0)
+    with turns, pytest.raises(Busy, match="Try again in a moment"), turns:
+        pass
+    with turns:
+        pass
+
+
+@pytest.fixture(scope="module")
+def listening(make_browser):
+    """Serve a site through real sockets; return its port."""
+    app = make_browser(requests_per_second=1e6).app
+    how = {"http": ImpatientProtocol, "limit_concurrency": MAX_CONNECTIONS}
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", **how))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = True
+    thread.join(timeout=30)
+
+
+def call(port, path="/health", seconds=10):
+    return urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=seconds)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_idle_connections_leave_room_for_others(listening, monkeypatch):
+    monkeypatch.setattr("linkspread.web.server.MAX_SILENCE", 1.0)
+    sockets = [socket.create_connection(("127.0.0.1", listening)) for _ in range(600)]
+    for k, own in enumerate(sockets):
+        if k % 2:
+            own.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+    assert call(listening).status == 200
+    deadline = time.monotonic() + 20
+    for own in sockets:
+        own.settimeout(max(deadline - time.monotonic(), 0.01))
+        with suppress(ConnectionError):
+            assert own.recv(1) == b""
+        own.close()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_body_that_never_ends_is_given_up(listening, monkeypatch):
+    monkeypatch.setattr("linkspread.web.guard.BODY_SECONDS", 0.5)
+    head = b"POST /api/judgements HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    head += b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", listening), timeout=20) as own:
+        own.sendall(head)
+        assert own.recv(200).startswith(b"HTTP/1.1 408")

@@ -18,7 +18,7 @@ from linkspread.web.contents import (
     are_glyphs,
     shorten,
 )
-from linkspread.web.site import Query, ordinal
+from linkspread.web.site import ordinal
 from linkspread.web.uploads import PictureCache
 from web_sites import make_data, make_features, make_ids
 
@@ -140,9 +140,7 @@ def test_texts_are_shortened_to_a_line():
     assert shorten("word " * 10, 8) == "word wo…"
 
 
-def test_ordinals_and_addresses():
+def test_ordinals():
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 112)] == [
         "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th"
     ]  # fmt: skip
-    url = Query("a", "b", item="U+03A9&x").url("/why", found="é")
-    assert url == "/why?source=a&target=b&item=U%2B03A9%26x&found=%C3%A9"

@@ -71,8 +71,9 @@ def search(browser, **more):
 def test_the_first_page_offers_items_to_begin_with(browser):
     page = browser.get("/")
     assert page.status_code == 200
-    assert "<h2>Examples</h2>" in page.text
-    assert "item=t0" in page.text
+    # A wall of pictures; each searches by itself.
+    assert page.text.count("<img") == 24
+    assert "source=image&amp;target=text&amp;item=i0" in page.text
     assert "<script>" not in page.text
     assert "style=" not in page.text
 
@@ -162,7 +163,7 @@ def test_a_judgement_is_kept_before_the_answer_and_reranks(browser, fitted):
         for rank, id in enumerate(wanted.tolist(), start=1)
         if ranks.get(id, rank) != rank
     ]
-    assert "1 do not" in answer.text
+    assert "does not belong" in answer.text
 
 
 def test_sending_a_form_twice_is_one_judgement(browser):
@@ -179,7 +180,7 @@ def test_undo_brings_the_list_back(browser):
     page = search(browser)
     after = post(browser, f"/?{urlencode(ASK)}", page, must="i40").text
     assert found_ids(after) != found_ids(page)
-    id = re.search(r'data-judged="([^"]*)"', after)[1]
+    id = re.search(r'name="undo" value="([^"]*)"', after)[1]
     back = post(browser, f"/?{urlencode(ASK)}", after, undo=id).text
     assert found_ids(back) == found_ids(page)
     assert site_of(browser).live.store.count() == 0
@@ -247,7 +248,7 @@ def test_questions_are_those_of_the_library_and_do_not_come_again(browser, fitte
     after = post(browser, "/ask?source=text&target=image", page, verdict="unsure",
                  **answers).text  # fmt: skip
     assert (hidden(after, "left"), hidden(after, "right")) == (left[1], right[1])
-    id = re.search(r'data-judged="([^"]*)"', after)[1]
+    id = re.search(r'name="undo" value="([^"]*)"', after)[1]
     back = post(browser, "/ask?source=text&target=image", after, undo=id).text
     assert (hidden(back, "left"), hidden(back, "right")) == first
 
@@ -375,7 +376,7 @@ def test_the_description_for_tools_and_its_page(browser):
 
 
 def test_health_and_counts(browser):
-    assert browser.get("/healthz").text == "ok\n"
+    assert browser.get("/health").text == "ok\n"
     search(browser)
     text = browser.get("/metrics").text
     assert 'linkspread_requests_total{method="GET",route="/",status="200"} 1' in text
@@ -395,3 +396,89 @@ def test_the_first_page_of_results_is_small(browser):
     page = browser.get("/", params=ASK).content
     files = [browser.get(f"/static/page.{own}").content for own in ("css", "js")]
     assert len(page) + sum(map(len, files)) < 100_000
+
+
+def test_addresses_hold_the_query_and_the_root(browser):
+    from linkspread.web.site import Query
+
+    url = site_of(browser).url("/why", Query("a", "b", item="U+03A9&x"), found="é")
+    assert url == "/why?source=a&target=b&item=U%2B03A9%26x&found=%C3%A9"
+
+
+def test_unknown_words_are_named_with_similar_ones(browser):
+    page = browser.get("/", params={"q": "gren thing giraffe"}).text
+    assert "No text contains “giraffe”; it is ignored." in page
+    assert "“gren”" in page and "q=green+thing+giraffe" in page
+    assert found_ids(page)
+    nothing = browser.get("/", params={"q": "giraffe"})
+    assert (nothing.status_code, found_ids(nothing.text)) == (200, [])
+    assert "No text contains “giraffe”." in nothing.text
+
+
+def test_every_picture_and_text_finds_more_like_it(browser, fitted):
+    page = search(browser)
+    first = found_ids(page)[0]
+    assert f"source=image&amp;target=image&amp;item={first}" in page
+    like = {"source": "image", "target": "image"}
+    found = browser.get("/", params=like | {"item": first}).text
+    wanted = fitted.search(first, **like, n_results=24)[0].tolist()
+    assert found_ids(found) == wanted
+    # Every way that is offered works.
+    for way in re.findall(r'<option value="([^"]*~[^"]*)"', page):
+        item = {"text": "t5", "image": "i3"}[way.partition("~")[0]]
+        assert found_ids(browser.get("/", params={"way": way, "item": item}).text)
+
+
+def test_scores_are_bars_of_strength(browser):
+    hits = browser.get("/api/search", params=ASK | {"n": 50}).json()["results"]
+    strengths = [own["strength"] for own in hits]
+    assert strengths == sorted(strengths, reverse=True)
+    assert 0.5 < strengths[0] <= 1 and strengths[-1] < 0.2
+    assert f"Strength {round(100 * strengths[0])} of 100" in search(browser)
+
+
+def judgement(browser, page, **more):
+    """Send a judgement as the script of a page does."""
+    body = {"form_token": form_token(page), "source": "text", "left": "t5"}
+    body |= {"target": "image", "right": "i3", "verdict": "must"}
+    return browser.post("/judgements", json=body | more)
+
+
+def test_the_script_sends_judgements_that_count_once(browser):
+    page, key = search(browser), "0" * 8 + "-0000-4000-8000-" + "0" * 12
+    ids = {judgement(browser, page, key=key).json()["id"] for _ in range(3)}
+    store = site_of(browser).live.store
+    assert (len(ids), store.count(active_only=False)) == (1, 1)
+    undone = judgement(browser, page, verdict="undo", undo=ids.pop())
+    assert (undone.status_code, store.count()) == (200, 0)
+    assert judgement(browser, page, form_token="0" * 64).status_code == 403
+    assert browser.get("/session").json()["form_token"] == form_token(page)
+    assert judgement(browser, page, right="nobody").status_code == 400
+
+
+def test_two_people_without_names_are_two_and_are_asked_different_pairs(browser):
+    client = TestClient(browser.app, base_url=ROOT)
+    pages = [own.get("/ask").text for own in (browser, client)]
+    names = {re.search("You are <b>([^<]*)", page)[1] for page in pages}
+    assert len(names) == 2 and all(name.startswith("guest ") for name in names)
+    asked = [set(re.findall(r'data-left="(.*?)" data-right="(.*?)"', p)) for p in pages]
+    assert len(asked[0]) == len(asked[1]) == 8
+    assert not asked[0] & asked[1]
+
+
+def test_a_name_and_the_token_keep_the_search(browser):
+    page = search(browser)
+    assert f'value="/?{urlencode(ASK)}"'.replace("&", "&amp;") in page
+    fields = {
+        "form_token": form_token(page),
+        "name": "ann",
+        "back": f"/?{urlencode(ASK)}",
+    }
+    answer = browser.post("/name", data=fields)
+    assert found_ids(answer.text) == found_ids(page)
+
+
+def test_health_tells_the_truth_about_searching(browser, monkeypatch):
+    model = site_of(browser).live.shown.model
+    monkeypatch.setattr(type(model), "search", lambda *a, **how: ([], float("nan")))
+    assert browser.get("/health").status_code == 503

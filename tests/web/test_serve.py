@@ -60,7 +60,7 @@ def wait_for(port, process):
     for _ in range(600):
         assert process.poll() is None, process.stderr.read()
         try:
-            return ask(port, "/healthz")
+            return ask(port, "/health")
         except OSError:
             time.sleep(0.2)
     raise AssertionError("the server did not start")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,16 @@ def run_serve(
             "ten times that are allowed.",
         ),
     ] = 60.0,
+    public_url: Annotated[
+        str,
+        typer.Option(
+            help="Address that people use if a proxy stands in front, such as "
+            "https://example.org/search."
+        ),
+    ] = "",
+    title: Annotated[
+        str, typer.Option(help="Title of the pages; by default the folder's name.")
+    ] = "",
     glyphs: Annotated[
         bool, typer.Option(help="Fit glyphs first if there is no model.")
     ] = False,
@@ -63,30 +74,32 @@ def run_serve(
         require(module, purpose="Serving a page")
     from linkspread.storage.manifest import MANIFEST
     from linkspread.web import Settings, serve
-    from linkspread.web.server import is_loopback
+    from linkspread.web.server import check_public_url, keep_secret
 
     if glyphs and not (model / MANIFEST).is_file():
         notice("Fitting glyphs, once; this takes some fifteen seconds.")
         _fit_glyphs(model)
     open_folder(model)
-    token = token or os.environ.get(TOKEN, "")
-    if not token and not is_loopback(host):
-        token = secrets.token_urlsafe(24)
-        notice(f"Token: {token}")
-    if token and len(token) < 12:
+    settings = Settings(
+        title=title or model.resolve().name or "linkspread",
+        host=host,
+        token=token or os.environ.get(TOKEN, ""),
+        requests_per_second=requests_per_second,
+        secret=keep_secret(model),
+        public_url=check_public_url(public_url) if public_url else "",
+    )
+    if not settings.token and settings.is_public:
+        settings = replace(settings, token=secrets.token_urlsafe(24))
+        notice(f"Token: {settings.token}")
+    if 0 < len(settings.token) < 12:
         raise LinkspreadError(
-            f"a token must have at least 12 letters, got {len(token)}. Leave it out "
-            "to get one."
+            f"a token must have at least 12 letters, got {len(settings.token)}. Leave "
+            "it out to get one."
         )
     os.environ[FOLDER] = str(model.resolve())
     shown = f"[{host}]" if ":" in host else host
-    notice(f"http://{shown}:{port}/ (end with Ctrl+C)")
-    settings = Settings(
-        title=model.resolve().name or "linkspread",
-        host=host,
-        token=token,
-        requests_per_second=requests_per_second,
-    )
+    here = settings.public_url or f"http://{shown}:{port}"
+    notice(f"{here}/ (end with Ctrl+C)")
     serve(FACTORY, settings, port=port, workers=workers)
 
 

@@ -1,9 +1,10 @@
 """The pages as JSON for programs, and routes for monitoring."""
 
+import logging
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException
 from fastapi import Query as Param
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
@@ -12,18 +13,15 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Undo
 from linkspread.web.guard import NOBODY, clean_name
 from linkspread.web.overview import look
-from linkspread.web.pages import Asking, Here, Id, Number, View, Words
+from linkspread.web.pages import Asking, Here, Id, Number, View, Words, check_json
 from linkspread.web.site import MAX_PAGES, PAGE, Asked
+
+log = logging.getLogger("linkspread.web")
+# Seconds that an answer to a program waits until a judgement is applied.
+QUICK = 0.5
 
 api = APIRouter(prefix="/api", tags=["api"])
 monitoring = APIRouter(include_in_schema=False)
-
-
-async def check_json(request: Request) -> None:
-    """Refuse requests that a form of another site could send."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise HTTPException(415, "a request must be of the type application/json.")
 
 
 def resolve(site: Here, query: Asking) -> Asked:
@@ -91,6 +89,7 @@ def search(
             "id": hit.id,
             "rank": hit.rank,
             "score": hit.score,
+            "strength": round(hit.strength, 3),
             "title": hit.title,
             "picture": hit.picture or None,
         }
@@ -106,7 +105,8 @@ def explanation(
     site: Here, query: Asking, asked: Resolved, found: Id
 ) -> dict[str, Any]:
     """Explain a score."""
-    why = site.explain(query, asked, found)
+    with site.heavy:
+        why = site.explain(query, asked, found)
     return {
         "score": why.explanation.score,
         "search_score": why.explanation.search_score,
@@ -154,6 +154,7 @@ def add_judgement(site: Here, given: JudgementIn) -> dict[str, Any]:
         verdict=given.verdict,
         key=given.key,
         note=given.note,
+        patience=QUICK,
     )
     return {"id": id, "is_in_model": is_in_model}
 
@@ -161,7 +162,7 @@ def add_judgement(site: Here, given: JudgementIn) -> dict[str, Any]:
 @api.post("/judgements/{id}/undo", status_code=201, dependencies=[Depends(check_json)])
 def undo_judgement(site: Here, id: str, given: UndoIn) -> dict[str, Any]:
     """Take a judgement back."""
-    id, is_in_model = site.take_back(id, who=clean_name(given.who))
+    id, is_in_model = site.take_back(id, who=clean_name(given.who), patience=QUICK)
     return {"id": id, "is_in_model": is_in_model}
 
 
@@ -194,8 +195,12 @@ def metrics(site: Here) -> PlainTextResponse:
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
-@monitoring.get("/healthz")
+@monitoring.get("/health")
 def health(site: Here) -> PlainTextResponse:
-    """Check that the model and the store can be read."""
-    site.live.store.last_number()
+    """Check that the store can be read and that a search gives finite scores."""
+    try:
+        site.check()
+    except Exception:
+        log.exception("health")
+        return PlainTextResponse("The search or its store fails.\n", status_code=503)
     return PlainTextResponse("ok\n")

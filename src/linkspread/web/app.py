@@ -17,7 +17,7 @@ from linkspread.web.contents import choose_contents
 from linkspread.web.guard import Access, Guard
 from linkspread.web.pages import pages, render_error
 from linkspread.web.server import Settings
-from linkspread.web.site import Site
+from linkspread.web.site import Busy, Site
 
 SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
 
@@ -49,6 +49,7 @@ def create_app(
         redoc_url=None,
         lifespan=live,
         redirect_slashes=False,
+        servers=[{"url": settings.public_url or "/"}],
     )
     app.state.site, app.state.access = site, access
     for router in (pages, api, monitoring):
@@ -57,18 +58,25 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _answer_malformed)
     app.add_exception_handler(HTTPException, _answer_refused)
     app.add_middleware(
-        Guard, access=access, settings=settings, telemetry=site.telemetry
+        Guard,
+        access=access,
+        settings=settings,
+        telemetry=site.telemetry,
+        answer=lambda request, refusal: _answer(settings, request, *refusal),
     )
     return app
 
 
 def _answer_error(request: Request, error: Exception) -> Response:
     """Answer an error of the input with its message."""
+    settings = request.app.state.site.settings
+    if isinstance(error, Busy):
+        return _answer(settings, request, 503, str(error), {"Retry-After": "2"})
     if isinstance(error, StoreError):
         # The message of the store names files of this machine.
         sentence = "the link store cannot be reached now. Try again."
-        return _answer(request, 503, sentence)
-    return _answer(request, 400, str(error))
+        return _answer(settings, request, 503, sentence)
+    return _answer(settings, request, 400, str(error))
 
 
 def _answer_malformed(request: Request, error: Exception) -> Response:
@@ -77,7 +85,7 @@ def _answer_malformed(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     name = str(first["loc"][-1])[:60]
     sentence = f"`{name}` cannot be read: {first['msg'].lower()}. Correct it."
-    return _answer(request, 400, sentence)
+    return _answer(request.app.state.site.settings, request, 400, sentence)
 
 
 def _answer_refused(request: Request, error: Exception) -> Response:
@@ -87,12 +95,23 @@ def _answer_refused(request: Request, error: Exception) -> Response:
     detail = "" if error.detail in ("Not Found", "Method Not Allowed") else error.detail
     detail = detail if detail.islower() or " " in detail else ""
     sentence = detail or SENTENCES.get(error.status_code, "this is refused.")
-    return _answer(request, error.status_code, sentence)
+    settings = request.app.state.site.settings
+    return _answer(settings, request, error.status_code, sentence)
 
 
-def _answer(request: Request, status: int, sentence: str) -> Response:
+def _answer(
+    settings: Settings,
+    request: Request,
+    status: int,
+    sentence: str,
+    headers: dict[str, str] | None = None,
+) -> Response:
     """Return a sentence as JSON for paths of the API, else as a page."""
     sentence = sentence[:1].upper() + sentence[1:]
-    if request.url.path.startswith("/api"):
-        return JSONResponse({"error": sentence}, status_code=status)
-    return render_error(request.app.title, status, sentence)
+    response: Response
+    if request.scope["path"].startswith("/api"):
+        response = JSONResponse({"error": sentence}, status_code=status)
+    else:
+        response = render_error(settings, status, sentence)
+    response.headers.update(headers or {})
+    return response

@@ -1,9 +1,11 @@
 """Titles, texts and pictures of items; without a features folder, only their ids."""
 
 import io
+import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from linkspread.links import Items
 MAX_TITLE, MAX_TEXT = 90, 400
 # Most titles that are compared for one query.
 MAX_COMPARED = 2000
+WORD = re.compile(r"[^\W_]+")
 
 
 class Contents:
@@ -33,6 +36,7 @@ class Contents:
         self, items: dict[str, Items], kinds: dict[str, str] | None = None
     ) -> None:
         self.items, self.kinds = items, kinds or {}
+        self._vocabularies: dict[str, frozenset[str]] = {}
 
     def has_pictures(self, view: str) -> bool:
         """Return whether the items of a view are pictures."""
@@ -60,6 +64,36 @@ class Contents:
             f"new texts and pictures need a features folder, and view {view!r} has "
             "none. Search by one of its items."
         )
+
+    def unknown_words(self, view: str, text: str) -> dict[str, list[str]]:
+        """Return words that have no features and are in no text, with similar words."""
+        if not (self.has_texts(view) and self.can_read(view)):
+            return {}
+        known = self._vocabulary(view)
+        unknown = [own for own in _words(text) if own not in known]
+        return {
+            own: get_close_matches(
+                own, [w for w in known if abs(len(w) - len(own)) < 3]
+            )
+            for own in dict.fromkeys(unknown[:20])
+            if self._is_empty(view, own)
+        }
+
+    def _is_empty(self, view: str, text: str) -> bool:
+        """Return whether a text has no features."""
+        try:
+            rows = self.rows(view, text)
+        except LinkspreadError:
+            return True
+        return not abs(rows).sum()
+
+    def _vocabulary(self, view: str) -> frozenset[str]:
+        """Return the words of the texts of a view."""
+        if view not in self._vocabularies:
+            texts = (self.text(view, k) for k in range(self.items[view].n_items))
+            words = frozenset(word for text in texts for word in _words(text))
+            self._vocabularies[view] = words
+        return self._vocabularies[view]
 
     def labels(self, view: str) -> np.ndarray | None:
         """Return the classes of the items as integers, -1 where unknown."""
@@ -264,6 +298,11 @@ def shorten(text: str, most: int) -> str:
     """Return a text in one line of at most `most` letters."""
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text in small letters."""
+    return WORD.findall(text.lower())
 
 
 def _places(items: Items, ids: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Access and limits; every request and every answer passes here."""
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -10,14 +11,15 @@ import socket
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from linkspread.web.server import Settings, is_loopback
 from linkspread.web.telemetry import Telemetry
@@ -33,11 +35,14 @@ MAX_NAME = 60
 NOBODY = "guest"
 MAX_ADDRESSES = 10_000
 # Open to everyone: these contain nothing of the collection.
-OPEN_PATHS = ("/healthz", "/enter", "/static/")
+OPEN_PATHS = ("/health", "/enter", "/static/")
 READING = ("GET", "HEAD", "OPTIONS")
+METHODS = (*READING, "POST")
 # What a request counts towards the limit of an address, where it is not 1.
 COSTS = {"/picture": 0.1, "/static": 0.1, "/why": 5.0, "/map": 5.0, "/upload": 5.0}
 MAX_BODY = 1_000_000
+# A body may take this many seconds, and longer at this many bytes per second.
+BODY_SECONDS, SLOWEST_BODY = 20.0, 10_000
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -53,16 +58,31 @@ HEADERS = {
 }
 
 
+class Refusal(NamedTuple):
+    """Why a request is refused: a status, a sentence, and headers of the answer."""
+
+    status: int
+    sentence: str
+    headers: dict[str, str] | None = None
+
+
+SLOW_DOWN = Refusal(429, "too many attempts; wait.", {"Retry-After": "30"})
+
+
 class Access:
     """Checks of who may see pages and who may change anything."""
 
     def __init__(self, settings: Settings) -> None:
         self.needs_token = bool(settings.token)
         self._token, self._secret = settings.token, settings.secret.encode()
+        public = urlsplit(settings.public_url)
+        self.root = settings.root
+        self.is_secure = public.scheme == "https"
+        self._origin = f"{public.scheme}://{public.netloc}".lower()
         host = settings.host.strip("[]").lower()
-        self._names = {*LOCAL_NAMES, host}
-        self._is_public = not is_loopback(host)
-        if self._is_public:
+        self._names = {*LOCAL_NAMES, host, public.hostname or host}
+        self._is_open = not is_loopback(host)
+        if self._is_open:
             # Once and not for each request, because this may ask a name server.
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
         # The cookie that replaces the token and does not contain it.
@@ -71,7 +91,22 @@ class Access:
     def knows_host(self, host: str) -> bool:
         """Return whether a Host header names this machine, to prevent DNS rebinding."""
         name = host_name(host)
-        return name in self._names or (self._is_public and _is_address(name))
+        return name in self._names or (self._is_open and _is_address(name))
+
+    def is_same_site(self, origin: str, fetch_site: str, host: str) -> bool:
+        """Return whether a request that changes something comes from this site.
+
+        Browsers always send these headers; other programs do not, and have no cookies
+        of visitors.
+        """
+        if fetch_site and fetch_site not in ("same-origin", "none"):
+            return False
+        try:
+            own = urlsplit(origin).netloc.lower() == host.lower()
+        except ValueError:
+            return False
+        # A proxy may forward another Host than the one that the browser asked for.
+        return not origin or own or origin.lower() == self._origin
 
     def is_token(self, given: str) -> bool:
         """Return whether this is the token, in constant time."""
@@ -112,8 +147,13 @@ class Visitor:
         if self.is_new:
             self.session = secrets.token_urlsafe(32)
         self.form_token = access.form_token(self.session)
-        self.name = clean_name(unquote(cookies.get(NAME_COOKIE, "")))
-        self._is_secure = request.url.scheme == "https"
+        given = clean_name(unquote(cookies.get(NAME_COOKIE, "")), "")
+        self.has_name = bool(given)
+        # Two people without a name are two people.
+        number = hashlib.sha256(self.session.encode()).hexdigest()[:4]
+        self.name = given or f"{NOBODY} {number}"
+        self._path = access.root or "/"
+        self._is_secure = access.is_secure or request.url.scheme == "https"
 
     def remember(self, response: Response, **cookies: str) -> Response:
         """Set cookies, and the session cookie, which scripts cannot read."""
@@ -124,6 +164,7 @@ class Visitor:
                 name,
                 value,
                 max_age=A_YEAR,
+                path=self._path,
                 httponly=True,
                 samesite="lax",
                 secure=self._is_secure,
@@ -145,14 +186,16 @@ class Buckets:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def takes(self, address: str, cost: float = 1.0) -> bool:
+    def takes(
+        self, address: str, cost: float = 1.0, *, is_charged: bool = True
+    ) -> bool:
         """Charge an address for a request; return whether it is allowed."""
         now = time.monotonic()
         with self._lock:
             left, at = self._left.pop(address, (self._most, now))
             left = min(self._most, left + (now - at) * self._rate)
             allowed = left >= cost
-            self._left[address] = (left - cost if allowed else left, now)
+            self._left[address] = (left - cost if allowed and is_charged else left, now)
             if len(self._left) > MAX_ADDRESSES:
                 self._left.popitem(last=False)
         return allowed
@@ -162,13 +205,20 @@ class Guard:
     """Middleware that checks and limits requests, sets headers, and counts answers."""
 
     def __init__(
-        self, app: Any, *, access: Access, settings: Settings, telemetry: Telemetry
+        self,
+        app: Any,
+        *,
+        access: Access,
+        settings: Settings,
+        telemetry: Telemetry,
+        answer: Callable[[Request, Refusal], Response],
     ) -> None:
         self.app, self.access, self.telemetry = app, access, telemetry
         rate = settings.requests_per_second
         self._requests = Buckets(rate, 10 * rate)
         self._attempts = Buckets(0.2, 10)  # to guess the token
         self._max_upload = settings.max_upload_bytes
+        self._answer = answer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a refused request, or pass it on."""
@@ -176,13 +226,29 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        start, status, n_bytes = time.perf_counter(), 0, 0
+        root = self.access.root
+        if root and (scope["path"] + "/").startswith(f"{root}/"):
+            # Some proxies strip the path of the page, some do not.
+            scope = scope | {"path": scope["path"].removeprefix(root) or "/"}
+            scope["raw_path"] = quote(scope["path"]).encode()
+        start, status, n_bytes, is_complete = time.perf_counter(), 0, 0, False
         limit = self._max_upload if scope["path"] == "/upload" else MAX_BODY
 
         async def read() -> Any:
-            nonlocal n_bytes
-            message = await receive()
+            nonlocal n_bytes, is_complete
+            allowed = BODY_SECONDS + n_bytes / SLOWEST_BODY
+            left = max(allowed - (time.perf_counter() - start), 0.01)
+            try:
+                # After the body, the framework waits here for the end of a connection.
+                message = await asyncio.wait_for(
+                    receive(), None if is_complete else left
+                )
+            except TimeoutError as error:
+                raise HTTPException(
+                    408, "the request took too long to send."
+                ) from error
             n_bytes += len(message.get("body", b""))
+            is_complete = not message.get("more_body", False)
             if n_bytes > limit:
                 raise HTTPException(413, _too_large(limit))
             return message
@@ -196,62 +262,80 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        answer = self._refusal(scope, Headers(scope=scope), limit) or self.app
+        refusal = self._refusal(scope, Headers(scope=scope), limit)
         try:
-            await answer(scope, read, write)
+            if isinstance(refusal, Refusal):
+                refusal = self._answer(Request(scope), refusal)
+            await (refusal or self.app)(scope, read, write)
         except Exception:
             log.exception("fault")
             if status:
                 raise
-            fault = _reply(500, "an internal error occurred; it is in the log.")
-            await fault(scope, read, write)
+            fault = Refusal(500, "an internal error occurred; it is in the log.")
+            await self._answer(Request(scope), fault)(scope, read, write)
         finally:
             self._log_answer(scope, status, time.perf_counter() - start)
 
-    def _refusal(self, scope: Any, headers: Headers, limit: int) -> Response | None:
-        """Return the answer to a refused request, else None."""
+    def _refusal(
+        self, scope: Any, headers: Headers, limit: int
+    ) -> Refusal | Response | None:
+        """Return why a request is refused or where it is sent, None if it is fine."""
         host, path = headers.get("host", ""), scope["path"]
         if not self.access.knows_host(host):
-            return _reply(421, "this server does not have that host name.")
+            return Refusal(421, "this server does not have that host name.")
         address = (scope.get("client") or ("", 0))[0]
         cost = next((c for own, c in COSTS.items() if path.startswith(own)), 1.0)
         if not self._requests.takes(address, cost):
-            return _reply(
+            return Refusal(
                 429, "too many requests; wait a moment.", {"Retry-After": "5"}
+            )
+        if scope["method"] not in METHODS:
+            return Refusal(
+                405, "this cannot be done here.", {"Allow": ", ".join(METHODS)}
             )
         declared = headers.get("content-length", "0")
         # Python refuses to read a number of thousands of digits.
         if not declared.isdecimal() or len(declared) > 18 or int(declared) > limit:
-            return _reply(413, _too_large(limit))
+            return Refusal(413, _too_large(limit))
         if scope["method"] not in READING:
             where = headers.get("origin", ""), headers.get("sec-fetch-site", "")
-            if not is_same_site(*where, host):
-                return _reply(403, "this came from another site.")
+            if not self.access.is_same_site(*where, host):
+                return Refusal(403, "this came from another site.")
             if path == "/enter" and not self._attempts.takes(address):
-                return _reply(429, "too many attempts; wait.", {"Retry-After": "30"})
+                return SLOW_DOWN
         cookie = read_cookies(headers.get("cookie", "")).get(PASS_COOKIE, "")
         bearer = headers.get("authorization", "")
-        if path.startswith(OPEN_PATHS) or self.access.is_admitted(bearer, cookie):
+        if path.startswith(OPEN_PATHS):
             return None
+        # Who has guessed often cannot learn whether the next guess is right.
+        if bearer and not self._attempts.takes(address, is_charged=False):
+            return SLOW_DOWN
+        if self.access.is_admitted(bearer, cookie):
+            return None
+        if bearer:
+            self._attempts.takes(address)
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
-            return RedirectResponse("/enter", status_code=303)
+            query = scope["query_string"].decode("latin-1")
+            back = quote(path + (f"?{query}" if query else ""), safe="")
+            where = f"{self.access.root}/enter?back={back}"
+            return RedirectResponse(where, status_code=303)
         wanted = {"WWW-Authenticate": "Bearer"}
-        return _reply(401, "the token is missing or wrong.", wanted)
+        return Refusal(401, "the token is missing or wrong.", wanted)
 
     def _log_answer(self, scope: Any, status: int, seconds: float) -> None:
         """Count and log an answer by its route, because a path may contain a query."""
         route = getattr(scope.get("route"), "path", None) or "none"
-        method = scope["method"] if scope["method"].isalpha() else "none"
+        method = scope["method"] if scope["method"] in METHODS else "other"
         self.telemetry.request(method, route, status, seconds)
         event = {"method": method, "route": route, "status": status}
         event["milliseconds"] = round(1000 * seconds, 1)
         log.info("request", extra={"event": event})
 
 
-def clean_name(name: str) -> str:
+def clean_name(name: str, default: str = NOBODY) -> str:
     """Return a name in one short line."""
     plain = "".join(c if c.isprintable() else " " for c in name)
-    return " ".join(plain.split())[:MAX_NAME] or NOBODY
+    return " ".join(plain.split())[:MAX_NAME] or default
 
 
 def read_cookies(header: str) -> dict[str, str]:
@@ -274,20 +358,6 @@ def host_name(host: str) -> str | None:
     return parts.hostname if is_plain and parts.hostname else None
 
 
-def is_same_site(origin: str, fetch_site: str, host: str) -> bool:
-    """Return whether a request that changes something comes from this site.
-
-    Browsers always send these headers; other programs do not, and have no cookies of
-    visitors.
-    """
-    if fetch_site and fetch_site not in ("same-origin", "none"):
-        return False
-    try:
-        return not origin or urlsplit(origin).netloc.lower() == host.lower()
-    except ValueError:
-        return False
-
-
 def _is_address(name: str | None) -> bool:
     """Return whether a name is an IP address."""
     try:
@@ -305,11 +375,3 @@ def _digest(text: str) -> bytes:
 def _too_large(limit: int) -> str:
     """Return the message on a request that is too large."""
     return f"a request must have at most {limit:,} bytes."
-
-
-def _reply(
-    status: int, sentence: str, headers: dict[str, str] | None = None
-) -> Response:
-    """Return a sentence as plain text."""
-    text = sentence[:1].upper() + sentence[1:]
-    return PlainTextResponse(f"{text}\n", status_code=status, headers=headers)

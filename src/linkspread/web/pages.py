@@ -6,35 +6,39 @@ from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, File, Form, HTTPException, Request, UploadFile
 from fastapi import Query as Param
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import BaseModel, Field
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.web.guard import PASS_COOKIE, Access, Visitor
 from linkspread.web.overview import look
+from linkspread.web.server import Settings
 from linkspread.web.site import MAX_PAGES, PAGE, VERDICT_WORDS, Query, Site
 
 pages = APIRouter(include_in_schema=False)
 
-N_MATCHES, N_EXAMPLES, N_HISTORY = 8, 12, 50
+N_MATCHES, N_EXAMPLES, N_HISTORY, N_ASKED = 8, 24, 50, 8
 # Nothing else of the folder is served.
 STATIC = {
     "page.css": "text/css",
     "page.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-SIDES = {"small": 96, "large": 320}
+SIDES = {"small": 320, "huge": 1280}
+# Pages that can be asked for again after a form.
+LASTING = ("/", "/ask", "/history", "/look", "/why", "/api")
 CACHED = {"Cache-Control": "private, max-age=3600"}
 
 # Parameters of addresses and forms, with limits.
 View = Annotated[str, Param(max_length=200)]
 Id = Annotated[str, Param(max_length=1000)]
 Words = Annotated[str, Param(max_length=2000)]
-Field = Annotated[str, Form(max_length=1000)]
+Text = Annotated[str, Form(max_length=1000)]
 Number = Annotated[int | None, Param(ge=1, le=2**62)]
 
 
@@ -61,7 +65,10 @@ class Page:
         self.site: Site = request.app.state.site
         self.access: Access = request.app.state.access
         self.visitor = Visitor(request, self.access)
-        self._path = request.url.path
+        query = request.url.query
+        self._path = request.scope["path"]
+        # Where to go back to, without the part of a page that a script asks for.
+        self._here = self._path + (f"?{query}" if query else "")
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page from a template."""
@@ -70,12 +77,23 @@ class Page:
             "settings": self.site.settings,
             "visitor": self.visitor,
             "path": self._path,
+            "here": self._here if self._path in LASTING else "/",
+            "root": self.access.root,
             "takes_token": self.access.needs_token,
         }
         text = templates().get_template(name).render(**shared, **values)
         response = HTMLResponse(text, status_code=status)
         self.visitor.remember(response)
         return response
+
+    def judge(
+        self, query: Query, left: str, right: str, **how: Any
+    ) -> tuple[str, bool]:
+        """Store a judgement of the visitor about an item of each view of a query."""
+        source, target = (query.source, left), (query.target, right)
+        return self.site.judge(
+            who=self.visitor.name, source=source, target=target, **how
+        )
 
     def redirect(self, url: str, **cookies: str) -> Response:
         """Redirect to another page."""
@@ -95,9 +113,7 @@ async def find_page(request: Request) -> Page:
     return Page(request)
 
 
-async def check_form(
-    request: Request, form_token: Annotated[str, Form(max_length=200)] = ""
-) -> Page:
+def check_token(request: Request, form_token: str) -> Page:
     """Return the request of a form, which must come from this server."""
     page = Page(request)
     visitor = page.visitor
@@ -110,15 +126,36 @@ async def check_form(
     return page
 
 
+async def check_form(
+    request: Request, form_token: Annotated[str, Form(max_length=200)] = ""
+) -> Page:
+    """Return the request of a form, which must come from this server."""
+    return check_token(request, form_token)
+
+
+async def check_json(request: Request) -> None:
+    """Refuse requests that a form of another site could send."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, "a request must be of the type application/json.")
+
+
 Here = Annotated[Site, Depends(find_site)]
 Anyone = Annotated[Page, Depends(find_page)]
 FromForm = Annotated[Page, Depends(check_form)]
 
 
 def read_query(
-    site: Here, source: View = "", target: View = "", item: Id = "", q: Words = ""
+    site: Here,
+    source: View = "",
+    target: View = "",
+    item: Id = "",
+    q: Words = "",
+    way: Annotated[str, Param(max_length=410)] = "",
 ) -> Query:
-    """Return the query of an address."""
+    """Return the query of an address; `way` names both views, as forms send them."""
+    if "~" in way:
+        source, _, target = way.partition("~")
     return Query(*site.choose_views(source, target), item=item, q=q)
 
 
@@ -138,19 +175,18 @@ def search_page(
     query = replace(query, upload=upload)
     first, last = (1, shown) if shown else (number, number)
     values = _results(page, query, first, last)
-    name = "_results.html" if part else "search.html"
-    return page.render(name, status=400 if values["problem"] else 200, **values)
+    return page.render("_results.html" if part else "search.html", **values)
 
 
 @pages.post("/")
 def judge_result(
     page: FromForm,
     query: Asking,
-    must: Field = "",
-    cannot: Field = "",
-    unsure: Field = "",
-    undo: Field = "",
-    key: Field = "",
+    must: Text = "",
+    cannot: Text = "",
+    unsure: Text = "",
+    undo: Text = "",
+    key: Text = "",
     seen: Annotated[str, Form(max_length=500_000)] = "",
     part: bool = False,
 ) -> HTMLResponse:
@@ -168,12 +204,8 @@ def judge_result(
                 "results can be judged only for an item of the model, and this query "
                 "is none. Pick an item."
             )
-        id, is_in_model = site.judge(
-            who=page.visitor.name,
-            source=(query.source, str(asked.queries)),
-            target=(query.target, found),
-            verdict=verdict,
-            key=key,
+        id, is_in_model = page.judge(
+            query, str(asked.queries), found, verdict=verdict, key=key
         )
         title = site.contents.name(query.target, found)
         notice |= {"id": id, "verdict": verdict, "title": title}
@@ -184,15 +216,49 @@ def judge_result(
     return page.render("_results.html" if part else "search.html", **values)
 
 
-@pages.post("/name")
-def set_name(page: FromForm, name: Field = "", back: Field = "/") -> Response:
-    """Store the name of the visitor."""
-    # Only a path of this site: two slashes would lead to another one.
-    is_ours = back.startswith("/") and back[1:2] not in ("/", "\\")
-    response = RedirectResponse(
-        back if is_ours and back.isprintable() else "/", status_code=303
+class Given(BaseModel):
+    """A judgement, or what takes one back, as the script of a page sends it."""
+
+    form_token: str = Field(max_length=200)
+    source: str = Field("", max_length=200)
+    left: str = Field("", max_length=1000)
+    target: str = Field("", max_length=200)
+    right: str = Field("", max_length=1000)
+    verdict: Literal["must", "cannot", "unsure", "undo"]
+    key: str = Field("", max_length=36)
+    undo: str = Field("", max_length=36)
+
+
+@pages.post("/judgements", dependencies=[Depends(check_json)])
+def keep_judgement(request: Request, given: Given) -> dict[str, str]:
+    """Store a judgement, and answer without waiting for the model."""
+    page = check_token(request, given.form_token)
+    if given.verdict == "undo":
+        id, _ = page.site.take_back(given.undo, who=page.visitor.name, patience=0.0)
+        return {"id": id}
+    query = Query(given.source, given.target)
+    id, _ = page.judge(
+        query,
+        given.left,
+        given.right,
+        verdict=given.verdict,
+        key=given.key,
+        patience=0.0,
     )
-    return page.visitor.rename(response, name)
+    return {"id": id}
+
+
+@pages.get("/session")
+def session(page: Anyone) -> Response:
+    """Return the token of forms, for pages that were open for long."""
+    answer = {"form_token": page.visitor.form_token, "name": page.visitor.name}
+    return page.visitor.remember(JSONResponse(answer))
+
+
+@pages.post("/name")
+def set_name(page: FromForm, name: Text = "", back: Text = "/") -> Response:
+    """Store the name of the visitor."""
+    return page.visitor.rename(page.redirect(page.access.root + own_path(back)), name)
 
 
 @pages.get("/ask")
@@ -205,22 +271,18 @@ def ask_page(page: Anyone, query: Asking, part: bool = False) -> HTMLResponse:
 def answer_question(
     page: FromForm,
     query: Asking,
-    left: Field = "",
-    right: Field = "",
-    verdict: Field = "",
-    undo: Field = "",
-    key: Field = "",
+    left: Text = "",
+    right: Text = "",
+    verdict: Text = "",
+    undo: Text = "",
+    key: Text = "",
     part: bool = False,
 ) -> HTMLResponse:
     """Store an answer, or take one back, and ask about the next pair."""
-    who = page.visitor.name
     if undo:
-        page.site.take_back(undo, who=who)
+        page.site.take_back(undo, who=page.visitor.name)
         return _ask(page, query, part, {"undo": undo})
-    source, target = (query.source, left), (query.target, right)
-    id, _ = page.site.judge(
-        who=who, source=source, target=target, verdict=verdict, key=key
-    )
+    id, _ = page.judge(query, left, right, verdict=verdict, key=key)
     return _ask(page, query, part, {"id": id, "verdict": verdict, "undo": ""})
 
 
@@ -237,10 +299,10 @@ def history_page(page: Anyone, before: Number = None) -> HTMLResponse:
 
 
 @pages.post("/history")
-def undo_entry(page: FromForm, undo: Field = "") -> Response:
+def undo_entry(page: FromForm, undo: Text = "") -> Response:
     """Take back any judgement."""
     page.site.take_back(undo, who=page.visitor.name)
-    return page.redirect("/history")
+    return page.redirect(page.site.url("/history"))
 
 
 @pages.get("/why")
@@ -253,7 +315,8 @@ def why_page(page: Anyone, query: Asking, found: Id, upload: View = "") -> HTMLR
             "an explanation needs a query and a result, and this address has no query. "
             "Search first, then click a score."
         )
-    why = page.site.explain(query, asked, found)
+    with page.site.heavy:
+        why = page.site.explain(query, asked, found)
     return page.render("why.html", query=query, asked=asked, why=why)
 
 
@@ -273,22 +336,25 @@ def look_page(page: Anyone, query: Asking) -> HTMLResponse:
 @pages.get("/map")
 def map_part(page: Anyone, source: View, target: View) -> HTMLResponse:
     """Draw the map, which takes a second or two."""
-    marks = page.site.atlas.map(source, target)
+    with page.site.heavy:
+        marks = page.site.atlas.map(source, target)
     return page.render("_map.html", source=source, marks=marks)
 
 
 @pages.get("/enter")
-def enter_page(page: Anyone) -> HTMLResponse:
+def enter_page(page: Anyone, back: Words = "/") -> HTMLResponse:
     """Ask for the token."""
-    return page.render("enter.html", is_wrong=False)
+    return page.render("enter.html", is_wrong=False, back=own_path(back))
 
 
 @pages.post("/enter")
-def enter(page: Anyone, token: Annotated[str, Form(max_length=1000)] = "") -> Response:
+def enter(page: Anyone, token: Text = "", back: Text = "/") -> Response:
     """Exchange the token for a cookie that does not contain it."""
+    back = own_path(back)
     if not page.access.is_token(token):
-        return page.render("enter.html", status=401, is_wrong=True)
-    return page.redirect("/", **{PASS_COOKIE: page.access.pass_cookie})
+        return page.render("enter.html", status=401, is_wrong=True, back=back)
+    cookie = {PASS_COOKIE: page.access.pass_cookie}
+    return page.redirect(page.access.root + back, **cookie)
 
 
 @pages.get("/api")
@@ -313,7 +379,12 @@ def picture(site: Here, view: View, id: Id, size: str = "small") -> Response:
     if items is None or size not in SIDES or not items.contains([id])[0]:
         raise HTTPException(404, "there is no such picture.")
     key = view, int(items.positions([id])[0]), SIDES[size]
-    found = site.pictures.get(key, lambda: site.contents.picture(*key))
+
+    def draw() -> bytes:
+        with site.drawing:
+            return site.contents.picture(*key)
+
+    found = site.pictures.get(key, draw)
     return Response(found, media_type="image/png", headers=CACHED)
 
 
@@ -330,10 +401,11 @@ def upload(
             "a search by pictures needs a view that reads pictures, and this model has "
             "none. Search by one of its items."
         )
-    name = site.uploads.keep(picture.file.read())
+    with site.heavy:
+        name = site.uploads.keep(picture.file.read())
     wanted = target if (source, target) in site.directions() else ""
     query = Query(*site.choose_views(source, wanted), upload=name)
-    return page.redirect(query.url())
+    return page.redirect(site.url("/", query))
 
 
 @pages.get("/upload/{name}")
@@ -344,10 +416,19 @@ def uploaded(site: Here, name: str) -> Response:
     return Response(site.uploads.read(name), media_type="image/png", headers=CACHED)
 
 
-def render_error(title: str, status: int, sentence: str) -> HTMLResponse:
-    """Return a page with the message of an error."""
-    page = templates().get_template("error.html")
-    text = page.render(title=title, status=status, sentence=sentence)
+def own_path(path: str) -> str:
+    """Return a path of this site, "/" for anything that could lead to another one."""
+    is_own = path.startswith("/") and path[1:2] not in ("/", "\\")
+    return path if is_own and path.isprintable() else "/"
+
+
+def render_error(settings: Settings, status: int, sentence: str) -> HTMLResponse:
+    """Return a page with the message of an error and a way back."""
+    text = (
+        templates()
+        .get_template("error.html")
+        .render(settings=settings, root=settings.root, status=status, sentence=sentence)
+    )
     return HTMLResponse(text, status_code=status)
 
 
@@ -356,71 +437,106 @@ def _results(
 ) -> dict[str, Any]:
     """Return the values of the search page for some pages of results."""
     site, asked, problem, hits = page.site, None, "", []
+    contents, is_known = site.contents, query.source in site.items
+    unknown: dict[str, list[str]] = {}
     try:
         asked = site.resolve(query)
+        if asked is not None and asked.position is None and query.q:
+            unknown = contents.unknown_words(query.source, query.q)
+            if unknown and not abs(asked.queries).sum():
+                asked = None
     except LinkspreadError as error:
         problem = str(error)
+        if query.q and is_known:
+            unknown = contents.unknown_words(query.source, query.q)
+    is_weak = False
     if asked is not None:
         start, stop, who = (first - 1) * PAGE, last * PAGE, page.visitor.name
         hits = site.find_hits(query, asked, who=who, start=start, stop=stop, seen=seen)
-    matches, examples = [], []
+        usual = site.usual(query.source, query.target)
+        is_weak = first == 1 and bool(hits) and hits[0].score < usual.weak
+    matches = []
     if query.q and (asked is None or asked.position is None):
         matches = site.titles(query.source).find(query.q, N_MATCHES)
-    if asked is None and query.source in site.items:
-        # Spread evenly over the view.
-        n_items = site.items[query.source].n_items
-        examples = sorted({k * n_items // N_EXAMPLES for k in range(N_EXAMPLES)})
     n_items = site.items[query.target].n_items if query.target in site.items else 0
     return {
         "query": query,
         "asked": asked,
-        "problem": problem,
+        "problem": "" if unknown else problem,
+        "unknown": unknown,
+        "is_weak": is_weak,
         "hits": hits,
         "first": first,
         "last": last,
         "has_more": bool(hits) and last * PAGE < n_items and last < MAX_PAGES,
-        "matches": [_pick(site, query, k) for k in matches],
-        "examples": [_pick(site, query, k) for k in examples],
+        "matches": [_pick(site, query.source, query.target, k) for k in matches],
+        "wall": _wall(site, query) if asked is None and is_known else [],
         "number": site.live.shown.number,
         "key": str(uuid.uuid4()),
         "notice": None,
+        "status": 400 if problem and not unknown else 200,
     }
 
 
-def _pick(site: Site, query: Query, position: int) -> tuple[str, str]:
-    """Return the title of an item and the address of its search."""
-    id = str(site.items[query.source].ids[position])
-    url = Query(query.source, query.target, item=id).url()
-    return site.contents.title(query.source, position), url
+def _pick(site: Site, source: str, target: str, position: int) -> dict[str, str]:
+    """Return what a link to the search of an item shows."""
+    id = str(site.items[source].ids[position])
+    return {
+        "title": site.contents.caption(source, position)
+        or site.contents.title(source, position),
+        "picture": site.picture_url(source, id),
+        "url": site.url("/", Query(source, target, item=id)),
+    }
+
+
+def _wall(site: Site, query: Query) -> list[dict[str, str]]:
+    """Return items of a view, evenly spread; pictures where there are any."""
+    ways, views = site.ways(), (query.target, query.source)
+    view = next((v for v in views if site.contents.has_pictures(v)), query.source)
+    others = (query.source, query.target, view)
+    target = next((t for t in others if t != view and (view, t) in ways), view)
+    n_items = site.items[view].n_items
+    places = sorted({k * n_items // N_EXAMPLES for k in range(N_EXAMPLES)})
+    return [_pick(site, view, target, k) for k in places]
 
 
 def _ask(
     page: Page, query: Query, part: bool, notice: dict[str, str] | None
 ) -> HTMLResponse:
-    """Return the page with the next question."""
-    site, contents, sides = page.site, page.site.contents, []
+    """Return the page with the next questions; a script shows one after the other."""
+    site = page.site
     query = Query(query.source, query.target)
-    queue = site.questions(query.source, query.target, page.visitor.name)
-    pair = (queue[0].left, queue[0].right) if queue else ()
-    for view, id in zip((query.source, query.target), pair, strict=False):
-        position = int(site.items[view].positions([id])[0])
-        side = {
-            "view": view,
-            "id": id,
-            "title": contents.title(view, position),
-            "text": contents.text(view, position),
-            "caption": contents.caption(view, position),
-            "picture": site.picture_url(view, id),
+    who = page.visitor.name
+    queue = site.questions(query.source, query.target, who, n=N_ASKED)
+    asked = [
+        {
+            "pair": (own.left, own.right),
+            "gain": own.gain,
+            "sides": [
+                _side(site, query.source, own.left),
+                _side(site, query.target, own.right),
+            ],
         }
-        sides.append(side)
+        for own in queue[:N_ASKED]
+    ]
     return page.render(
         "_question.html" if part else "ask.html",
         query=query,
-        sides=sides,
+        asked=asked,
         n_waiting=len(queue),
-        gain=queue[0].gain if queue else 0.0,
         curve=site.curve.chart(),
         key=str(uuid.uuid4()),
         number=site.live.shown.number,
         notice=notice,
     )
+
+
+def _side(site: Site, view: str, id: str) -> dict[str, str]:
+    """Return what one side of a question shows."""
+    contents, position = site.contents, int(site.items[view].positions([id])[0])
+    return {
+        "view": view,
+        "title": contents.caption(view, position) or contents.title(view, position),
+        "text": contents.text(view, position) or contents.title(view, position),
+        "picture": site.picture_url(view, id),
+    }

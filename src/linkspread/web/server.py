@@ -1,5 +1,6 @@
 """Serving pages: settings, worker processes and their log."""
 
+import asyncio
 import ipaddress
 import json
 import logging
@@ -11,13 +12,22 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from linkspread.ground.errors import LinkspreadError
 
 # Workers get settings by the environment, because others can see command lines.
 VARIABLE = "LINKSPREAD_SERVE_SETTINGS"
+# Signs cookies and forms; beside the store, so that open pages survive a restart.
+SECRET = "page.secret"
+# Connections to a worker; seconds that one may send no complete head of a request,
+# and how many may do so at once.
+MAX_CONNECTIONS, MAX_SILENCE, MAX_SILENT = 900, 15.0, 200
 
 
 @dataclass(frozen=True)
@@ -32,15 +42,62 @@ class Settings:
     max_upload_pixels: int = 40_000_000
     requests_per_second: float = 60.0  # per client address and process
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    public_url: str = ""  # the address that people use, if a proxy stands in front
+
+    @property
+    def root(self) -> str:
+        """Return the path of the page under its public address, "" for the top."""
+        return urlsplit(self.public_url).path.rstrip("/")
+
+    @property
+    def is_public(self) -> bool:
+        """Return whether other machines can reach the page."""
+        return bool(self.public_url) or not is_loopback(self.host)
+
+
+def check_public_url(url: str) -> str:
+    """Return the address that people use, without a slash at its end."""
+    try:
+        parts = urlsplit(url)
+        is_plain = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_plain = is_plain and not (parts.query or parts.fragment or parts.username)
+        is_plain = is_plain and (parts.port or 1) > 0 and url.isprintable()
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise LinkspreadError(
+            "`public_url` must be an address such as https://example.org/search, got "
+            f"{url[:200]!r}. Correct it."
+        )
+    return url.rstrip("/")
+
+
+def keep_secret(folder: Path) -> str:
+    """Return the secret of a folder, made at the first call."""
+    path = folder / SECRET
+    fresh = secrets.token_urlsafe(32)
+    try:
+        with os.fdopen(
+            os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w"
+        ) as file:
+            file.write(fresh)
+        return fresh
+    except FileExistsError:
+        kept = path.read_text(encoding="ascii", errors="replace").strip()
+        # Cut short by a full disk or somebody's editor: open pages must be reloaded.
+        return kept if len(kept) >= 32 else fresh
+    except OSError:
+        # A folder that cannot be written to: pages live as long as the server.
+        return fresh
 
 
 def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> None:
     """Serve an application until it is stopped."""
-    if not settings.token and not is_loopback(settings.host):
+    if not settings.token and settings.is_public:
         raise LinkspreadError(
             "a page that other machines can reach must have a token, and "
-            f"`host` is {settings.host!r} without one. Give a token, or leave out the "
-            "host."
+            f"{settings.public_url or settings.host!r} has none. Give a token, or "
+            "leave out `host` and `public_url`."
         )
     _check_port(settings.host, port)
     start_logging()
@@ -61,9 +118,51 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
             timeout_graceful_shutdown=10,
             # A worker answers only after it has loaded a large model.
             timeout_worker_healthcheck=120,
-            limit_concurrency=256,
+            http=ImpatientProtocol,
+            # Only the proxy of a public address may name the client.
+            proxy_headers=bool(settings.public_url),
+            limit_concurrency=MAX_CONNECTIONS,
             h11_max_incomplete_event_size=64_000,
         )
+
+
+class ImpatientProtocol(H11Protocol):
+    """HTTP that ends connections without a complete request after a while."""
+
+    # Silent connections of this worker, the oldest first.
+    _silent: dict["ImpatientProtocol", asyncio.TimerHandle] = {}
+
+    def connection_made(self, transport: Any) -> None:
+        """Start to wait for a request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on while the head of a request is not complete."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end_wait()
+        elif self not in self._silent:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Hang up later, and on the oldest connection if too many are silent."""
+        if len(self._silent) >= MAX_SILENT:
+            oldest = next(iter(self._silent))
+            oldest._end_wait()
+            oldest.transport.close()
+        self._silent[self] = self.loop.call_later(MAX_SILENCE, self.transport.close)
+
+    def _end_wait(self) -> None:
+        """Do not hang up."""
+        timer = self._silent.pop(self, None)
+        if timer is not None:
+            timer.cancel()
 
 
 def read_settings() -> Settings:

@@ -1,11 +1,14 @@
 """A model with its store and contents, as pages and API use them."""
 
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
+
+import numpy as np
 
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
@@ -13,9 +16,9 @@ from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
 from linkspread.storage import Judgement, LinkStore, Undo
 from linkspread.storage.judgements import check_uuid
-from linkspread.storage.ledger import pair_key
+from linkspread.storage.ledger import PairKey, pair_key
 from linkspread.web.contents import Contents, TitleIndex
-from linkspread.web.live_model import LiveModel
+from linkspread.web.live_model import PATIENCE, LiveModel
 from linkspread.web.overview import Atlas, ScoreCurve
 from linkspread.web.server import Settings
 from linkspread.web.telemetry import Telemetry
@@ -27,6 +30,10 @@ MAX_PAGES = 50
 N_QUEUE = 25
 # Parts of an explanation that are shown.
 N_PARTS = 6
+# Seconds for which a question put to one person is not put to others.
+ASKED_FOR = 600.0
+# Items that tell which scores are usual, and judgements after which they do so again.
+N_USUAL, USUAL_LIFETIME = 64, 100
 VERDICT_WORDS = {"must": "belongs", "cannot": "does not belong", "unsure": "unsure"}
 HEADINGS = {
     "links": "Links and labels",
@@ -53,11 +60,6 @@ class Query:
     q: str = ""
     upload: str = ""
 
-    def url(self, path: str = "/", **more: Any) -> str:
-        """Return the address of a page about this query."""
-        given = {name: value for name, value in asdict(self).items() if value}
-        return f"{path}?{urlencode(given | more)}"
-
 
 class Asked(NamedTuple):
     """A query as the model takes it: an id, or the features of a new item."""
@@ -76,8 +78,10 @@ class Hit:
     id: str
     rank: int
     score: float
+    strength: float  # of the score, from 0 for chance to 1 for a usual best result
     title: str
     caption: str
+    text: str
     picture: str
     mine: str  # the visitor's verdict
     others: tuple[str, ...]  # verdicts of others, in words
@@ -122,6 +126,44 @@ class Entry(NamedTuple):
     right: str = ""
 
 
+class Usual(NamedTuple):
+    """Scores that are usual between two views, at a number of the store."""
+
+    number: int
+    chance: float  # median of random pairs
+    best: float  # median of the best results of items
+    weak: float  # the best results of nearly all items are above
+
+    def strength(self, score: float) -> float:
+        """Return how far a score is from chance to a usual best result."""
+        span = max(self.best - self.chance, 1e-12)
+        return min(max((score - self.chance) / span, 0.0), 1.0)
+
+
+class Busy(LinkspreadError):
+    """More is asked at once than the server can answer soon."""
+
+
+class Turns:
+    """A few at a time; some may wait, others are refused at once."""
+
+    def __init__(self, n: int, *, n_waiting: int) -> None:
+        self._places = threading.BoundedSemaphore(n)
+        self._queue = threading.BoundedSemaphore(n + n_waiting)
+
+    def __enter__(self) -> None:
+        if not self._queue.acquire(blocking=False):
+            raise Busy(
+                "the server can answer a few requests of this kind at once, and more "
+                "are waiting. Try again in a moment."
+            )
+        self._places.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._places.release()
+        self._queue.release()
+
+
 class Site:
     """The state that all routes of a worker share."""
 
@@ -146,11 +188,16 @@ class Site:
         self.atlas = Atlas(self.live, contents)
         # More searches at once than cores are not faster, and would delay the thread
         # that applies judgements.
-        self._searching = threading.BoundedSemaphore(count_threads(None))
+        self._searching = Turns(count_threads(None), n_waiting=50)
+        # Maps, explanations and uploads take seconds or much memory.
+        self.heavy = Turns(1, n_waiting=8)
+        self.drawing = Turns(2, n_waiting=50)
+        self._usual: dict[tuple[str, str], Usual] = {}
         self._titles: dict[str, TitleIndex] = {}
         self._indexing, self._asking = threading.Lock(), threading.Lock()
-        # One queue for each direction, shared by all people.
+        # One queue for each direction, shared by all people, and who was asked what.
         self._questions: dict[tuple[str, str], list[Question]] = {}
+        self._asked: dict[PairKey, tuple[str, float]] = {}
 
     def start(self) -> None:
         """Start to follow the store."""
@@ -162,6 +209,13 @@ class Site:
         self.curve.stop()
         self.live.stop()
         self.live.store.close()
+
+    def url(self, path: str = "/", query: Query | None = None, **more: Any) -> str:
+        """Return the address of a page, perhaps about a query."""
+        given = asdict(query) if query else {}
+        given = {name: value for name, value in given.items() if value} | more
+        words = f"?{urlencode(given)}" if given else ""
+        return f"{self.settings.root}{path}{words}"
 
     def titles(self, view: str) -> TitleIndex:
         """Return the titles of a view, indexed at the first call."""
@@ -188,6 +242,12 @@ class Site:
         ]
         return sorted(found, key=usefulness, reverse=True)
 
+    def ways(self) -> list[tuple[str, str]]:
+        """Return pairs of source and target that can be searched, also within views."""
+        directions = self.directions()
+        within = [(v, v) for v in self.views if (v, v) not in directions]
+        return directions + within if directions else []
+
     def choose_views(self, source: str, target: str) -> tuple[str, str]:
         """Return the views to search between, by default the most useful ones."""
         directions = self.directions()
@@ -196,7 +256,7 @@ class Site:
                 "views must be linked to be searched, and this model has no links. Fit "
                 "it with a few links."
             )
-        for s, t in directions:
+        for s, t in self.ways():
             if source in ("", s) and target in ("", t):
                 return s, t
         # The model refuses views that it does not have.
@@ -213,7 +273,7 @@ class Site:
         """Return the address of an item's picture, "" if it has none."""
         if not self.contents.has_pictures(view):
             return ""
-        return f"/picture?{urlencode({'view': view, 'id': id})}"
+        return self.url("/picture", view=view, id=id)
 
     def resolve(self, query: Query) -> Asked | None:
         """Return the query as the model takes it, None if empty or ambiguous."""
@@ -228,7 +288,7 @@ class Site:
                     "model has none. Search by one of its items."
                 )
             rows = contents.rows(view, self.uploads.open(query.upload))
-            address = f"/upload/{query.upload}"
+            address = self.url(f"/upload/{query.upload}")
             return Asked(rows, None, "Your picture", picture=address)
         if not query.q.strip():
             return None
@@ -260,6 +320,7 @@ class Site:
             )
         if asked.position is None:
             ids, scores = ids[0], scores[0]
+        usual = self.usual(source, target)
         before = {id: rank for rank, id in enumerate(seen, start=1)}
         positions = self.items[target].positions(ids[start:stop]).tolist()
         hits = []
@@ -274,8 +335,10 @@ class Site:
                 id=id,
                 rank=k + 1,
                 score=float(scores[k]),
+                strength=usual.strength(float(scores[k])),
                 title=contents.title(target, position),
                 caption=contents.caption(target, position),
+                text=contents.text(target, position),
                 picture=self.picture_url(target, id),
                 mine=mine.verdict if mine else "",
                 others=tuple(
@@ -288,6 +351,39 @@ class Site:
             hits.append(hit)
         return hits
 
+    def usual(self, source: str, target: str) -> Usual:
+        """Return which scores are usual, measured on some items of the source."""
+        number, model = self.live.shown
+        kept = self._usual.get((source, target))
+        if kept is not None and number - kept.number < USUAL_LIFETIME:
+            return kept
+        rng = np.random.default_rng(0)
+        left, right = (
+            own.ids[np.sort(rng.choice(own.n_items, min(N_USUAL, own.n_items), False))]
+            for own in (self.items[source], self.items[target])
+        )
+        with self._searching:
+            # Two, because within a view an item may find itself.
+            found = model.search(left, source=source, target=target, n_results=2)
+            random = model.scores(source, target, rows=left, cols=right)
+        best = np.asarray(found[1])[:, -1 if source == target else 0]
+        self._usual[source, target] = usual = Usual(
+            number,
+            float(np.median(random)),
+            float(np.median(best)),
+            float(np.quantile(best, 0.02)),
+        )
+        return usual
+
+    def check(self) -> None:
+        """Search once; raise an error if the store or the search fails."""
+        self.live.store.last_number()
+        for source, target in self.directions()[:1]:
+            model, first = self.live.shown.model, self.items[source].ids[0].item()
+            scores = model.search(first, source=source, target=target, n_results=1)[1]
+            if not np.isfinite(scores).all():
+                raise LinkspreadError("scores must be finite, and some are not. Refit.")
+
     def judge(
         self,
         *,
@@ -297,11 +393,13 @@ class Site:
         verdict: str,
         key: str = "",
         note: str = "",
+        patience: float = PATIENCE,
     ) -> tuple[str, bool]:
         """Store a judgement of two items, each a view and an id.
 
         Returns the id of the judgement, and whether it is in the model. The same `key`
-        with the same content is one judgement, however often it is sent.
+        with the same content is one judgement, however often it is sent. The model has
+        `patience` seconds to apply it.
         """
         left, right = (
             self._known_id(*item, what="a judgement") for item in (source, target)
@@ -318,11 +416,13 @@ class Site:
             note=note,
             id=str(uuid.uuid5(base, content)),
         )
-        return self._stored(self.live.store.add(judgement), verdict)
+        return self._stored(self.live.store.add(judgement), verdict, patience)
 
-    def take_back(self, id: str, *, who: str) -> tuple[str, bool]:
+    def take_back(
+        self, id: str, *, who: str, patience: float = PATIENCE
+    ) -> tuple[str, bool]:
         """Take a judgement back; return the id of the undo, and if it is applied."""
-        return self._stored(self.live.store.undo(id, who=who), "undo")
+        return self._stored(self.live.store.undo(id, who=who), "undo", patience)
 
     def history(self, *, before: int | None, n: int) -> list[Entry]:
         """Return rows of the store before a number, the newest first."""
@@ -339,8 +439,13 @@ class Site:
             entries.append(entry)
         return entries[::-1]
 
-    def questions(self, source: str, target: str, who: str) -> list[Question]:
-        """Return suggested pairs that the person has not judged, the best first."""
+    def questions(
+        self, source: str, target: str, who: str, *, n: int = 1
+    ) -> list[Question]:
+        """Return suggested pairs that the person has not judged, the best first.
+
+        The first `n` are put to this person, so others get them last.
+        """
 
         def is_unjudged(own: Question) -> bool:
             key = pair_key((source, own.left), (target, own.right))
@@ -349,11 +454,24 @@ class Site:
                 word.verdict == "unsure" for word in words.values()
             )
 
+        def is_free(own: Question) -> bool:
+            name, at = self._asked.get(
+                pair_key((source, own.left), (target, own.right)), (who, 0.0)
+            )
+            return name == who or time.monotonic() - at > ASKED_FOR
+
         with self._asking:
             found = list(filter(is_unjudged, self._questions.get((source, target), [])))
-            if not found:
+            if not any(map(is_free, found)):
                 fresh = self._questions[source, target] = self._suggest(source, target)
                 found = list(filter(is_unjudged, fresh))
+            # Pairs that somebody else looks at now come last.
+            found.sort(key=is_free, reverse=True)
+            for own in found[:n]:
+                key = pair_key((source, own.left), (target, own.right))
+                self._asked[key] = who, time.monotonic()
+            while len(self._asked) > 10_000:
+                del self._asked[next(iter(self._asked))]
         return found
 
     def explain(self, query: Query, asked: Asked, found: str) -> Why:
@@ -397,10 +515,11 @@ class Site:
         items = self.items[view]
         return items.ids[items.positions([id], what=what)[0]].item()
 
-    def _stored(self, id: str, event: str) -> tuple[str, bool]:
+    def _stored(self, id: str, event: str, patience: float) -> tuple[str, bool]:
         """Count a stored row, and wait until it is applied, up to a limit."""
         self.telemetry.count("judgements", event)
-        return id, self.live.catch_up(id=id) and not self.live.refusal
+        is_in_model = self.live.catch_up(id=id, patience=patience)
+        return id, is_in_model and not self.live.refusal
 
     def _suggest(self, source: str, target: str) -> list[Question]:
         """Return pairs that the model suggests."""

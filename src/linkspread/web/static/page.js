@@ -3,51 +3,186 @@
 
 const find = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const judged = [];
-let busy = false;
+const root = document.documentElement.dataset.root;
+const CLASSES = { must: "said-must", cannot: "said-cannot", unsure: "said-unsure" };
 
 function say(text) {
   find("#live").textContent = text;
 }
 
-function parse(html) {
-  return new DOMParser().parseFromString(html, "text/html").body;
-}
-
-async function load(url, options) {
-  const answer = await fetch(url, options);
-  const body = parse(await answer.text());
+async function load(url) {
+  const answer = await fetch(url);
+  const body = new DOMParser().parseFromString(await answer.text(), "text/html").body;
   if (!answer.ok) {
-    const sentence = find(".banner", body);
-    throw new Error((sentence || body).textContent.trim() || answer.statusText);
+    throw new Error((find(".banner", body) || body).textContent.trim() || answer.statusText);
   }
   return body;
 }
 
-function withPart(url) {
-  return url + (url.includes("?") ? "&" : "?") + "part=1";
-}
-
-function warn(error) {
-  const place = find("#results, #question, main");
+function warn(text) {
   let line = find("#problem");
   if (!line) {
     line = document.createElement("p");
     line.id = "problem";
     line.className = "banner";
     line.setAttribute("role", "alert");
-    place.before(line);
+    find("main").prepend(line);
   }
-  line.textContent = error.message;
+  line.textContent = text;
+}
+
+function withPart(url) {
+  return url + (url.includes("?") ? "&" : "?") + "part=1";
+}
+
+/* The queue: judgements wait in the browser's storage until the server has them. */
+
+const QUEUE = `linkspread ${root} `;
+const DONE = `linkspread-done ${root}`;
+let token = document.body.dataset.token;
+let sending = false;
+let pause = 0;
+let onHold = false;
+
+function uuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 15) | 64;
+  bytes[8] = (bytes[8] & 63) | 128;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+const waiting = () => Object.keys(localStorage).filter((own) => own.startsWith(QUEUE)).sort();
+const done = () => JSON.parse(localStorage.getItem(DONE) || "[]");
+
+let last = 0;
+function enqueue(judgement) {
+  const key = judgement.key || uuid();
+  // Names sort by time, also of two in one millisecond.
+  last = Math.max(Date.now(), last + 1);
+  localStorage.setItem(`${QUEUE}${last} ${key}`, JSON.stringify({ ...judgement, key }));
+  askName();
+  send();
+  return key;
+}
+
+function showWaiting(problem = "") {
+  const n = waiting().length;
+  const line = find("#waiting");
+  if (!line) return;
+  line.hidden = !n || !(problem || onHold);
+  line.textContent = onHold ? `${n} waiting for your name` : `${problem}, ${n} waiting`;
+}
+
+async function send() {
+  if (sending || onHold) return showWaiting();
+  sending = true;
+  for (let name; (name = waiting()[0]); ) {
+    const given = JSON.parse(localStorage.getItem(name) || "null");
+    if (!given) {
+      localStorage.removeItem(name);
+      continue;
+    }
+    const undone = given.undoes && done().find((own) => own.key === given.undoes);
+    if (given.undoes && !undone) {
+      localStorage.removeItem(name);
+      continue;
+    }
+    const { label, undoes, ...body } = undone ? { ...given, undo: undone.id } : given;
+    let answer;
+    try {
+      answer = await fetch(`${root}/judgements`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ ...body, form_token: token }),
+      });
+      if (answer.status === 403) {
+        token = (await (await fetch(`${root}/session`)).json()).form_token;
+        throw new Error("session");
+      }
+      if (answer.status === 401 || answer.status === 408 || answer.status >= 429) throw new Error("later");
+      if (answer.ok) remember(given, (await answer.json()).id);
+      else warn(/banner">([^<]*)/.exec(await answer.text())?.[1] || "This judgement was refused.");
+      localStorage.removeItem(name);
+      pause = 0;
+    } catch (error) {
+      pause = Math.min(8000, 2 * pause || 500);
+      showWaiting(answer?.status === 401 ? "Enter the token again" : answer ? "The server is busy" : "Offline");
+      setTimeout(() => {
+        sending = false;
+        send();
+      }, error.message === "session" ? Math.min(pause, 2000) : pause);
+      return;
+    }
+    showWaiting();
+  }
+  sending = false;
+  showWaiting();
+}
+
+function remember(given, id) {
+  const kept = done().filter((own) => own.key !== given.undoes);
+  if (given.verdict !== "undo") kept.push({ key: given.key, id, label: given.label });
+  localStorage.setItem(DONE, JSON.stringify(kept.slice(-50)));
+  for (const card of cards()) {
+    if (card.dataset.key === given.key) find(".undo", card).value = id;
+  }
+}
+
+function takeBack(key) {
+  const unsent = waiting().find((own) => own.endsWith(key));
+  // The first one may be on its way already.
+  if (unsent && (onHold || unsent !== waiting()[0])) localStorage.removeItem(unsent);
+  else enqueue({ verdict: "undo", undoes: key });
+  showWaiting();
+}
+
+function undoLast() {
+  const pending = waiting().map((own) => JSON.parse(localStorage.getItem(own)));
+  const undone = new Set(pending.map((own) => own.undoes));
+  const latest = [...done(), ...pending]
+    .filter((own) => own.verdict !== "undo" && !undone.has(own.key)).at(-1);
+  if (!latest) return say("Nothing to undo.");
+  takeBack(latest.key);
+  const card = cards().find((own) => own.dataset.key === latest.key);
+  if (card) mark(card, "");
+  say(`Taken back: ${latest.label}`);
+}
+
+/* A name is asked at the first judgement, and judgements wait for it a little. */
+
+let asked = document.documentElement.dataset.named === "1" || sessionStorage.getItem("asked");
+function askName() {
+  const dialog = find("#who");
+  if (asked || !dialog) return;
+  asked = true;
+  onHold = true;
+  dialog.show();
+  const release = async () => {
+    clearTimeout(timer);
+    if (!onHold) return;
+    sessionStorage.setItem("asked", "1");
+    const name = find("#who-name").value.trim();
+    if (dialog.returnValue === "keep" && name) {
+      const body = new URLSearchParams({ name, form_token: token });
+      await fetch(`${root}/name`, { method: "POST", body, redirect: "manual" }).catch(() => {});
+      find(".name b").textContent = name;
+    }
+    onHold = false;
+    send();
+  };
+  const timer = setTimeout(() => dialog.contains(document.activeElement) || dialog.close(), 20000);
+  dialog.addEventListener("close", release);
 }
 
 /* Cards */
 
 const cards = () => all(".card");
 const current = () => document.activeElement.closest?.(".card");
+const labelOf = (card) => card.dataset.name;
 
 function focusCard(card) {
-  if (card) card.focus({ preventScroll: false });
+  card?.focus({ preventScroll: false });
 }
 
 function step(key) {
@@ -59,60 +194,190 @@ function step(key) {
   focusCard(list[Math.min(Math.max(here + steps[key], 0), list.length - 1)]);
 }
 
-function markMoves(before, list) {
-  let moved = 0;
-  for (const card of list) {
-    const rank = before.get(card.dataset.id);
-    if (rank === card.dataset.rank || find(".was", card)) continue;
+function mark(card, verdict, key = "") {
+  card.classList.remove(...Object.values(CLASSES), "picked");
+  if (verdict) card.classList.add(CLASSES[verdict]);
+  for (const button of all(".verdicts [aria-pressed]", card)) {
+    button.setAttribute("aria-pressed", String(button.name === verdict));
+  }
+  card.dataset.key = key;
+  find(".undo", card).hidden = !verdict;
+  find(".undo", card).value = "";
+}
+
+function judge(card, verdict) {
+  const { source, target, item } = find("#judge").dataset;
+  const key = uuid();
+  mark(card, verdict, key);
+  enqueue({ key, source, left: item, target, right: card.dataset.id, verdict, label: labelOf(card) });
+}
+
+function takeBackCard(card) {
+  const { key } = card.dataset;
+  const id = find(".undo", card).value;
+  if (key) takeBack(key);
+  else enqueue({ verdict: "undo", undo: id });
+  mark(card, "");
+}
+
+function press(button) {
+  const card = button.closest(".card");
+  find("#problem")?.remove();
+  touched = Date.now();
+  if (!card) return button.form.submit();
+  if (button.name === "undo") {
+    takeBackCard(card);
+    return say(`${labelOf(card)}: taken back.`);
+  }
+  const chosen = card.classList.contains("picked") ? all(".card.picked") : [card];
+  for (const own of chosen) judge(own, button.name);
+  showPicked();
+  say(`${chosen.map(labelOf).join(", ")}: ${button.textContent.trim().slice(2)}.`);
+  const list = cards();
+  const isDone = (own) => /said-/.test(own.className);
+  if (document.activeElement.closest(".cards") || current()) {
+    focusCard(list.slice(list.indexOf(card)).find((own) => !isDone(own)) || card);
+  }
+}
+
+function pick(card) {
+  card.classList.toggle("picked");
+  showPicked();
+  const list = cards();
+  focusCard(list[list.indexOf(card) + 1] || card);
+}
+
+function showPicked() {
+  const n = all(".card.picked").length;
+  const line = find("#picked");
+  if (!line) return;
+  line.hidden = !n;
+  line.textContent = `${n} selected: a verdict on one of them counts for all.`;
+  if (n) say(line.textContent);
+}
+
+/* Zoom */
+
+function zoom(card) {
+  let dialog = find("#zoom");
+  if (!dialog) {
+    dialog = document.createElement("dialog");
+    dialog.id = "zoom";
+    dialog.setAttribute("aria-label", "Enlarged");
+    document.body.append(dialog);
+    dialog.addEventListener("close", () => focusCard(dialog.card));
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  }
+  dialog.card = card;
+  const face = find(".face", card);
+  const made = (tag, values, ...children) => {
+    const own = Object.assign(document.createElement(tag), values);
+    own.append(...children);
+    return own;
+  };
+  const link = (from, text) => (from ? [made("a", { href: from.href, textContent: text })] : []);
+  const turn = (key, text) => made("button", { type: "button", textContent: text, onclick: () => turnZoom(key) });
+  const image = face.dataset.picture
+    ? [made("img", { src: face.dataset.picture, alt: labelOf(card), className: find("img", face).className })]
+    : [];
+  const { text } = card.dataset;
+  dialog.replaceChildren(
+    ...image,
+    made("h2", { textContent: labelOf(card) }),
+    ...(text && text !== labelOf(card) ? [made("p", { textContent: text })] : []),
+    made("p", { className: "caption", textContent: `No. ${card.dataset.rank}. ${find(".score", card).title.replace(" Why?", "")}` }),
+    made("p", { className: "links" }, ...link(find(".like a", card), "More like this"), " ",
+      ...link(find(".score", card), "Why this score"), " ", ...link(face, "Search by this")),
+    made("p", { className: "turns" }, turn("ArrowLeft", "← Previous"), turn("ArrowRight", "Next →"),
+      made("button", { type: "button", textContent: "Close", onclick: () => dialog.close() })),
+  );
+  if (!dialog.open) dialog.showModal();
+  find(".turns button:last-child", dialog).focus();
+}
+
+function turnZoom(key) {
+  const list = cards();
+  const place = list.indexOf(find("#zoom").card) + (key === "ArrowLeft" ? -1 : 1);
+  if (list[place]) zoom(list[place]);
+}
+
+/* A new order of the list is offered; it comes by itself only when nobody is at work. */
+
+const IDLE = 5000;
+let touched = Date.now();
+let news = null;
+let over = false;
+
+for (const kind of ["pointermove", "pointerdown", "keydown", "scroll", "touchstart"]) {
+  addEventListener(kind, (event) => {
+    touched = Date.now();
+    if (kind === "pointermove") over = Boolean(event.target.closest?.("#results"));
+  }, { passive: true, capture: true });
+}
+document.documentElement.addEventListener("pointerleave", () => (over = false));
+
+async function listen() {
+  const form = find("#judge");
+  if (form && !document.hidden && !find("#zoom[open]") && !waiting().length) {
+    try {
+      const { number } = await (await fetch(`${root}/api/state`)).json();
+      if (number > Number((news || form).dataset.number)) await getNews();
+    } catch {
+      // The server may be away for a moment.
+    }
+  }
+  if (news && !over && !current() && !all(".picked").length && Date.now() - touched > IDLE) showNews();
+  setTimeout(listen, 1500);
+}
+
+async function getNews() {
+  const old = find("#judge");
+  const pages = Math.max(1, Math.ceil(cards().length / 24));
+  const url = old.dataset.from.replace(/shown=\d+/, `shown=${pages}`);
+  const fresh = find("#judge", await load(withPart(url)));
+  if (find("#judge") !== old || waiting().length) return;
+  const ranks = new Map(cards().map((card) => [card.dataset.id, card.dataset.rank]));
+  const moved = all(".card", fresh).filter((own) => ranks.get(own.dataset.id) !== own.dataset.rank);
+  news = fresh;
+  if (moved.length) {
+    find("#news button").textContent = `${moved.length} results moved: show`;
+    find("#news").hidden = false;
+    say(`${moved.length} results moved. Press r to show them.`);
+    return;
+  }
+  // The same order: only what others said is new, and no button moves.
+  for (const card of all(".card", fresh)) {
+    const own = cards().find((mine) => mine.dataset.id === card.dataset.id);
+    find(".others", own).replaceWith(find(".others", card));
+  }
+  old.dataset.number = fresh.dataset.number;
+  news = null;
+}
+
+function showNews() {
+  if (!news) return;
+  const ranks = new Map(cards().map((card) => [card.dataset.id, card.dataset.rank]));
+  const focused = current()?.dataset.id;
+  for (const card of all(".card", news)) {
+    const before = ranks.get(card.dataset.id);
+    if (before === card.dataset.rank) continue;
     const note = document.createElement("span");
     note.className = "was";
-    note.textContent = rank ? `was #${rank}` : "new here";
+    note.textContent = before ? `was #${before}` : "new here";
     find(".meta", card).append(note);
     card.classList.add("moved");
-    moved += 1;
   }
-  return moved;
-}
-
-async function judge(button) {
-  const form = find("#judge");
-  const card = button.closest(".card");
-  const here = cards().indexOf(card);
-  const data = new FormData(form);
-  data.set(button.name, button.value);
-  await swap(withPart(form.getAttribute("action")), data);
-  const list = cards();
-  const next = list.slice(Math.max(here, 0)).find((own) => !/said-/.test(own.className));
-  if (card) focusCard(next || list[here]);
-  const moved = all(".card .was").length;
-  say(`${(find(".notice") || form).textContent.trim().replace(/\s+/g, " ").replace("Undo", "")} ${moved} results moved.`);
-}
-
-async function swap(url, data) {
-  const body = await load(url, { method: "POST", body: new URLSearchParams(data) });
-  find("#results").replaceChildren(...body.childNodes);
-  const id = find("#judge").dataset.judged;
-  if (id && data.get("undo") !== id) judged.push(id);
-  watchMore();
-}
-
-async function refresh() {
-  const form = find("#judge");
-  const before = new Map(cards().map((card) => [card.dataset.id, card.dataset.rank]));
-  const focused = current()?.dataset.id;
-  const pages = Math.max(1, Math.ceil(before.size / 24));
-  const url = form.dataset.source.replace(/shown=\d+/, `shown=${pages}`);
-  const body = await load(withPart(url));
-  find("#results").replaceChildren(...body.childNodes);
-  const list = cards();
-  const moved = markMoves(before, list);
-  if (focused) focusCard(list.find((card) => card.dataset.id === focused));
-  say(`The model has learnt something new. ${moved} results moved.`);
+  find("#judge").replaceWith(news);
+  news = null;
+  find("#news").hidden = true;
+  if (focused) focusCard(cards().find((card) => card.dataset.id === focused));
+  say("The list is in its new order.");
   watchMore();
 }
 
 /* More results */
 
+let loading = false;
 const watcher = new IntersectionObserver((entries) => {
   if (entries.some((entry) => entry.isIntersecting)) more();
 }, { rootMargin: "400px" });
@@ -125,80 +390,85 @@ function watchMore() {
 
 async function more() {
   const link = find("#more");
-  if (!link || busy) return;
-  busy = true;
+  if (!link || loading) return;
+  loading = true;
   watcher.disconnect();
   try {
     const body = await load(withPart(link.getAttribute("href")));
-    find(".cards").append(...all(".card", body));
+    const known = new Set(cards().map((card) => card.dataset.id));
+    find(".cards").append(...all(".card", body).filter((card) => !known.has(card.dataset.id)));
     find("[name=seen]").value += find("[name=seen]", body).value;
     const next = find("#more", body);
     if (next) link.href = next.getAttribute("href");
     else link.remove();
   } catch (error) {
-    warn(error);
+    warn(error.message);
   }
-  busy = false;
+  loading = false;
   watchMore();
 }
 
-/* Questions */
+/* Questions: the next one is there before it is needed. */
 
-async function answer(button) {
-  const form = find("#answer");
-  const data = new FormData(form);
-  data.set(button.name, button.value);
-  const url = withPart(form.getAttribute("action"));
-  const body = await load(url, { method: "POST", body: new URLSearchParams(data) });
-  find("#question").replaceChildren(...body.childNodes);
-  const id = find("#answer").dataset.judged;
-  if (id) judged.push(id);
-  find("#answer .answers button")?.focus();
-  say(find(".sides")?.textContent.trim().replace(/\s+/g, " ") || "There is no pair left to judge.");
+const pairOf = (form) => `${form.dataset.left}\n${form.dataset.right}`;
+const answered = new Set();
+
+function answer(form, verdict) {
+  const { source, target } = find("#questions").dataset;
+  const { left, right } = form.dataset;
+  answered.add(pairOf(form));
+  const label = all("section", form).map((own) => own.textContent.trim().replace(/\s+/g, " ")).join(" and ");
+  enqueue({ source, left, target, right, verdict, label });
+  form.remove();
+  showQuestion();
+  if (all(".question").length < 4) moreQuestions();
 }
 
-async function fill(selector) {
-  const place = find(selector);
-  if (!place) return;
+function showQuestion() {
+  const next = find(".question");
+  if (!next) return;
+  next.hidden = false;
+  find("#no-question").hidden = true;
+  find("button", next).focus();
+  say(find(".sides", next).textContent.trim().replace(/\s+/g, " "));
+}
+
+async function moreQuestions() {
+  if (loading) return;
+  loading = true;
   try {
-    const body = await load(place.dataset.from);
-    if (place.isConnected) place.replaceChildren(...body.childNodes);
-  } catch (error) {
-    place.textContent = error.message;
+    const body = await load(find("#questions").dataset.from);
+    const known = new Set(all(".question").map(pairOf));
+    const fresh = all(".question", body).filter((own) => !known.has(pairOf(own)) && !answered.has(pairOf(own)));
+    for (const own of fresh) own.hidden = true;
+    find("#no-question").before(...fresh);
+    if (!find(".question:not([hidden])")) showQuestion();
+    find("#no-question").hidden = Boolean(find(".question"));
+  } catch {
+    // Offline: the next answer asks again.
   }
+  loading = false;
 }
 
 /* What is pressed */
 
-async function press(button) {
-  if (busy) return;
-  busy = true;
-  find("#problem")?.remove();
-  try {
-    await (button.form.id === "judge" ? judge(button) : answer(button));
-  } catch (error) {
-    warn(error);
-  }
-  busy = false;
-}
-
-function undo() {
-  const id = judged.pop();
-  const form = find("#judge, #answer");
-  if (!id || !form) return say("Nothing to undo.");
-  const button = document.createElement("button");
-  button.name = "undo";
-  button.value = id;
-  button.hidden = true;
-  form.append(button);
-  press(button);
-}
-
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
-  if (!button || !["judge", "answer"].includes(event.target.id)) return;
+  if (event.target.id === "judge" && button) {
+    event.preventDefault();
+    press(button);
+  } else if (event.target.matches(".question") && button) {
+    event.preventDefault();
+    answer(event.target, button.value);
+  }
+});
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("#news button")) return showNews();
+  const face = event.target.closest?.(".face");
+  if (!face || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  press(button);
+  zoom(face.closest(".card"));
 });
 
 function isTyping(target) {
@@ -207,6 +477,14 @@ function isTyping(target) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  const dialog = find("#zoom[open]");
+  if (dialog) {
+    if (["ArrowLeft", "ArrowRight"].includes(event.key)) return turnZoom(event.key);
+    const name = { y: "must", n: "cannot", u: "unsure" }[event.key];
+    const button = name && find(`button[name=${name}]`, dialog.card);
+    if (button) [press(button), zoom(dialog.card)];
+    return;
+  }
   const toggle = find("#use-keys");
   const arrows = event.key.startsWith("Arrow");
   if (arrows ? !current() : toggle && !toggle.checked) return;
@@ -215,35 +493,20 @@ document.addEventListener("keydown", (event) => {
 
 function handle(key) {
   if (key === "/" && find("#q")) return find("#q").focus(), true;
-  if (key === "z") return undo(), true;
+  if (key === "z" && find("#judge, #questions")) return undoLast(), true;
   const name = { y: "must", n: "cannot", u: "unsure" }[key];
-  if (find("#answer")) {
-    const button = name && find(`#answer button[value=${name}]`);
-    return button ? (press(button), true) : false;
-  }
+  const question = find(".question:not([hidden])");
+  if (question) return name ? (answer(question, name), true) : false;
   if (!find("#judge")) return false;
+  if (key === "r") return showNews(), true;
   if (["j", "k"].includes(key) || key.startsWith("Arrow")) return step(key), true;
   const card = current();
-  if (card && key === "w") return find(".score", card).click(), true;
-  if (card && key === "Enter" && document.activeElement === card) return find(".face", card).click(), true;
-  const button = card && name && find(`button[name=${name}]`, card);
+  if (!card) return false;
+  if (key === "w") return find(".score", card).click(), true;
+  if (key === "x" && find(".verdicts", card)) return pick(card), true;
+  if (key === "Enter" && document.activeElement === card) return zoom(card), true;
+  const button = name && find(`button[name=${name}]`, card);
   return button ? (press(button), true) : false;
-}
-
-/* What others do */
-
-async function listen() {
-  const form = find("#judge");
-  if (form && !busy && !document.hidden) {
-    try {
-      const state = await (await fetch("/api/state")).json();
-      // A judgement may have been answered meanwhile.
-      if (!busy && state.number > Number(find("#judge").dataset.number)) await refresh();
-    } catch {
-      // The server may be away for a moment.
-    }
-  }
-  setTimeout(listen, 1500);
 }
 
 /* Items to pick, pictures to drop, the map */
@@ -253,16 +516,41 @@ document.addEventListener("input", (event) => {
   if (event.target.id !== "q") return;
   clearTimeout(typing);
   typing = setTimeout(async () => {
-    const wanted = new URLSearchParams({ view: find("#source").value, q: event.target.value });
-    const answer = await fetch(`/api/items?${wanted}`);
-    if (!answer.ok) return;
-    const { items } = await answer.json();
+    const [view] = find("#way").value.split("~");
+    const wanted = new URLSearchParams({ view, q: event.target.value });
+    const found = await fetch(`${root}/api/items?${wanted}`);
+    if (!found.ok) return;
+    const { items } = await found.json();
     find("#items").replaceChildren(...items.map((item) => new Option(item.id, item.title)));
   }, 150);
 });
 
+async function shrink(file) {
+  if (file.size < 1_000_000) return file;
+  const picture = await createImageBitmap(file);
+  const scale = Math.min(1, 1600 / Math.max(picture.width, picture.height));
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.round(picture.width * scale);
+  canvas.height = Math.round(picture.height * scale);
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  const blob = await new Promise((keep) => canvas.toBlob(keep, "image/jpeg", 0.9));
+  return new File([blob], "picture.jpg", { type: "image/jpeg" });
+}
+
 const drop = find(".drop");
 if (drop) {
+  const form = find("#drop");
+  form.addEventListener("submit", async (event) => {
+    const input = find("#picture");
+    if (form.dataset.ready || !input.files.length) return;
+    event.preventDefault();
+    const files = new DataTransfer();
+    // What the browser cannot read, the server refuses with a sentence.
+    files.items.add(await shrink(input.files[0]).catch(() => input.files[0]));
+    input.files = files.files;
+    form.dataset.ready = 1;
+    form.requestSubmit();
+  });
   for (const kind of ["dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
       drop.classList.toggle("over", kind === "dragover");
@@ -270,7 +558,7 @@ if (drop) {
       event.preventDefault();
       if (kind === "drop" && event.dataTransfer.files.length) {
         find("#picture").files = event.dataTransfer.files;
-        find("#drop").requestSubmit();
+        form.requestSubmit();
       }
     });
   }
@@ -279,25 +567,32 @@ if (drop) {
 function moveOnMap(map, key) {
   const marks = all("a", map);
   const here = map.contains(document.activeElement) && document.activeElement.closest("a");
-  const box = (mark) => mark.getBoundingClientRect();
+  const box = (own) => own.getBoundingClientRect();
   if (!here) return marks[0]?.focus();
   const { x, y } = box(here);
   const [across, down] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
   let best = null;
   let least = Infinity;
-  for (const mark of marks) {
-    const dx = box(mark).x - x;
-    const dy = box(mark).y - y;
+  for (const own of marks) {
+    const dx = box(own).x - x;
+    const dy = box(own).y - y;
     const ahead = dx * across + dy * down;
     const aside = Math.abs(dx * down) + Math.abs(dy * across);
-    if (ahead > 1 && ahead + 2 * aside < least) [best, least] = [mark, ahead + 2 * aside];
+    if (ahead > 1 && ahead + 2 * aside < least) [best, least] = [own, ahead + 2 * aside];
   }
   best?.focus();
 }
 
-function startMap() {
+async function startMap() {
+  const place = find("#map");
+  if (!place) return;
+  try {
+    place.replaceChildren(...(await load(place.dataset.from)).childNodes);
+  } catch (error) {
+    place.textContent = error.message;
+    return;
+  }
   const map = find(".map");
-  if (!map) return;
   const tell = (event) => {
     const title = event.target.closest?.("a")?.dataset.title;
     if (title) find(".map-title").textContent = title;
@@ -312,5 +607,6 @@ function startMap() {
 }
 
 watchMore();
-fill("#map").then(startMap);
+startMap();
+send();
 listen();
