@@ -1,14 +1,8 @@
 """A server that is killed: what it acknowledged is there, once, and in its model."""
 
-import http.client
-import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 import uuid
 
 import pytest
@@ -17,6 +11,7 @@ from numpy.testing import assert_allclose
 import linkspread as ls
 from linkspread.storage import LinkStore
 from ports import free_port
+from servers import NOT_ANSWERED, Server, ask
 from web_sites import N_PICTURES, N_TEXTS, fit_model
 
 pytestmark = [
@@ -27,49 +22,6 @@ pytestmark = [
 N_JUDGES = 4
 # Acknowledgements that are awaited before the server is killed, and after it is back.
 N_BEFORE, N_AFTER = 25, 10
-# A server may go before it answers, or in the middle of an answer.
-NOT_ANSWERED = (OSError, http.client.HTTPException)
-
-
-class Server:
-    """`linkspread serve` in a group of its own, so that all of it can be killed."""
-
-    def __init__(self, folder, port):
-        self.port = port
-        command = [sys.executable, "-m", "linkspread", "serve", str(folder)]
-        command += ["--port", str(port), "--requests-per-second", "100000"]
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-
-    def ask(self, path, body=None):
-        """Return an answer; OSError if none comes."""
-        return ask(self.port, path, body)
-
-    def wait(self):
-        """Wait until the server answers."""
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None
-            try:
-                return self.ask("/api/state")
-            except NOT_ANSWERED:
-                time.sleep(0.1)
-        raise AssertionError("the server did not start")
-
-    def kill(self):
-        """End the server as a power cut would."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-
-def ask(port, path, body=None):
-    data = None if body is None else json.dumps(body).encode()
-    url, kind = f"http://127.0.0.1:{port}{path}", {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, data=data, headers=kind)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
 
 
 class Judge(threading.Thread):

@@ -146,6 +146,13 @@ function undoLast() {
   takeBack(latest.key);
   const card = cards().find((own) => own.dataset.key === latest.key);
   if (card) mark(card, "");
+  const form = answered.get(latest.key);
+  if (form) {
+    answered.delete(latest.key);
+    all(".question").forEach((own) => (own.hidden = true));
+    find("#questions").prepend(form);
+    showQuestion();
+  }
   say(`Taken back: ${latest.label}`);
 }
 
@@ -225,7 +232,7 @@ function press(button) {
   find("#problem")?.remove();
   touched = Date.now();
   if (!card) return button.form.submit();
-  if (button.name === "undo") {
+  if (button.name === "undo" || button.getAttribute("aria-pressed") === "true") {
     takeBackCard(card);
     return say(`${labelOf(card)}: taken back.`);
   }
@@ -411,14 +418,13 @@ async function more() {
 /* Questions: the next one is there before it is needed. */
 
 const pairOf = (form) => `${form.dataset.left}\n${form.dataset.right}`;
-const answered = new Set();
+const answered = new Map();
 
 function answer(form, verdict) {
   const { source, target } = find("#questions").dataset;
   const { left, right } = form.dataset;
-  answered.add(pairOf(form));
   const label = all("section", form).map((own) => own.textContent.trim().replace(/\s+/g, " ")).join(" and ");
-  enqueue({ source, left, target, right, verdict, label });
+  answered.set(enqueue({ source, left, target, right, verdict, label }), form);
   form.remove();
   showQuestion();
   if (all(".question").length < 4) moreQuestions();
@@ -438,8 +444,8 @@ async function moreQuestions() {
   loading = true;
   try {
     const body = await load(find("#questions").dataset.from);
-    const known = new Set(all(".question").map(pairOf));
-    const fresh = all(".question", body).filter((own) => !known.has(pairOf(own)) && !answered.has(pairOf(own)));
+    const known = new Set([...all(".question"), ...answered.values()].map(pairOf));
+    const fresh = all(".question", body).filter((own) => !known.has(pairOf(own)));
     for (const own of fresh) own.hidden = true;
     find("#no-question").before(...fresh);
     if (!find(".question:not([hidden])")) showQuestion();
@@ -549,7 +555,8 @@ if (drop) {
     files.items.add(await shrink(input.files[0]).catch(() => input.files[0]));
     input.files = files.files;
     form.dataset.ready = 1;
-    form.requestSubmit();
+    // Not within this event, during which a form does not submit again.
+    setTimeout(() => form.requestSubmit());
   });
   for (const kind of ["dragover", "dragleave", "drop"]) {
     document.addEventListener(kind, (event) => {
