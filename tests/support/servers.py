@@ -28,13 +28,13 @@ class Server:
         """Return an answer; OSError if none comes."""
         return ask(self.port, path, body)
 
-    def wait(self):
+    def wait(self, path="/api/state"):
         """Wait until the server answers."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             assert self.process.poll() is None
             try:
-                return self.ask("/api/state")
+                return self.ask(path)
             except NOT_ANSWERED:
                 time.sleep(0.1)
         raise AssertionError("the server did not start")
@@ -51,4 +51,5 @@ def ask(port, path, body=None):
     url, kind = f"http://127.0.0.1:{port}{path}", {"Content-Type": "application/json"}
     request = urllib.request.Request(url, data=data, headers=kind)
     with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
+        text = answer.read()
+    return json.loads(text) if text[:1] == b"{" else text

@@ -1,7 +1,5 @@
 """The pages in a real browser: by mouse, by keys, on a phone, in the dark, for all."""
 
-import os
-import shutil
 import socket
 import threading
 import time
@@ -9,33 +7,18 @@ import time
 import numpy as np
 import pytest
 
+from browsers import ARGUMENTS, BROWSER, MARKS, eventually, playwright
 from linkspread.storage import LinkStore
 from ports import free_port
 from servers import Server
 from web_sites import fit_model, make_features
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-)
-BROWSER = os.environ.get("LINKSPREAD_BROWSER") or shutil.which("chromium")
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"]
-ARGUMENTS += ["--no-first-run", "--disable-background-networking"]
-ARGUMENTS += ["--disable-component-update", "--disable-sync"]
 SEARCH = "/?source=text&target=image&item=t5"
 PAGES = [SEARCH, "/", "/?q=green+thing", "/ask", "/history", "/look", "/api"]
 PAGES += ["/why?source=text&target=image&item=t5&found=i3", "/nowhere"]
 PATIENCE = 60_000
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        BROWSER is None,
-        reason="no chromium is installed; LINKSPREAD_BROWSER may name a browser",
-    ),
-    # uvicorn and the driver leave what the garbage collector closes later.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
@@ -132,13 +115,6 @@ def test_searching_by_words_and_by_item(open_page):
     assert len(greens) >= 6
     page.click(".picks a >> nth=0")
     page.wait_for_selector("button[name=must]")
-
-
-def eventually(is_true, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_keys_alone_judge_rerank_and_undo(open_page, server):
@@ -241,7 +217,7 @@ def test_a_killed_server_loses_no_press(open_page, tmp_path):
             page.wait_for_timeout(50)
         running.wait()
         page.wait_for_selector("#waiting", state="hidden")
-        page.wait_for_function("Object.keys(localStorage).length <= 1")
+        eventually(lambda: page.evaluate("Object.keys(localStorage).length") <= 1)
     finally:
         running.kill()
     with LinkStore.open(folder / "judgements.db") as store:
