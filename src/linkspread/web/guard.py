@@ -317,8 +317,8 @@ class Guard:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             query = scope["query_string"].decode("latin-1")
             back = quote(path + (f"?{query}" if query else ""), safe="")
-            where = f"{self.access.root}/enter?back={back}"
-            return RedirectResponse(where, status_code=303)
+            enter = f"{self.access.root}/enter?back={back}"
+            return RedirectResponse(enter, status_code=303)
         wanted = {"WWW-Authenticate": "Bearer"}
         return Refusal(401, "the token is missing or wrong.", wanted)
 
