@@ -16,7 +16,7 @@ from linkspread.compiled.threads import small_algebra
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import knn_graph, normalize
 from linkspread.propagation import propagate
-from linkspread.selection import LabelFolds, tune
+from linkspread.selection import tune
 from linkspread.selection.folds import item_trials
 
 ALPHAS = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.95]
@@ -34,7 +34,7 @@ def setup():
     labels[data.train] = data.labels[data.train]
     known = dict.fromkeys(data.views, labels)
     trials = item_trials(
-        data.views, Links.from_labels(known), LabelFolds(5), protocol="transductive"
+        data.views, Links.from_labels(known), protocol="transductive", n_splits=5
     )
     return data.views, known, [trial for (trial,) in trials]
 

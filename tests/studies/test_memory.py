@@ -101,7 +101,7 @@ def test_questions_about_the_same_two_views_are_all_answered(views):
             for between, table in links.resolve(SIZES).pair_tables
         ),
     )
-    (scores,) = ModelRunner(KernelSmoother()).run(trial, {}, [{"width": 0.3}])
+    (scores,) = ModelRunner().run(trial, [KernelSmoother(width=0.3)])
     plain = KernelSmoother(width=0.3).fit(views, trial.links).scores
     assert len(trial.tests) == 3
     for test in trial.tests:

@@ -8,9 +8,8 @@ from linkspread.selection.evaluation import (
     evaluate_pairs,
     evaluate_search,
 )
-from linkspread.selection.folds import LabelFolds
+from linkspread.selection.folds import label_folds
 from linkspread.selection.held_out import (
-    Baseline,
     HeldOutPlan,
     Quality,
     held_out_quality,
@@ -19,10 +18,8 @@ from linkspread.selection.held_out import (
 from linkspread.selection.tune import DEFAULT_GRID, Tuning, tune
 
 __all__ = [
-    "Baseline",
     "DEFAULT_GRID",
     "HeldOutPlan",
-    "LabelFolds",
     "Quality",
     "ScoreCalibration",
     "SearchPlan",
@@ -32,6 +29,7 @@ __all__ = [
     "evaluate_pairs",
     "evaluate_search",
     "held_out_quality",
+    "label_folds",
     "plan_held_out",
     "plan_search",
     "tune",

@@ -1,9 +1,4 @@
-"""Measure a fitted model by searches and by judged pairs, and calibrate its scores.
-
-A model is measured by labels or pairs that it does not know. For a calibration, each
-fold of the links is scored by a model fitted to the other folds, and an isotonic
-regression maps these scores to the probability of belonging together.
-"""
+"""Measure a fitted model by searches and by judged pairs, and calibrate its scores."""
 
 import warnings
 from collections.abc import Mapping
@@ -28,8 +23,6 @@ from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
 from linkspread.models.link_choice import labelled_items
 from linkspread.selection.folds import (
-    ItemTest,
-    LabelFolds,
     PairTest,
     Trial,
     item_trials,
@@ -103,7 +96,7 @@ class ScoreCalibration:
         Parameters
         ----------
         scores : array-like of any shape
-            Scores of the calibrated model, between the same views.
+            Of the calibrated model, between the same views.
 
         Returns
         -------
@@ -150,12 +143,12 @@ def evaluate_search(
     tested = {}
     for view, own in classes.items():
         known = None if include_known else labelled_items(model.links_, view)
-        counted = own >= 0
-        tested[view] = np.flatnonzero(counted if known is None else counted & ~known)
-        if len(tested[view]) == 0:
+        is_tested = (own >= 0) & (True if known is None else ~known)
+        tested[view] = np.flatnonzero(is_tested)
+        if not is_tested.any():
             raise LinkspreadError(
                 f"view {view!r} must have items with a label that the model does not "
-                f"know, got none of {int(counted.sum()):,}. Give labels of other "
+                f"know, got none of {int(np.sum(own >= 0)):,}. Give labels of other "
                 "items, or pass `include_known=True`."
             )
     joined = {frozenset(pair) for pair in model.pairs_}
@@ -182,24 +175,24 @@ def _measure_search(
 ) -> SearchQuality:
     """Search one view from another, a block of queries at a time."""
     rows, cols = tested[source], tested[target]
-    scores = _ScoreRows(model, source, target, rows, cols)
-    given: tuple[Any, ...] = scores, classes[source][rows], classes[target][cols]
-    precisions = average_precision(*given)
-    counted = np.isin(given[1], given[2])
+    own, others = classes[source][rows], classes[target][cols]
+    counted = np.isin(own, others)
     if not counted.any():
         raise LinkspreadError(
             f"some items of view {source!r} must have a label that some item of "
             f"view {target!r} has too, got none of {len(rows):,}. Give classes the "
             "same names in both views."
         )
+    scores = _ScoreRows(model, source, target, rows, cols)
+    precisions = average_precision(scores, own, others)
     return SearchQuality(
         source,
         target,
         n_queries=int(counted.sum()),
         n_items=len(cols),
         mean_average_precision=float(precisions[counted].mean()),
-        precision_at_10=precision_at_k(*given, k=K),
-        ndcg=ndcg(*given),
+        precision_at_10=precision_at_k(scores, own, others, k=K),
+        ndcg=ndcg(scores, own, others),
     )
 
 
@@ -225,7 +218,8 @@ def evaluate_pairs(
         One for each two views.
     """
     resolved = links.resolve(model.items_)
-    known = {frozenset(b): b for b, _ in resolved.pair_tables}
+    # Tables of the same two views in either order are one.
+    known = {frozenset(between): between for between, _ in resolved.pair_tables}
     return [
         _measure_pairs(model, resolved, between, include_known)
         for between in known.values()
@@ -237,18 +231,25 @@ def _measure_pairs(
 ) -> Quality:
     """Score the pairs of two views."""
     i, j, weights = judged_pairs(links, between)
-    is_known = _is_known(model.links_, between, i, j)
+    is_known = np.zeros(len(i), dtype=bool)
     if not include_known:
-        i, j, weights = (own[~is_known] for own in (i, j, weights))
-    must = weights > 0
-    if not must.any():
+        # By a link, or by labels of both items.
+        is_known = np.asarray(model.links_.judged(*between).astype(bool)[i, j]).ravel()
+        left, right = (
+            labelled_items(model.links_, view, shared_with=other)
+            for view, other in (between, between[::-1])
+        )
+        if left is not None and right is not None:
+            is_known |= left[i] & right[j]
+    i, j, weights = (own[~is_known] for own in (i, j, weights))
+    if not np.any(weights > 0):
         raise LinkError(
             "`links` must have must-links that the model does not know, got 0 must and "
             f"{len(weights):,} cannot between {between[0]!r} and {between[1]!r}. Judge "
             "more pairs, or pass `include_known=True`."
         )
     kind, test = "pairs", PairTest(*between, i, j, weights)
-    if must.all():
+    if weights.min() > 0:
         kind = "partners"
         test = PairTest.of_partners(*between, i, j, n_tested=MAX_PARTNERS)
 
@@ -263,19 +264,8 @@ def _measure_pairs(
         between=between,
         kind=kind,
         n_judged=len(weights),
-        n_known=0 if include_known else int(is_known.sum()),
+        n_known=int(is_known.sum()),
     )
-
-
-def _is_known(links: Links, between: tuple[str, str], i: Array, j: Array) -> Array:
-    """Return which pairs are known, by a link or by labels of both items."""
-    a, b = between
-    is_known = np.asarray(links.judged(a, b).astype(bool)[i, j]).ravel()
-    left = labelled_items(links, a, shared_with=b)
-    right = labelled_items(links, b, shared_with=a)
-    if left is None or right is None:
-        return is_known
-    return is_known | (left[i] & right[j])
 
 
 @dataclass(frozen=True)
@@ -315,10 +305,9 @@ def calibrate(
     n_splits: int = 5,
     random_state: int = 0,
 ) -> ScoreCalibration:
-    """Map scores to probabilities, learnt from held-out links.
+    """Map scores to probabilities, learnt by `n_splits` fits without some links.
 
-    Takes `n_splits` further fits. Labels are held out where both views have them, else
-    judged pairs.
+    Labels are held out where both views have them, else judged pairs.
 
     Parameters
     ----------
@@ -357,14 +346,13 @@ def calibrate(
     tables = check_views(views, ids).tables
     between = source, target
     trials = _calibration_trials(model.links_, tables, between, n_splits, random_state)
+    parts = []
     with warnings.catch_warnings():
         # The fit of the model has given these warnings.
         warnings.simplefilter("ignore", ColumnWarning)
-        parts = [
-            part
-            for trial in trials
-            for part in _held_out_scores(clone(model), trial, ids, random_state)
-        ]
+        for trial in trials:
+            fitted = clone(model).fit(trial.views, trial.links, ids=ids)
+            parts += [_held_out_scores(fitted, t, random_state) for t in trial.tests]
     scores, is_must = (np.concatenate(own) for own in zip(*parts, strict=True))
     if is_must.all() or not is_must.any():
         raise FewLinksError(
@@ -387,9 +375,9 @@ def _calibration_trials(
     random_state: int,
 ) -> list[Trial]:
     """Return the trials with tests between two views."""
+    drawn = {"n_splits": n_splits, "random_state": random_state}
     if links.memberships(views[0], shared_with=views[1]) is not None:
-        splitter = LabelFolds(n_splits, random_state=random_state)
-        folds = item_trials(tables, links, splitter, protocol="transductive")
+        folds = item_trials(tables, links, protocol="transductive", **drawn)
     else:
         weights = links.judged(*views).data
         n_must, n_cannot = int(np.sum(weights > 0)), int(np.sum(weights < 0))
@@ -399,13 +387,12 @@ def _calibration_trials(
                 f"least two must- and two cannot-links, got {n_must} and {n_cannot}. "
                 "Judge a few pairs of both kinds."
             )
-        drawn = {"n_splits": n_splits, "n_repeats": 1, "random_state": random_state}
         folds = link_trials(tables, links, **drawn)
-    trials = []
-    for trial in (trial for fold in folds for trial in fold):
-        own = tuple(t for t in trial.tests if {t.source, t.target} == set(views))
-        if own:
-            trials.append(Trial(trial.views, trial.links, own))
+    trials = [
+        Trial(trial.views, trial.links, own)
+        for trial in (trial for fold in folds for trial in fold)
+        if (own := tuple(t for t in trial.tests if {t.source, t.target} == {*views}))
+    ]
     if not trials:
         raise LinkspreadError(
             "`source` and `target` must be views whose links can be held out, got "
@@ -415,35 +402,23 @@ def _calibration_trials(
     return trials
 
 
-def _held_out_scores(
-    model: Any, trial: Trial, ids: Mapping[str, Any], random_state: int
-) -> list[tuple[Array, Array]]:
-    """Return scores of held-out pairs, and which of them belong together."""
-    model.fit(trial.views, trial.links, ids=ids)
-    parts = []
-    for test in trial.tests:
-        rows, cols, is_must = _pairs_of(test, random_state)
-        scale = _score_scale(model, test.source, test.target)
-        left, right = model.embeddings(test.source, test.target)
-        scores = np.einsum("ij,ij->i", left[rows], right[cols]) / scale
-        parts.append((scores.astype(float), is_must))
-    return parts
-
-
-def _pairs_of(test: Any, random_state: int) -> tuple[Array, Array, Array]:
-    """Return the positions of the pairs of a test, and which belong together."""
+def _held_out_scores(model: Any, test: Any, random_state: int) -> tuple[Array, Array]:
+    """Return scores of the pairs of a test, and which of them belong together."""
     if isinstance(test, PairTest):
-        return test.rows, test.cols, test.weights > 0
-    assert isinstance(test, ItemTest)
-    rng = np.random.default_rng(random_state)
-    n_pairs = len(test.rows) * len(test.cols)
-    n_sampled = min(n_pairs, LARGEST_SAMPLE)
-    chosen = rng.choice(n_pairs, n_sampled, replace=False)
-    i, j = np.divmod(chosen, len(test.cols))
-    same = test.query_labels[i] == test.item_labels[j]
-    different = i != j if test.source == test.target else np.ones_like(same)
-    i, j, same = i[different], j[different], same[different]
-    return test.rows[i], test.cols[j], same
+        rows, cols, is_must = test.rows, test.cols, test.weights > 0
+    else:
+        n_pairs = len(test.rows) * len(test.cols)
+        n_sampled = min(n_pairs, LARGEST_SAMPLE)
+        rng = np.random.default_rng(random_state)
+        chosen = rng.choice(n_pairs, n_sampled, replace=False)
+        i, j = np.divmod(chosen, len(test.cols))
+        if test.source == test.target:
+            i, j = i[i != j], j[i != j]
+        rows, cols = test.rows[i], test.cols[j]
+        is_must = test.query_labels[i] == test.item_labels[j]
+    left, right = model.embeddings(test.source, test.target)
+    scores = np.einsum("ij,ij->i", left[rows], right[cols]).astype(float)
+    return scores / _score_scale(model, test.source, test.target), is_must
 
 
 def _score_scale(model: Any, source: str, target: str) -> float:

@@ -158,93 +158,54 @@ class Trial:
         return [test.measure(scores) for test in self.tests]
 
 
-class LabelFolds:
-    """Split labelled items into folds with the same classes, for scikit-learn too.
-
-    Unlabelled items, -1, are in every training part and in no test part.
+def label_folds(
+    y: Any, n_splits: int = 5, *, n_repeats: int = 1, random_state: int = 0
+) -> Iterator[tuple[Array, Array]]:
+    """Split labelled items into folds with the same classes, as `cv` of scikit-learn.
 
     Parameters
     ----------
+    y : array-like of int of shape (n,)
+        Labels. Items without one, -1, are in every training part and in no test part.
     n_splits : int, default=5
         Number of folds; fewer where no class has so many labels.
     n_repeats : int, default=1
         How often all folds are drawn.
     random_state : int, default=0
 
+    Yields
+    ------
+    train, test : ndarray of int
+
     Examples
     --------
-    >>> import numpy as np
-    >>> from linkspread.selection import LabelFolds
-    >>> y = np.array([0, 0, 1, 1, -1])
-    >>> [(4 in train, len(test)) for train, test in LabelFolds(2).split(y, y)]
+    >>> from linkspread.selection import label_folds
+    >>> [(4 in train, len(test)) for train, test in label_folds([0, 0, 1, 1, -1], 2)]
     [(True, 2), (True, 2)]
     """
-
-    def __init__(
-        self, n_splits: int = 5, *, n_repeats: int = 1, random_state: int = 0
-    ) -> None:
-        self.n_splits = n_splits
-        self.n_repeats = n_repeats
-        self.random_state = random_state
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of splits, all repeats together.
-
-        Parameters
-        ----------
-        X : object, default=None
-        y : array-like of int of shape (n,), default=None
-            Labels, -1 for unknown; None returns the number for many labels.
-        groups : object, default=None
-        """
-        n_splits = self.n_splits if y is None else self._fitting(np.asarray(y))
-        return n_splits * self.n_repeats
-
-    def split(
-        self, X: Any, y: Any, groups: Any = None
-    ) -> Iterator[tuple[Array, Array]]:
-        """Yield the positions of each training and test part.
-
-        Parameters
-        ----------
-        X : object
-        y : array-like of int of shape (n,)
-            Labels, -1 for unknown.
-        groups : object, default=None
-
-        Yields
-        ------
-        train, test : ndarray of int
-        """
-        y = np.asarray(y)
-        known = np.flatnonzero(y != UNKNOWN)
-        folds = RepeatedStratifiedKFold(
-            n_splits=self._fitting(y),
-            n_repeats=self.n_repeats,
-            random_state=self.random_state,
+    y = np.asarray(y)
+    known = np.flatnonzero(y != UNKNOWN)
+    most = int(np.bincount(y[known], minlength=1).max())
+    if most < 2:
+        raise FewLinksError(
+            "folds must leave labels of a class on both sides, and no class has more "
+            f"than {most}. Label two items of each class, or keep the default "
+            "parameters."
         )
-        with warnings.catch_warnings():
-            # A class with fewer labels than folds is not in every test part.
-            warnings.filterwarnings("ignore", message="The least populated class")
-            for _, test in folds.split(known, y[known]):
-                yield np.setdiff1d(np.arange(len(y)), known[test]), known[test]
-
-    def _fitting(self, y: Array) -> int:
-        """Return the number of folds that the labels allow."""
-        most = int(np.bincount(y[y != UNKNOWN], minlength=1).max())
-        if most < 2:
-            raise FewLinksError(
-                "folds must leave labels of a class on both sides, and no class has "
-                f"more than {most}. Label two items of each class, or keep the default "
-                "parameters."
-            )
-        return min(self.n_splits, most)
+    folds = RepeatedStratifiedKFold(
+        n_splits=min(n_splits, most), n_repeats=n_repeats, random_state=random_state
+    )
+    with warnings.catch_warnings():
+        # A class with fewer labels than folds is not in every test part.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        for _, test in folds.split(known, y[known]):
+            yield np.setdiff1d(np.arange(len(y)), known[test]), known[test]
 
 
 def item_trials(
-    views: Mapping[str, Any], links: Links, folds: LabelFolds, *, protocol: str
+    views: Mapping[str, Any], links: Links, *, protocol: str, **folds: int
 ) -> list[list[Trial]]:
-    """Return the trials of each fold, with the labels of the fold held out.
+    """Return the trials of each of the `label_folds`, whose labels are held out.
 
     Transductive fits have all items; inductive ones lack the queries.
     """
@@ -266,15 +227,13 @@ def item_trials(
         shown = links.hide({target: items}).select({source: kept})
         return Trial({**views, source: views[source][kept]}, shown, (test,))
 
-    hidden = hidden_items(labels, folds)
+    hidden = hidden_items(labels, **folds)
     if protocol == "transductive":
         return [[transductive(own)] for own in hidden]
     return [[inductive(own, *way) for way in permutations(own, 2)] for own in hidden]
 
 
-def hidden_items(
-    labels: Mapping[str, Array], folds: LabelFolds
-) -> list[dict[str, Array]]:
+def hidden_items(labels: Mapping[str, Array], **folds: int) -> list[dict[str, Array]]:
     """Return the items of each view whose labels each fold holds out.
 
     Where all views have the same labels row by row, matched rows are held out together:
@@ -282,8 +241,8 @@ def hidden_items(
     """
     first, *others = labels.values()
     if all(np.array_equal(first, other) for other in others):
-        return [dict.fromkeys(labels, test) for _, test in folds.split(first, first)]
-    parts = [[test for _, test in folds.split(y, y)] for y in labels.values()]
+        return [dict.fromkeys(labels, test) for _, test in label_folds(first, **folds)]
+    parts = [[test for _, test in label_folds(y, **folds)] for y in labels.values()]
     return [dict(zip(labels, own, strict=True)) for own in zip(*parts, strict=False)]
 
 
@@ -292,8 +251,8 @@ def link_trials(
     links: Links,
     *,
     n_splits: int,
-    n_repeats: int,
-    random_state: int,
+    n_repeats: int = 1,
+    random_state: int = 0,
 ) -> list[list[Trial]]:
     """Return the trial of each fold, with the pairs of the fold held out."""
     groups = _pair_groups(links)

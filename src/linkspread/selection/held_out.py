@@ -1,8 +1,7 @@
 """Held-out quality: a model measured by judgements of items that are held out.
 
-The items of a single held-out pair would still be judged in other pairs, while most
-items of a collection are not judged at all. So whole items are held out, with all their
-links, and pairs of two held-out items are tested.
+Items of a held-out pair would still be judged in other pairs, unlike most items of a
+collection. So whole items are held out, with all their links.
 """
 
 import math
@@ -18,12 +17,9 @@ from sklearn.base import clone
 from linkspread.graphs.memory import cache_tables
 from linkspread.ground.errors import FewLinksError, LinkError, LinkspreadError
 from linkspread.ground.progress import format_seconds, track
-from linkspread.links import Items, Links, as_link_matrix
+from linkspread.links import Items, Links
 from linkspread.models.link_choice import choose_links, hard_labels
-from linkspread.models.spreading import check_alphas
-from linkspread.propagation.exact import propagation_cost
 from linkspread.selection.folds import (
-    LabelFolds,
     PairTest,
     Trial,
     deal_items,
@@ -31,7 +27,6 @@ from linkspread.selection.folds import (
     judged_pairs,
 )
 from linkspread.selection.runners import (
-    TOL,
     SpreadingRunner,
     choose_runner,
     has_constrained_graphs,
@@ -63,21 +58,6 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """The quality of something simpler than the model, on the same pairs.
-
-    Attributes
-    ----------
-    name : str
-    auc, average_precision : float
-    """
-
-    name: str
-    auc: float
-    average_precision: float
-
-
-@dataclass(frozen=True)
 class Quality:
     """How well scores distinguish pairs that belong together; print it.
 
@@ -93,11 +73,11 @@ class Quality:
         Pairs of both kinds that were scored.
     auc, average_precision : float
         How often a pair that belongs together scores higher than one that does not,
-        and the mean precision at the ranks of pairs that do.
+        0.5 by chance, and the mean precision at the ranks of pairs that do.
     auc_interval, average_precision_interval : tuple of two float
         90 % intervals, by a bootstrap over the items.
-    baselines : tuple of Baseline
-        The first is chance: a random order of the same pairs.
+    chance_precision : float
+        Average precision of a random order of the same pairs.
     hidden : tuple of str, default=()
         Views whose items were held out.
     n_folds : int, default=0
@@ -115,7 +95,7 @@ class Quality:
     average_precision: float
     auc_interval: tuple[float, float]
     average_precision_interval: tuple[float, float]
-    baselines: tuple[Baseline, ...]
+    chance_precision: float
     hidden: tuple[str, ...] = ()
     n_folds: int = 0
     n_known: int = 0
@@ -126,20 +106,17 @@ class Quality:
         basis = KINDS[self.kind].format(
             must=self.n_must, cannot=self.n_cannot, judged=self.n_judged
         )
-        end = ""
         if self.n_folds:
-            end = " in 1 fold" if self.n_folds == 1 else f" in {self.n_folds:,} folds"
-        auc = self._figure("auc", "90 % interval ")
-        return (
-            f"{title}: AUC {auc}, average precision "
-            f"{self._figure('average_precision')}, from {basis}{end}."
+            basis += f" in {self.n_folds:,} fold{'s' * (self.n_folds > 1)}"
+        auc, precision = (
+            "{:.2f} to {:.2f}".format(*interval)
+            for interval in (self.auc_interval, self.average_precision_interval)
         )
-
-    def _figure(self, name: str, words: str = "") -> str:
-        """Return a figure with its interval and the baselines."""
-        low, high = getattr(self, f"{name}_interval")
-        beside = "".join(f", {b.name} {getattr(b, name):.2f}" for b in self.baselines)
-        return f"{getattr(self, name):.2f} ({words}{low:.2f} to {high:.2f}{beside})"
+        return (
+            f"{title}: AUC {self.auc:.2f} (90 % interval {auc}, chance 0.50), average "
+            f"precision {self.average_precision:.2f} ({precision}, chance "
+            f"{self.chance_precision:.2f}), from {basis}."
+        )
 
 
 @dataclass(frozen=True)
@@ -217,7 +194,7 @@ def held_out_quality(
     >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
     >>> model = ls.LinkSpreading(n_neighbors=10).fit(data.views(), data.labels)
     >>> quality = ls.selection.held_out_quality(model, data.views())
-    >>> quality.kind, quality.auc > quality.baselines[0].auc
+    >>> quality.kind, quality.auc > 0.5
     ('labels', True)
     """
     with warnings.catch_warnings(), cache_tables():
@@ -302,27 +279,31 @@ def _hold_out(
 ) -> Quality:
     """Fit without each fold of items, and score their pairs."""
     runner = choose_runner(model)
-    whole = Trial(tables, links, ())
     # Fits that share their graphs are cheap.
     is_cheap = isinstance(runner, SpreadingRunner)
-    is_cheap = is_cheap and not has_constrained_graphs(model, whole)
-    if is_cheap:
-        runner = SpreadingRunner(model, getattr(model, "graphs_", None))
+    if is_cheap and not has_constrained_graphs(model, Trial(tables, links, ())):
+        runner = SpreadingRunner(getattr(model, "graphs_", None))
+    else:
+        is_cheap = False
     make = _label_parts if plan.kind == "labels" else _pair_parts
     parts = list(make(tables, links, plan, N_FOLDS if is_cheap else N_REFITS))
-    seconds = _expected_seconds(model, plan, parts, is_cheap=is_cheap)
-    if seconds > max_seconds:
-        raise LinkspreadError(
-            f"held-out quality must take no more than {format_seconds(max_seconds)}, "
-            f"got {len(parts)} fits that would take about {format_seconds(seconds)}. "
-            "Judge pairs that are not in the fit, and measure with "
-            "`linkspread evaluate MODEL --links`."
-        )
-    runner.prepare([part.trial for part in parts], {}, [{}])
+    if (report := getattr(model, "report_", None)) is not None:
+        # The fit took as long; graphs are shared where folds are cheap.
+        steps = [*report.spreads.values()]
+        steps += [] if is_cheap else report.graphs.values()
+        seconds = len(parts) * sum(step.seconds for step in steps)
+        if seconds > max_seconds:
+            raise LinkspreadError(
+                f"held-out quality must take at most {format_seconds(max_seconds)}, "
+                f"got {len(parts)} fits of about {format_seconds(seconds)} in all. "
+                "Judge pairs that are not in the fit, and measure with "
+                "`linkspread evaluate MODEL --links`."
+            )
+    runner.prepare([part.trial for part in parts], [model])
     scores = []
     label = f"held-out quality by {len(parts)} fits"
     for part in track(parts, total=len(parts), label=label, verbose=verbose):
-        (block,) = runner.run(part.trial, {}, [{}])
+        (block,) = runner.run(part.trial, [model])
         scores.append(part.test.pair_scores(block))
     tests = [part.test for part in parts]
     n_tested = sum(part.n_tested for part in parts)
@@ -342,30 +323,6 @@ def _hold_out(
     )
 
 
-def _expected_seconds(
-    model: Any, plan: HeldOutPlan, parts: list[_Part], *, is_cheap: bool
-) -> float:
-    """Return how long the folds of a fitted model will take, 0 where unknown."""
-    report = getattr(model, "report_", None)
-    if report is None:
-        return 0.0
-    if not is_cheap or model.rank is not None:
-        steps = [*report.graphs.values(), *report.spreads.values()]
-        return len(parts) * sum(step.seconds for step in steps)
-    graphs = [report.graphs[view] for view in plan.between]
-    alphas = check_alphas(model.alpha, report.graphs)
-    links = [part.trial.links.between(*plan.between) for part in parts]
-    seconds, _ = propagation_cost(
-        (graphs[0].n_items, graphs[1].n_items),
-        (graphs[0].mean_degree, graphs[1].mean_degree),
-        min(sum(as_link_matrix(Z).thin_width() for Z in links), plan.n_judged),
-        alpha=(alphas[plan.between[0]], alphas[plan.between[1]]),
-        beta=model.beta,
-        tol=TOL,
-    )
-    return seconds
-
-
 def _label_parts(
     tables: Mapping[str, Any], links: Links, plan: HeldOutPlan, n_folds: int
 ) -> Iterator[_Part]:
@@ -374,17 +331,16 @@ def _label_parts(
     labels = _labels(links, plan.between)
     assert labels is not None
     rng, n_tested = np.random.default_rng(0), 0
-    for hidden in hidden_items(labels, LabelFolds(n_folds)):
+    for hidden in hidden_items(labels, n_splits=n_folds):
         some = {v: rng.permutation(own)[:MAX_ITEMS] for v, own in hidden.items()}
         rows, cols = some[a], some[b]
         same = labels[a][rows][:, None] == labels[b][cols]
         i, j = np.nonzero(np.triu(np.ones_like(same), 1) if a == b else same | True)
         test = PairTest(a, b, rows[i], cols[j], np.where(same[i, j], 1.0, -1.0))
         trial = Trial(tables, links.hide(hidden), (test,))
-        n_hidden = sum(map(len, hidden.values()))
-        left = plan.n_judged - n_hidden
-        yield _Part(trial, test, tuple(hidden), n_hidden, left)
-        n_tested += n_hidden
+        n_new = sum(map(len, hidden.values()))
+        yield _Part(trial, test, tuple(hidden), n_new, plan.n_judged - n_new)
+        n_tested += n_new
         if n_tested >= ENOUGH:
             return
 
@@ -459,26 +415,24 @@ def measure_pairs(
     ranked, is_must = scores[order], is_must[order]
     # Starts of runs of equal scores, which tie.
     starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
-    found = _weighted(is_must, starts, np.ones((1, len(scores))))[:, 0]
-    drawn = [_draw(is_must, starts, items[order]) for items in (rows, cols)]
-    n_items = [n for own in (rows, cols) if (n := len(np.unique(own))) > 1]
-    n_free = min(n_must, n_cannot, *n_items)
+    found = _weighted(is_must, starts, np.ones((1, len(scores))))
     ends = [(1 - COVERED) / 2, (1 + COVERED) / 2]
-    intervals = []
-    for k, value in enumerate(found):
-        spans = [_wilson(value, n_free)]
-        for own in drawn:
-            spans.append(value + widening * (np.nanquantile(own[k], ends) - value))
-        low, high = min(span[0] for span in spans), max(span[1] for span in spans)
-        intervals.append((float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))))
+    spans = [
+        found + widening * (np.nanquantile(drawn, ends, axis=1).T - found)
+        for drawn in (_draw(is_must, starts, own[order]) for own in (rows, cols))
+    ]
+    n_items = [n for own in (rows, cols) if (n := len(np.unique(own))) > 1]
+    spans.append(_wilson(found, min(n_must, n_cannot, *n_items)))
+    low = np.clip(np.min(spans, axis=0)[:, 0], 0, 1).tolist()
+    high = np.clip(np.max(spans, axis=0)[:, 1], 0, 1).tolist()
     return Quality(
         n_must=n_must,
         n_cannot=n_cannot,
-        auc=float(found[0]),
-        average_precision=float(found[1]),
-        auc_interval=intervals[0],
-        average_precision_interval=intervals[1],
-        baselines=(Baseline("chance", 0.5, _chance_precision(n_must, n_cannot)),),
+        auc=float(found[0, 0]),
+        average_precision=float(found[1, 0]),
+        auc_interval=(low[0], high[0]),
+        average_precision_interval=(low[1], high[1]),
+        chance_precision=_chance_precision(n_must, n_cannot),
         **about,
     )
 
@@ -522,9 +476,9 @@ def _weighted(is_must: Array, starts: Array, weights: Array) -> Array:
     return np.stack([auc, mean])
 
 
-def _wilson(share: float, n: int) -> Array:
-    """Return the Wilson interval of a share among n [Wilson1927]."""
+def _wilson(share: Array, n: int) -> Array:
+    """Return the Wilson intervals of shares among n [Wilson1927]."""
     z = DEVIATIONS**2 / n
     middle = (share + z / 2) / (1 + z)
     half = np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
-    return np.array([middle - half, middle + half])
+    return np.hstack([middle - half, middle + half])

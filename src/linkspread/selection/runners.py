@@ -1,7 +1,7 @@
 """Fit the settings of a grid to a trial, as cheaply as the model allows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -33,7 +33,6 @@ from linkspread.propagation.settings import (
 from linkspread.selection.folds import SingleScores, Trial
 
 Array = np.ndarray
-Parameters = dict[str, Any]
 Way = tuple[str, str]
 # The graph of each view, and the same normalised.
 Graphs = Mapping[str, tuple[Any, Any]]
@@ -45,50 +44,21 @@ MAX_BYTES = 2e9
 TOL = 1e-4
 
 
-@runtime_checkable
-class SharingModel(Protocol):
-    """A model that can share intermediate results of a trial with other settings."""
-
-    def fit(self, views: Any, links: Any) -> Self:
-        """Learn from views and links."""
-
-    @property
-    def scores(self) -> ScoreBlock:
-        """Return a block of scores."""
-
-    def sharing_with(self, other: Self | None) -> Self:
-        """Share the results of another setting on the same views and links."""
-
-    def pair_scores(self, source: str, target: str, rows: Array, cols: Array) -> Array:
-        """Return the scores of single pairs."""
-
-
 class ModelRunner:
-    """Fit any model for every setting."""
+    """Fit any model; one with `sharing_with` shares results with other settings."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
-        # Parameters whose settings are run jointly: all those of a model that shares
-        # results, which are then kept for one trial only.
-        shares = isinstance(model, SharingModel)
-        self.joint = tuple(model.get_params(deep=False)) if shares else ()
+    def __init__(self, joint: tuple[str, ...] = ()) -> None:
+        # Parameters whose settings are run jointly.
+        self.joint = joint
 
-    def prepare(
-        self,
-        trials: Sequence[Trial],
-        common: Parameters,
-        settings: Sequence[Parameters],
-    ) -> None:
-        """Do nothing: models of other kinds share no work among trials."""
+    def prepare(self, trials: Sequence[Trial], models: Sequence[Any]) -> None:
+        """Do nothing: these models share no work among trials."""
 
-    def run(
-        self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
-    ) -> Iterator[ScoreBlock]:
-        """Yield the scores of each setting, whose other parameters are common."""
+    def run(self, trial: Trial, models: Sequence[Any]) -> Iterator[ScoreBlock]:
+        """Yield the scores of each model, fitted to a trial."""
         before = None
-        for setting in settings:
-            model = clone(self.model).set_params(**common, **setting)
-            if not isinstance(model, SharingModel):
+        for model in map(clone, models):
+            if not hasattr(model, "sharing_with"):
                 yield model.fit(trial.views, trial.links).scores
                 continue
             before = model.sharing_with(before)
@@ -101,56 +71,35 @@ class SpreadingRunner:
 
     joint = ("alpha", "beta", "rank")
 
-    def __init__(
-        self, model: LinkSpreading, graphs: Mapping[str, Any] | None = None
-    ) -> None:
-        self.model = model
+    def __init__(self, graphs: Mapping[str, Any] | None = None) -> None:
         self._graphs = graphs
         # Trials whose links were propagated together.
         self._prepared: list[_TrialSpreads] = []
 
-    def prepare(
-        self,
-        trials: Sequence[Trial],
-        common: Parameters,
-        settings: Sequence[Parameters],
-    ) -> None:
+    def prepare(self, trials: Sequence[Trial], models: Sequence[Any]) -> None:
         """Propagate the links of all trials at once, where they share graphs."""
-        self._prepared = []
-        models, first = self._models(common, settings), trials[0]
+        self._prepared, first = [], trials[0]
         if any(trial.views is not first.views for trial in trials):
             return
         if self._graphs is None and has_constrained_graphs(models[0], first):
             return
-        graphs = self._build(first, models[0])
+        graphs = self._build(first, models)
         together = [_TrialSpreads(trial, graphs, models) for trial in trials]
         if _spread_together(together):
             self._prepared = together
 
-    def run(
-        self, trial: Trial, common: Parameters, settings: Sequence[Parameters]
-    ) -> Iterator[ScoreBlock]:
-        """Yield the scores of each setting of `alpha`, `beta` and `rank`."""
+    def run(self, trial: Trial, models: Sequence[Any]) -> Iterator[ScoreBlock]:
+        """Yield the scores of models that differ in `alpha`, `beta` and `rank`."""
         for prepared in self._prepared:
             if prepared.trial is trial:
-                yield from prepared.run()
-                return
-        models = self._models(common, settings)
-        graphs = self._build(trial, models[0])
-        yield from _TrialSpreads(trial, graphs, models).run()
+                return prepared.run()
+        return _TrialSpreads(trial, self._build(trial, models), models).run()
 
-    def _models(
-        self, common: Parameters, settings: Sequence[Parameters]
-    ) -> list[LinkSpreading]:
-        """Return a model for each setting, checked."""
-        models = [clone(self.model).set_params(**common, **s) for s in settings]
+    def _build(self, trial: Trial, models: Sequence[LinkSpreading]) -> Graphs:
+        """Return the graph of each view and its normalised form."""
         for model in models:
             check_parameters(model)
-        return models
-
-    def _build(self, trial: Trial, model: LinkSpreading) -> Graphs:
-        """Return the graph of each view and its normalised form."""
-        graphs = self._graphs
+        model, graphs = models[0], self._graphs
         if graphs is None:
             alphas = check_alphas(model.alpha, trial.views)
             graphs, _ = build_graphs(
@@ -181,7 +130,6 @@ class _TrialSpreads:
         self.links = {
             way: trial.links.between(*way, balance=models[0].balance) for way in ways
         }
-        self.unseen = any(is_table(test.rows) for test in trial.tests)
         # Models without a `rank`, which can share vectors.
         self.whole = [k for k, model in enumerate(models) if model.rank is None]
         self.spreads: dict[Way, SettingsSpread] = {}
@@ -191,13 +139,11 @@ class _TrialSpreads:
     def run(self) -> Iterator[ScoreBlock]:
         """Yield the scores that a fit of each model would give."""
         shared = bool(self.spreads) or _spread_together([self])
-        for k, model in enumerate(self.models):
-            if shared and model.rank is None:
+        for k in range(len(self.models)):
+            if shared and k in self.whole:
                 yield self._shared_scores(self.whole.index(k))
-            elif model.rank is None:
-                yield self._exact_scores(k)
             else:
-                yield self._single_scores(k)
+                yield self._own_scores(k)
 
     def setting(self, k: int, way: Way) -> Setting:
         """Return alpha of both views and beta of a model."""
@@ -219,46 +165,33 @@ class _TrialSpreads:
 
         return scores
 
-    def _exact_scores(self, k: int) -> ScoreBlock:
-        """Propagate the links to the rows, or columns, that are needed."""
-
-        def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
-            S_x, S_y = (self.graphs[view][1] for view in (source, target))
-            alpha, beta = self.setting(k, (source, target))
-            Z = self.links[source, target]
-            exact = SpreadRows.of(S_x, Z, S_y, alpha=alpha, beta=beta, tol=TOL)
-            if is_table(rows):
-                return exact.unseen_rows(self._near(rows, source))[:, cols]
-            return exact.block(rows, cols)
-
-        return scores
-
-    def _single_scores(self, k: int) -> ScoreBlock:
-        """Propagate the links as a fit does, to vectors of its rank."""
+    def _own_scores(self, k: int) -> ScoreBlock:
+        """Propagate the links with one setting, row by row or to vectors of a rank."""
         spreads = {way: self._spread_one(k, way) for way in self.links}
 
         def scores(source: str, target: str, *, rows: Any, cols: Any) -> Array:
             spread = spreads[source, target]
             if is_table(rows):
-                own = spread.unseen_queries(self._near(rows, source))
-            else:
-                own = spread.queries(rows)
-            return own @ spread.right[cols].T
+                return spread.unseen_rows(self._near(rows, source))[:, cols]
+            if isinstance(spread, SpreadRows):
+                return spread.block(rows, cols)
+            return spread.queries(rows) @ spread.right[cols].T
 
         return scores
 
-    def _spread_one(self, k: int, way: Way) -> Spread:
-        """Propagate the links of two views with one setting, in the order of a fit."""
-        names, Z, model = list(self.trial.views), self.links[way], self.models[k]
-        is_turned = names.index(way[0]) > names.index(way[1])
-        if is_turned:
-            way, Z = (way[1], way[0]), Z.T
+    def _spread_one(self, k: int, way: Way) -> Spread | SpreadRows:
+        """Propagate the links of two views with one setting."""
+        Z, rank = self.links[way], self.models[k].rank
         S_x, S_y = (self.graphs[view][1] for view in way)
         alpha, beta = self.setting(k, way)
-        spread = spread_links(
-            S_x, Z, S_y, alpha=alpha, beta=beta, tol=model.tol, rank=model.rank
-        )
-        return spread.T if is_turned else spread
+        if rank is None:
+            return SpreadRows.of(S_x, Z, S_y, alpha=alpha, beta=beta, tol=TOL)
+        how: dict[str, Any] = {"beta": beta, "tol": self.models[k].tol, "rank": rank}
+        names = list(self.trial.views)
+        if names.index(way[0]) <= names.index(way[1]):
+            return spread_links(S_x, Z, S_y, alpha=alpha, **how)
+        # In the order of a fit, whose truncation depends on it.
+        return spread_links(S_y, Z.T, S_x, alpha=alpha[::-1], **how).T
 
     def _near(self, rows: Any, view: str) -> Any:
         """Return the similarities of new items to the fitted ones, searched once."""
@@ -291,7 +224,7 @@ def _spread_together(trials: Sequence[_TrialSpreads]) -> bool:
             S_y,
             [first.setting(k, way) for k in first.whole],
             tol=TOL,
-            unseen=first.unseen,
+            unseen=any(own is None for own, _ in wanted.values()),
             rows=rows,
             cols=cols,
         )
@@ -304,12 +237,8 @@ def _wanted_items(
     trials: Sequence[_TrialSpreads], way: Way
 ) -> tuple[Array | None, Array]:
     """Return the items of two views that tests need; None for new ones."""
-    tests = [
-        test
-        for own in trials
-        for test in own.trial.tests
-        if (test.source, test.target) == way
-    ]
+    tests = [test for own in trials for test in own.trial.tests]
+    tests = [test for test in tests if (test.source, test.target) == way]
     cols = np.unique(np.concatenate([test.cols for test in tests]))
     if any(is_table(test.rows) for test in tests):
         return None, cols
@@ -325,7 +254,7 @@ def has_constrained_graphs(model: LinkSpreading, trial: Trial) -> bool:
 
 def choose_runner(model: Any) -> ModelRunner | SpreadingRunner:
     """Return the cheapest way to try the parameters of a model."""
-    # A grid of alpha and beta costs about one propagation.
     if type(model) is LinkSpreading:
-        return SpreadingRunner(model)
-    return ModelRunner(model)
+        return SpreadingRunner()
+    shares = hasattr(model, "sharing_with")
+    return ModelRunner(tuple(model.get_params(deep=False)) if shares else ())

@@ -20,17 +20,17 @@ from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import choose_links
 from linkspread.selection.folds import (
     ItemTest,
-    LabelFolds,
     PartnerTest,
     Trial,
     item_trials,
     link_trials,
 )
-from linkspread.selection.runners import Parameters, choose_runner
+from linkspread.selection.runners import choose_runner
 from linkspread.tables import Views
 from linkspread.tables.validation import check_views, per_view
 
 Array = np.ndarray
+Parameters = dict[str, Any]
 Trials = list[list[Trial]]
 
 PROTOCOLS = ("transductive", "inductive")
@@ -53,7 +53,6 @@ class Tuning:
     model : estimator
         Not fitted, with the best parameters set.
     settings : tuple of dict
-        Every setting that was tried.
     fold_scores : ndarray of shape (n_settings, n_folds)
     default : dict
         The model's own values of the parameters that were tried.
@@ -62,9 +61,7 @@ class Tuning:
     measure : str
         Name of the score.
     seconds : float
-        Time of the search.
-    protocol : str
-        "transductive" or "inductive".
+    protocol : {"transductive", "inductive"}
     """
 
     model: Any
@@ -192,18 +189,13 @@ def tune(
     Parameters
     ----------
     views : mapping from str to table of shape (n_items, n_features)
-        As for :meth:`LinkSpreading.fit`.
     links : Links, or mapping from str to labels
-        Only these are used.
     grid : mapping, or sequence of mappings, default=None
-        Lists of values by the name of the parameter; a dict by view in place of a
-        list tries all combinations of the views' values. A sequence of grids is
-        searched in stages, each starting from the best setting of earlier ones.
-        None takes `DEFAULT_GRID`.
+        Lists of values by the name of the parameter; a dict of lists by view tries all
+        combinations. A sequence of grids is searched in stages, each from the best
+        setting of earlier ones. None takes `DEFAULT_GRID`.
     model : estimator, default=None
-        With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``. Its own
-        parameters are the default that settings are compared with; its `n_jobs` holds
-        for all fits.
+        With ``fit(views, links)`` and ``scores``; None is ``LinkSpreading()``.
     n_splits : int, default=5
         Folds; fewer where there are fewer labels of a class.
     n_repeats : int, default=1
@@ -213,8 +205,7 @@ def tune(
     folds : {"auto", "items", "links"}, default="auto"
         Hold out labels and search among their items, or hold out judged pairs and
         distinguish must from cannot; "auto" takes items where there are labels.
-        Without cannot-links the score is the mean reciprocal rank of held-out
-        partners among all items without a link.
+        Without cannot-links, held-out partners are searched.
     ids : mapping from str to array-like of shape (n_items,), default=None
     columns : mapping from str to list of str, default=None
         Both as for :meth:`LinkSpreading.fit`.
@@ -237,7 +228,14 @@ def tune(
     (2, True)
     """
     start = time.perf_counter()
-    model = _check_model(LinkSpreading() if model is None else model)
+    model = LinkSpreading() if model is None else model
+    missing = [n for n in ("get_params", "fit", "scores") if not hasattr(model, n)]
+    if missing:
+        raise LinkspreadError(
+            "`model` must be an estimator with fit(views, links) and scores, got "
+            f"{model!r:.60} without {missing[0]!r}. Use LinkSpreading() or one of "
+            "`linkspread.studies.baselines`."
+        )
     check_name(protocol, PROTOCOLS, name="protocol")
     check_name(folds, FOLDS, name="folds")
     check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
@@ -300,7 +298,7 @@ def _make_trials(
             f"and {resolved!r}. Leave it out, or give labels."
         )
     if folds != "links" and has_labels:
-        return item_trials(tables, resolved, LabelFolds(**drawn), protocol=protocol)
+        return item_trials(tables, resolved, protocol=protocol, **drawn)
     if protocol == "inductive":
         raise LinkspreadError(
             "`protocol` must be 'transductive' where pairs are held out, got "
@@ -323,18 +321,14 @@ def _measure(
     groups = group_settings(settings, runner.joint)
     steps = [(group, fold) for group in groups for fold in range(len(trials))]
     label = f"{len(settings):,} settings on {len(trials)} folds"
-    for (common, members), fold in track(
-        steps, total=len(steps), label=label, verbose=verbose
-    ):
-        own = [
-            {n: v for n, v in settings[k].items() if n not in common} for k in members
-        ]
+    for members, fold in track(steps, total=len(steps), label=label, verbose=verbose):
+        models = [clone(model).set_params(**settings[k]) for k in members]
         try:
             if fold == 0:
-                runner.prepare([t for trial in trials for t in trial], common, own)
-            results: list[list[float]] = [[] for _ in own]
+                runner.prepare([t for trial in trials for t in trial], models)
+            results: list[list[float]] = [[] for _ in models]
             for trial in trials[fold]:
-                run = runner.run(trial, common, own)
+                run = runner.run(trial, models)
                 for found, scores in zip(results, run, strict=True):
                     found += trial.measure(scores)
             values[members, fold] = [float(np.mean(found)) for found in results]
@@ -367,18 +361,6 @@ def _default_grid(trials: Trials) -> dict[str, list[Any]]:
     grid = {name: list(values) for name, values in DEFAULT_GRID.items()}
     fitting = [k for k in grid["n_neighbors"] if k < smallest]
     return grid | {"n_neighbors": fitting or [max(1, smallest - 1)]}
-
-
-def _check_model(model: Any) -> Any:
-    """Return a model whose parameters can be tried."""
-    missing = [n for n in ("get_params", "fit", "scores") if not hasattr(model, n)]
-    if missing:
-        raise LinkspreadError(
-            "`model` must be an estimator with fit(views, links) and scores, got "
-            f"{model!r:.60} without {missing[0]!r}. Use LinkSpreading() or one of "
-            "`linkspread.studies.baselines`."
-        )
-    return model
 
 
 def _stages(grid: Any, model: Any) -> list[Mapping[str, Any]]:
@@ -437,18 +419,17 @@ def _own_setting(
 ) -> Parameters:
     """Return the model's own values of the tried parameters, by view as in grids."""
     own = model.get_params(deep=False)
-    for stage in stages:
-        for name, values in stage.items():
-            if isinstance(values, Mapping):
-                own[name] = per_view(own[name], views, name=name)
-    return {name: own[name] for stage in stages for name in stage}
+    tried = [item for stage in stages for item in stage.items()]
+    for name, values in tried:
+        if isinstance(values, Mapping):
+            own[name] = per_view(own[name], views, name=name)
+    return {name: own[name] for name, _ in tried}
 
 
 def group_settings(
     settings: Sequence[Parameters], joint: Iterable[str]
-) -> list[tuple[Parameters, list[int]]]:
-    """Group settings that differ in the `joint` parameters only."""
-    joint = set(joint)
+) -> list[list[int]]:
+    """Return groups of settings that differ in the `joint` parameters only."""
     groups: list[tuple[Parameters, list[int]]] = []
     for k, setting in enumerate(settings):
         common = {n: v for n, v in setting.items() if n not in joint}
@@ -458,7 +439,7 @@ def group_settings(
                 break
         else:
             groups.append((common, [k]))
-    return groups
+    return [members for _, members in groups]
 
 
 def _equal(one: Parameters, other: Parameters) -> bool:
