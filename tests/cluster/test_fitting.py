@@ -273,9 +273,9 @@ def test_a_task_has_the_threads_of_its_worker_and_no_more(client, monkeypatch):
     assert client.submit(session.worker_threads).result() == 1
     assert session.worker_threads() is None
     asked = numba.get_num_threads, partial(count_threads, None), largest_blas
-    assert [session.alone(ask)() for ask in asked] == [ask() for ask in asked]
+    assert [session.alone(ask) for ask in asked] == [ask() for ask in asked]
     monkeypatch.setattr(session, "worker_threads", lambda: 1)
-    assert [session.alone(ask)() for ask in asked] == [1, 1, 1]
+    assert [session.alone(ask) for ask in asked] == [1, 1, 1]
 
 
 def largest_blas():

@@ -7,7 +7,7 @@ import linkspread as ls
 from cluster_cases import local_cluster
 from linkspread import cluster
 from linkspread.cluster.neighbors import choose_search, search_blocks
-from linkspread.cluster.session import RowBlocks, Session
+from linkspread.cluster.session import Session
 from linkspread.graphs import nearest_neighbors
 from linkspread.ground.errors import GraphError
 
@@ -31,10 +31,10 @@ def view(tmp_path_factory):
 
 def test_recall_is_high_and_measured_well(client, view):
     # The last block is too small for cells and is searched exactly.
-    blocks = RowBlocks((0, 1216, 2432, 2900))
+    ranges = [(0, 1216), (1216, 2432), (2432, 2900)]
     session = Session(client)
     chosen = {**CHOSEN, "method": "approximate"}
-    futures, recall = search_blocks(session, view, blocks, chosen)
+    futures, recall = search_blocks(session, view, ranges, chosen)
     ids, distances = map(np.concatenate, zip(*session.fetch(futures), strict=True))
     X = view.rows(0, 2900)
     expected = nearest_neighbors(X, n_neighbors=8)[1]

@@ -118,10 +118,10 @@ def test_what_is_no_table_on_the_disk_is_refused(table, tmp_path):
 @pytest.mark.parametrize("n_items", [1, 63, 64, 65, 1000, 10**6])
 @pytest.mark.parametrize("n_workers", [1, 2, 7])
 def test_blocks_cover_all_rows_once(n_items, n_workers):
-    blocks = cut_rows(n_items, 256, n_workers=n_workers)
-    assert np.concatenate([[0], *([b] for _, b in blocks)])[-1] == n_items
-    assert all(a % 64 == 0 and a < b for a, b in blocks)
-    assert len(blocks) <= 2 * n_workers or 256 * (blocks.boundaries[1]) <= 2**28
+    ranges = cut_rows(n_items, 256, n_workers=n_workers)
+    assert [0, *(b for _, b in ranges)] == [*(a for a, _ in ranges), n_items]
+    assert all(a % 64 == 0 and a < b for a, b in ranges)
+    assert len(ranges) <= 2 * n_workers or 256 * ranges[0][1] <= 2**28
 
 
 def test_arrays_of_zarr_are_read_by_whole_chunks_of_theirs(

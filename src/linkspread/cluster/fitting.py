@@ -15,14 +15,7 @@ from scipy import sparse
 
 from linkspread.cluster.block_graphs import BlockGraph
 from linkspread.cluster.planning import ClusterPlan, plan_of
-from linkspread.cluster.session import (
-    MULTIPLE,
-    RowBlocks,
-    Session,
-    Usage,
-    alone,
-    cut_rows,
-)
+from linkspread.cluster.session import Range, Session, Usage, cut_rows
 from linkspread.cluster.spreading import BlockVectors, spread_blocks
 from linkspread.cluster.view_graphs import (
     CODED,
@@ -214,9 +207,7 @@ class SpreadingFit:
         chosen = {**self.choices[view], "backend": model.backend, "method": self.method}
         if chosen["graph"] in CODED and self.method == "auto":
             chosen["method"] = "exact"
-        row_bytes = own.shape[1] * own.dtype.itemsize
-        blocks = cut_rows(own.shape[0], row_bytes, n_workers=self.session.n_workers)
-        near = find_neighborhoods(self.session, own, blocks, chosen)
+        near = find_neighborhoods(self.session, own, chosen)
         return build_view_graph(near, context), context
 
     def spread(
@@ -251,10 +242,10 @@ def _check_graphs(choices: Mapping[str, Any]) -> None:
     for view, chosen in choices.items():
         graph = chosen["graph"]
         if not isinstance(graph, str) or graph not in GRAPHS:
-            got = repr(graph) if isinstance(graph, str) else type(graph).__name__
             raise LinkspreadError(
                 f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a fit "
-                f"on a cluster, got {got}. Use one of these, or fit on one machine."
+                f"on a cluster, got {graph!r:.40}. Use one of these, or fit on one "
+                "machine."
             )
 
 
@@ -288,9 +279,8 @@ class BlockWork:
     def gram(self) -> Array:
         """Return the products of all prepared columns, summed over blocks of rows."""
         width = self.view.shape[1]
-        blocks = self._cut(width, TILE)
         shared = {"view": self.view, "metric": self.metric}
-        parts = self.session.map(blocks, _products, list(blocks), **shared)
+        parts = self.session.map(_products, self._cut(width), **shared)
         self.session.finish(parts, f"products of the columns of {self.view.name}")
         total = np.zeros((width, width))
         for part in parts:  # one at a time in memory
@@ -302,62 +292,60 @@ class BlockWork:
         names = ("n_neighbors", "metric", "bandwidth", "weights")
         chosen = {name: getattr(graph, name) for name in names}
         chosen |= {"method": self.method, "backend": self.backend}
-        blocks = self._cut(self.view.shape[1])
-        near = find_neighborhoods(self.session, self.view, blocks, chosen)
-        built = build_knn(near)
-        graph.resume(self.X, built.affinity.fetch(), near.widths)
+        near = find_neighborhoods(self.session, self.view, chosen)
+        built = build_knn(near).affinity
+        graph.resume(self.X, built.fetch(), near.widths)
         graph.recall_ = near.recall
-        S = built.affinity.normalized(rescale=False).astype(np.float32)
-        n_landmarks = len(landmarks)
-        ones = np.ones(n_landmarks, np.float32), (landmarks, np.arange(n_landmarks))
-        units = sparse.csr_array(ones, shape=(S.n_items, n_landmarks))
+        S, width = built.normalized().astype(np.float32), len(landmarks)
+        ones = np.ones(width, np.float32), (landmarks, np.arange(width))
+        units = sparse.csr_array(ones, shape=(S.n_items, width))
         sums = S.filtered_sums(units, heat_coefficients()[None])
         root = self.session.hold(inverse_root(_rows_of(S, sums, landmarks)))
-        parts = S.map(_heat_features, sums, root=root)
+        parts = self.session.map(_heat_features, sums, root=root)
         self.session.finish(parts, f"heat of {self.view.name}")
         return np.concatenate(self.session.fetch(parts))
 
     def fill(self, view: ViewMap) -> None:
         """Write the features of all items, centred and scaled by the client."""
-        names = [name for name in view.blocks if name != "graph"]
-        for name in set(view.blocks) - set(names):
-            view.values[:, view.columns(name)] = view.blocks[name].values
-        width = sum(len(view.blocks[name].mean) for name in names)
-        blocks = self._cut(max(width, self.view.shape[1]), TILE)
-        kernels = self.session.hold([view.blocks[name] for name in names])
-        shared = {"view": self.view, "metric": self.metric, "kernels": kernels}
-        parts = self.session.map(blocks, _features, list(blocks), **shared)
-        self.session.finish(parts, f"features of {self.view.name}")
+        kernels = {name: own for name, own in view.blocks.items() if name != "graph"}
+        if "graph" in view.blocks:
+            view.values[:, view.columns("graph")] = view.blocks["graph"].values
         # The linear and the Gaussian columns are the first ones.
-        for (start, stop), part in zip(blocks, parts, strict=True):
+        width = sum(len(own.mean) for own in kernels.values())
+        ranges = self._cut(max(width, self.view.shape[1]))
+        shared = {"view": self.view, "metric": self.metric}
+        shared["kernels"] = self.session.hold(list(kernels.values()))
+        parts = self.session.map(_features, ranges, **shared)
+        self.session.finish(parts, f"features of {self.view.name}")
+        for (start, stop), part in zip(ranges, parts, strict=True):
             view.values[start:stop, :width] = self.session.fetch(part)
         standardize(view)
 
-    def _cut(self, width: int, multiple: int = MULTIPLE) -> RowBlocks:
+    def _cut(self, width: int) -> list[Range]:
         """Return blocks of rows of so many numbers each."""
-        row_bytes = width * self.view.dtype.itemsize
-        cut = {"n_workers": self.session.n_workers, "multiple": multiple}
-        return cut_rows(self.view.shape[0], row_bytes, **cut)
+        row_bytes, n_workers = width * self.view.dtype.itemsize, self.session.n_workers
+        return cut_rows(
+            self.view.shape[0], row_bytes, n_workers=n_workers, multiple=TILE
+        )
 
 
 def _rows_of(S: BlockGraph, sums: list[Any], items: Array) -> Array:
     """Return the rows of some items, in their order."""
-    own = [np.flatnonzero((a <= items) & (items < b)) for a, b in S.blocks]
-    places = [items[i] - a for i, (a, _) in zip(own, S.blocks, strict=True)]
+    own = [np.flatnonzero((a <= items) & (items < b)) for a, b in S.ranges]
+    places = [items[i] - a for i, (a, _) in zip(own, S.ranges, strict=True)]
     rows = np.empty((len(items), len(items)), np.float32)
-    rows[np.concatenate(own)] = np.concatenate(S.results(_some_rows, sums, places))
+    found = S.session.results(_some_rows, sums, places)
+    rows[np.concatenate(own)] = np.concatenate(found)
     return rows
 
 
-@alone
-def _products(own: tuple[int, int], *, view: ChunkedView, metric: str) -> Array:
+def _products(own: Range, *, view: ChunkedView, metric: str) -> Array:
     """Return the products of all columns over a block of rows."""
     return products_of_columns(view.rows(*own), metric)
 
 
-@alone
 def _features(
-    own: tuple[int, int], *, view: ChunkedView, metric: str, kernels: list[Any]
+    own: Range, *, view: ChunkedView, metric: str, kernels: list[Any]
 ) -> Array:
     """Return the features of a block of rows, side by side."""
     rows = view.rows(*own)
@@ -369,7 +357,6 @@ def _some_rows(sums: Array, rows: Array) -> Array:
     return sums[rows, 0]
 
 
-@alone
 def _heat_features(sums: Array, *, root: Array) -> Array:
     """Return the features of heat of a block of rows."""
     return unit_rows(sums[:, 0] @ root)

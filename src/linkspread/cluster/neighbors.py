@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.cluster.session import RowBlocks, Session, alone, cut_rows
+from linkspread.cluster.session import Range, Session, cut_rows
 from linkspread.cluster.views import ChunkedView
-from linkspread.compiled.backends import use_backend
 from linkspread.graphs.approximate import (
     MIN_ITEMS,
     N_SAMPLED,
@@ -42,23 +41,21 @@ class BlockCells:
 
 
 def search_blocks(
-    session: Session, view: ChunkedView, blocks: RowBlocks, chosen: dict[str, Any]
+    session: Session, view: ChunkedView, ranges: list[Range], chosen: dict[str, Any]
 ) -> tuple[list[Any], float | None]:
     """Search the neighbours of all items, and measure the recall of cells."""
     metric, n_neighbors = chosen["metric"], chosen["n_neighbors"]
-    search = _Search(view, blocks, n_neighbors, metric, chosen["backend"])
-    method = choose_search(
-        chosen["method"], view, n_neighbors, metric, session.n_workers
-    )
+    search = _Search(view, ranges, n_neighbors, metric, chosen["backend"])
+    asked = view, n_neighbors, metric, session.n_workers
     cells = None
-    if method == "approximate":
-        cells = session.map(blocks, _sort_block, list(blocks), search=search)
+    if choose_search(chosen["method"], *asked) == "approximate":
+        cells = session.map(_sort_block, ranges, search=search)
         session.finish(cells, f"cells of {view.name}")
-    found = session.map(blocks, _search_block, list(blocks), search=search, cells=cells)
+    found = session.map(_search_block, ranges, search=search, cells=cells)
     session.finish(found, f"neighbours of {view.name}")
     if cells is None:
         return found, None
-    hits = session.results(blocks, _count_found, list(blocks), found, search=search)
+    hits = session.results(_count_found, ranges, found, search=search)
     n_found, n_true = np.sum(hits, axis=0)
     return found, float(n_found / n_true)
 
@@ -77,8 +74,8 @@ def nearest_in_chunks(
     view: ChunkedView, queries: Array, *, n_neighbors: int, metric: Any
 ) -> Found:
     """Return the items of a view nearest to new ones, read a block at a time."""
-    blocks = cut_rows(view.shape[0], view.shape[1] * view.dtype.itemsize, n_workers=1)
-    search = _Search(view, blocks, n_neighbors, metric, "auto")
+    ranges = cut_rows(view.shape[0], view.shape[1] * view.dtype.itemsize, n_workers=1)
+    search = _Search(view, ranges, n_neighbors, metric, "auto")
     return search.nearest(queries, np.full(len(queries), -1))
 
 
@@ -87,7 +84,7 @@ class _Search:
     """A search among all items of a view, block by block."""
 
     view: ChunkedView
-    blocks: RowBlocks
+    ranges: list[Range]
     n_neighbors: int
     metric: Any
     backend: str
@@ -98,19 +95,19 @@ class _Search:
         """Return the neighbours of items, the items themselves excluded."""
         ids = np.full((len(queries), 0), -1)
         distances = np.full(ids.shape, np.inf)
-        for j, (start, stop) in enumerate(self.blocks):
+        for j, (start, stop) in enumerate(self.ranges):
             index = NeighborIndex(self.view.rows(start, stop), metric=self.metric)
-            is_inside = (start <= positions) & (positions < stop)
-            excluded = np.where(is_inside, positions - start, -1)
+            inside = (start <= positions) & (positions < stop)
+            excluded = np.where(inside, positions - start, -1)
             embedded = index.prepare(queries)[0]
             if cells is not None and len(cells[j].content):
                 near, far = self._look_up(cells[j], index, embedded, excluded)
             else:
-                n_neighbors = min(self.n_neighbors, index.items.shape[0])
-                with use_backend(self.backend):
-                    near, far = index.search_prepared(
-                        embedded, excluded, n_neighbors=n_neighbors
-                    )
+                n_near = min(self.n_neighbors, stop - start)
+                given = embedded, excluded
+                near, far = index.search_prepared(
+                    *given, n_neighbors=n_near, backend=self.backend
+                )
             near = np.where(near < 0, near, near.astype(np.int64) + start)
             ids, distances = sort_candidates(
                 np.hstack([ids, near]), np.hstack([distances, far]), self.n_neighbors
@@ -126,8 +123,8 @@ class _Search:
         tiles = next(index.products())
         found_ids, found_distances = [], []
         for start in range(0, len(queries), QUERIES_AT_A_TIME):
-            part = queries[start : start + QUERIES_AT_A_TIME]
-            own = excluded[start : start + QUERIES_AT_A_TIME]
+            here = slice(start, start + QUERIES_AT_A_TIME)
+            part, own = queries[here], excluded[here]
             rows = Cells.even(-tiles.queries(part, np.empty(0)).rows)
             found = lists.search(rows, cells.n_candidates)[1]
             found[found == own[:, None]] = -1
@@ -138,8 +135,7 @@ class _Search:
         return np.concatenate(found_ids), np.concatenate(found_distances)
 
 
-@alone
-def _sort_block(own: tuple[int, int], *, search: _Search) -> BlockCells:
+def _sort_block(own: Range, *, search: _Search) -> BlockCells:
     """Return the cells of a block, tuned on a sample of its own items."""
     n_items, n_neighbors = own[1] - own[0], search.n_neighbors
     if n_items < max(MIN_ITEMS, 2 * n_neighbors):
@@ -157,9 +153,8 @@ def _sort_block(own: tuple[int, int], *, search: _Search) -> BlockCells:
     return BlockCells(content, cells.n_probed, cells.n_candidates)
 
 
-@alone
 def _search_block(
-    own: tuple[int, int], *, search: _Search, cells: list[BlockCells] | None
+    own: Range, *, search: _Search, cells: list[BlockCells] | None
 ) -> Found:
     """Return the neighbours of a block of rows among all items."""
     queries, positions = search.view.rows(*own), np.arange(*own)
@@ -168,17 +163,13 @@ def _search_block(
     if len(missed):  # their cells had too few items
         found = search.nearest(queries[missed], positions[missed])
         ids[missed], distances[missed] = found
-    small = search.blocks.n_items <= np.iinfo(np.int32).max
+    small = search.view.shape[0] <= np.iinfo(np.int32).max
     return ids.astype(np.int32 if small else np.int64), distances
 
 
-@alone
-def _count_found(
-    own: tuple[int, int], found: Found, *, search: _Search
-) -> tuple[int, int]:
+def _count_found(own: Range, found: Found, *, search: _Search) -> tuple[int, int]:
     """Return the numbers of found and of true neighbours of sampled rows."""
-    n_items = search.blocks.n_items
-    rng = np.random.default_rng(1)
+    rng, n_items = np.random.default_rng(1), search.view.shape[0]
     sample = np.sort(rng.choice(n_items, min(N_SAMPLED, n_items), replace=False))
     positions = sample[(own[0] <= sample) & (sample < own[1])]
     if not len(positions):

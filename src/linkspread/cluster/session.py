@@ -9,9 +9,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import wraps
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from scipy import sparse
@@ -22,6 +22,10 @@ from linkspread.ground.errors import LinkspreadError, require
 from linkspread.ground.progress import format_bytes, track
 
 Array = np.ndarray
+# The first and the last row of a block of a table.
+Range = tuple[int, int]
+Task = Callable[..., Any]
+
 VERSIONS = {"linkspread": __version__, "numpy": np.__version__}
 TIMEOUT = "10s"
 # Codes are solved so many at a time: blocks of multiples give the same numbers as one
@@ -86,56 +90,14 @@ class Usage:
         )
 
 
-@dataclass(frozen=True)
-class RowBlocks:
-    """Blocks of rows of a table."""
-
-    boundaries: tuple[int, ...]
-    homes: tuple[str, ...] = ()  # the worker of each block; empty where any will do
-
-    @property
-    def n_items(self) -> int:
-        """Number of all rows."""
-        return self.boundaries[-1]
-
-    def __len__(self) -> int:
-        return len(self.boundaries) - 1
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(zip(self.boundaries[:-1], self.boundaries[1:], strict=True))
-
-
 def cut_rows(
     n_items: int, row_bytes: int, *, n_workers: int, multiple: int = MULTIPLE
-) -> RowBlocks:
+) -> list[Range]:
     """Cut a table into blocks, a few for each worker and none too large."""
     n_blocks = BLOCKS_PER_WORKER * n_workers
     step = min(-(-n_items // n_blocks), max(BLOCK_BYTES // row_bytes, 1))
     step = -(-step // multiple) * multiple
-    return RowBlocks((*range(0, n_items, step), n_items))
-
-
-def alone(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a task use all threads of its worker, one such task at a time."""
-
-    @wraps(task)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with _COMPUTING, few_cores(worker_threads()):
-            return task(*args, **kwargs)
-
-    return run
-
-
-def worker_threads() -> int | None:
-    """Return the number of threads of the worker that runs this, or None."""
-    if "distributed" not in sys.modules:
-        return None
-    from distributed import get_worker
-
-    try:
-        return get_worker().state.nthreads
-    except ValueError:  # this is no worker
-        return None
+    return [(i, min(i + step, n_items)) for i in range(0, n_items, step)]
 
 
 class Session:
@@ -153,59 +115,38 @@ class Session:
         self._start = self._run_on_all(_begin)
         self.n_workers = len(self._start)
         for worker, (*_, versions) in self._start.items():
-            _check_versions(worker, versions)
+            for package, here in VERSIONS.items():
+                if versions[package] != here:  # whose numbers may differ
+                    raise LinkspreadError(
+                        f"every worker must have {package} {here} like the client, got "
+                        f"{package} {versions[package]} on {worker}. Install the same "
+                        "version there."
+                    )
 
-    def submit(
-        self, task: Callable[..., Any], /, *args: Any, home: str = "", **named: Any
-    ) -> Any:
+    def submit(self, task: Task, /, *args: Any, **named: Any) -> Any:
         """Send a task whose arguments may be other tasks, and lists of them."""
-        if home:
-            named |= {"workers": [home], "allow_other_workers": True}
-        return self.client.submit(task, *args, pure=False, **named)
+        import dask
 
-    def map(
-        self,
-        blocks: RowBlocks,
-        task: Callable[..., Any],
-        /,
-        *columns: Sequence[Any],
-        **shared: Any,
-    ) -> list[Any]:
-        """Send a task for each block to its worker; shared arguments go by name."""
-        homes = blocks.homes or ("",) * len(blocks)
-        return [
-            self.submit(task, *args, home=home, **shared)
-            for home, *args in zip(homes, *columns, strict=True)
-        ]
+        key = f"{task.__name__}-{uuid4().hex}"
+        # A vector of all items may be long: no warning about that.
+        name = "distributed.admin.large-graph-warning-threshold"
+        with dask.config.set({name: "1TB"}):
+            return self.client.submit(alone, task, *args, key=key, pure=False, **named)
 
-    def results(
-        self,
-        blocks: RowBlocks,
-        task: Callable[..., Any],
-        /,
-        *columns: Sequence[Any],
-        **shared: Any,
-    ) -> list[Any]:
+    def map(self, task: Task, /, *columns: Sequence[Any], **shared: Any) -> list[Any]:
+        """Send a task for each block; shared arguments go by name."""
+        return [self.submit(task, *own, **shared) for own in zip(*columns, strict=True)]
+
+    def results(self, task: Task, /, *columns: Sequence[Any], **shared: Any) -> Any:
         """Return what a task gives for each block."""
-        return self.fetch(self.map(blocks, task, *columns, **shared))
-
-    def settle(self, blocks: RowBlocks, futures: Sequence[Any]) -> RowBlocks:
-        """Assign blocks to the workers that hold their results."""
-        holders = self.client.who_has(futures)
-        homes = [(*holders.get(future.key, ()), "")[0] for future in futures]
-        return replace(blocks, homes=tuple(homes) if all(homes) else ())
+        return self.fetch(self.map(task, *columns, **shared))
 
     def hold(self, value: Any) -> Any:
         """Return a small value as a task that many others can take.
 
         The scheduler keeps it, so that it is not lost with a worker.
         """
-        import dask
-
-        # A vector of all items may be long: no warning about that.
-        name = "distributed.admin.large-graph-warning-threshold"
-        with dask.config.set({name: "1TB"}):
-            future = self.submit(same, value)
+        future = self.submit(same, value)
         self.keep(future)
         return future
 
@@ -223,10 +164,6 @@ class Session:
         for future in done:
             if future.status == "error":
                 self.fetch(future)
-
-    def wait(self, futures: Sequence[Any], label: str) -> None:
-        """Wait until tasks are done or have failed; `fetch` raises their errors."""
-        self.distributed.wait(futures)
 
     def fetch(self, futures: Any) -> Any:
         """Return the result of one task, or of several."""
@@ -249,7 +186,7 @@ class Session:
             peak = max(peak, most - held_before)
         return Usage(len(now), moved, peak)
 
-    def _run_on_all(self, function: Callable[..., Any]) -> dict[str, Any]:
+    def _run_on_all(self, function: Task) -> dict[str, Any]:
         """Return the result of a function on each worker."""
         answers = self.client.run(function, on_error="return")
         if not answers:
@@ -267,25 +204,32 @@ class Session:
         return answers
 
 
+def alone(task: Task, *args: Any, **named: Any) -> Any:
+    """Run a task with all threads of its worker, one such task at a time."""
+    with _COMPUTING, few_cores(worker_threads()):
+        return task(*args, **named)
+
+
 def same(value: Any) -> Any:
     """Return a value as a task of its own, whose copies on workers can be freed."""
     return value
 
 
+def worker_threads() -> int | None:
+    """Return the number of threads of the worker that runs this, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker
+
+    try:
+        return get_worker().state.nthreads
+    except ValueError:  # this is no worker
+        return None
+
+
 def _distributed() -> Any:
     """Return the package `distributed`."""
     return require("distributed", purpose="a fit on a cluster")
-
-
-def _check_versions(worker: str, versions: dict[str, str]) -> None:
-    """Refuse a worker with other versions, whose numbers may differ."""
-    for package, here in VERSIONS.items():
-        if versions[package] != here:
-            raise LinkspreadError(
-                f"every worker must have {package} {here} like the client, got "
-                f"{package} {versions[package]} on {worker}. Install the same "
-                "version there."
-            )
 
 
 def _begin(dask_worker: Any) -> tuple[int, int, int, dict[str, str]]:
@@ -312,18 +256,10 @@ def _state(dask_worker: Any) -> tuple[int, int, int, dict[str, str]]:
     return dask_worker.transfer_outgoing_bytes_total, peak, held, VERSIONS
 
 
-def _measure_graphs() -> None:
-    """Register the size of sparse matrices with Dask, if it is loaded.
-
-    It would take them for a few bytes and schedule them as such.
-    """
-    if "dask" not in sys.modules:
-        return
+if "dask" in sys.modules:  # as in a worker
     from dask.sizeof import sizeof
 
     @sizeof.register(sparse.csr_array)  # type: ignore[untyped-decorator,no-untyped-call]
     def size_of_graph(W: sparse.csr_array) -> int:
+        """Return the size of a sparse matrix, which Dask takes for a few bytes."""
         return W.data.nbytes + W.indices.nbytes + W.indptr.nbytes
-
-
-_measure_graphs()

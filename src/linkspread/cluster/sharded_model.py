@@ -14,7 +14,6 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -411,11 +410,10 @@ def _write_vectors(
     graph: BlockGraph, parts: list[Any], target: Path, width: int
 ) -> VectorShards:
     """Let the workers write the vectors of a view, a file for each block."""
-    write = partial(write_shard, folder=str(target / VECTORS))
     if isinstance(parts[0], np.ndarray):  # wide links are propagated by the client
-        files = [write(part) for part in parts]
+        files = [write_shard(part, str(target / VECTORS)) for part in parts]
         return VectorShards(tuple(files), width, parts[0].dtype.name)
-    tasks = graph.map(write, parts)
+    tasks = graph.session.map(write_shard, parts, folder=str(target / VECTORS))
     graph.session.finish(tasks, f"vectors of {graph.name}")
     files = graph.session.fetch(tasks)
     return VectorShards(tuple(files), width, graph.dtype.name)

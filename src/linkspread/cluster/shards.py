@@ -157,7 +157,7 @@ class ShardIndex:
             for k, own in self._open_of(only)
         ]
         if self.client is None:
-            found = [_search_shard(*task) for task in tasks]
+            found = [alone(_search_shard, *task) for task in tasks]
         else:
             session = Session(self.client)
             found = session.fetch([session.submit(_search_shard, *t) for t in tasks])
@@ -185,7 +185,6 @@ class ShardIndex:
         ]
 
 
-@alone
 def _search_shard(
     shards: VectorShards,
     k: int,

@@ -13,10 +13,9 @@ from linkspread.cluster.block_graphs import (
     mean_with_mirror,
 )
 from linkspread.cluster.neighbors import Found, search_blocks
-from linkspread.cluster.session import RowBlocks, Session, alone
+from linkspread.cluster.session import Range, Session, cut_rows
 from linkspread.cluster.spreading import spread_blocks
 from linkspread.cluster.views import ChunkedView
-from linkspread.compiled.backends import use_backend
 from linkspread.compiled.lad import Report
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.graphs.adjust import (
@@ -54,27 +53,26 @@ class Neighborhoods:
 
     session: Session
     view: ChunkedView
-    blocks: RowBlocks
+    ranges: list[Range]
     found: list[Any]  # ids and distances of each block
     widths: Any  # of all neighbourhoods, or one for all
     chosen: dict[str, Any]
     recall: float | None
 
-    def map(self, task: Any, **shared: Any) -> list[Any]:
+    def edges(self, task: Any, **shared: Any) -> list[Any]:
         """Send a task for each block with its neighbours, rows and shared arguments."""
         shared |= {"view": self.view, "chosen": self.chosen}
-        widths, rows = self.session.hold(self.widths), list(self.blocks)
-        return self.session.map(
-            self.blocks, task, self.found, rows, widths=widths, **shared
-        )
+        shared["widths"] = self.session.hold(self.widths)
+        return self.session.map(task, self.found, self.ranges, **shared)
 
-    def graph(self, edges: list[Any], join: Any) -> BlockGraph:
+    def graph(self, edges: list[Any], join: Any, label: str) -> BlockGraph:
         """Return the symmetric graph of edges from items to their neighbours."""
         self.session.keep(*edges)
-        directed = BlockGraph(
-            self.session, self.view.name, self.blocks, edges, self.view.dtype
-        )
-        return directed.symmetrized(join)
+        name, dtype = self.view.name, self.view.dtype
+        built = BlockGraph(self.session, name, self.ranges, edges, dtype)
+        built = built.symmetrized(join)
+        self.session.finish(built.parts, f"{label} {name}")
+        return built
 
 
 @dataclass(frozen=True)
@@ -95,11 +93,9 @@ class ViewGraph:
         weights, affinity = near.chosen["weights"], self.affinity.fetch()
         if self.reports:
             parts = near.session.fetch(list(self.reports))
-            report = _join_reports(parts, near.blocks.n_items)
+            found = {"links": self.links, "report": _join_reports(parts, len(X))}
             graph = L1Graph(kernel=weights, **common)
-            return graph.resume(
-                X, affinity, near.widths, links=self.links, report=report
-            )
+            return graph.resume(X, affinity, near.widths, **found)
         base = affinity if self.base is None else self.base.fetch()
         neighbors = NeighborGraph(weights=weights, **common)
         neighbors.resume(X, base, near.widths)
@@ -108,17 +104,18 @@ class ViewGraph:
 
 
 def find_neighborhoods(
-    session: Session, view: ChunkedView, blocks: RowBlocks, chosen: dict[str, Any]
+    session: Session, view: ChunkedView, chosen: dict[str, Any]
 ) -> Neighborhoods:
     """Search the neighbours of all items and compute bandwidths."""
-    found, recall = search_blocks(session, view, blocks, chosen)
-    blocks = session.settle(blocks, found)
+    row_bytes = view.shape[1] * view.dtype.itemsize
+    ranges = cut_rows(view.shape[0], row_bytes, n_workers=session.n_workers)
+    found, recall = search_blocks(session, view, ranges, chosen)
     if chosen["bandwidth"] == "local":
-        own = session.results(blocks, _own_widths, found)
-        widths: Any = local_bandwidths(np.concatenate(own)[:, None])
+        own = np.concatenate(session.results(_own_widths, found))
+        widths: Any = local_bandwidths(own[:, None])
     else:
         widths = _fixed_width(view, chosen)
-    return Neighborhoods(session, view, blocks, found, widths, chosen, recall)
+    return Neighborhoods(session, view, ranges, found, widths, chosen, recall)
 
 
 def build_view_graph(near: Neighborhoods, context: GraphContext) -> ViewGraph:
@@ -127,51 +124,47 @@ def build_view_graph(near: Neighborhoods, context: GraphContext) -> ViewGraph:
     if name in CODED:
         Z = None
         if name == "csr":
-            n_items, links = near.blocks.n_items, context.links
+            n_items, links = near.view.shape[0], context.links
             Z = links_within(links, view=view, balance="literal", n_items=n_items)
             Z = as_link_matrix(Z)
-        return build_codes(near, Z)
+        return _build_codes(near, Z)
     built = build_knn(near)
-    return adjust_blocks(built, context) if name == "cwa" else built
+    return _adjust_blocks(built, context) if name == "cwa" else built
 
 
 def build_knn(near: Neighborhoods) -> ViewGraph:
     """Build the graph of nearest neighbours."""
-    affinity = near.graph(near.map(_weigh_block), larger_of_both)
-    near.session.finish(affinity.parts, f"edges of {near.view.name}")
-    return ViewGraph(near, affinity)
+    edges = near.edges(_weigh_block)
+    return ViewGraph(near, near.graph(edges, larger_of_both, "edges of"))
 
 
-def build_codes(near: Neighborhoods, Z: LinkMatrix | None) -> ViewGraph:
+def _build_codes(near: Neighborhoods, Z: LinkMatrix | None) -> ViewGraph:
     """Code every item by its neighbours, as `graphs.l1_graph` does."""
-    session, view = near.session, near.view
-    coded = near.map(_code_block, links=None if Z is None else session.hold(Z))
-    session.finish(coded, f"sparse codes of {view.name}")
-    edges, reports = (
-        session.map(near.blocks, getitem, coded, [i] * len(coded)) for i in (0, 1)
-    )
+    session = near.session
+    coded = near.edges(_code_block, links=None if Z is None else session.hold(Z))
+    session.finish(coded, f"sparse codes of {near.view.name}")
+    edges, reports = (session.map(getitem, coded, [i] * len(coded)) for i in (0, 1))
     session.keep(*reports)
-    affinity = near.graph(edges, mean_with_mirror)
-    session.finish(affinity.parts, f"edges of {view.name}")
+    affinity = near.graph(edges, mean_with_mirror, "edges of")
     return ViewGraph(near, affinity, reports=tuple(reports), links=Z)
 
 
-def adjust_blocks(built: ViewGraph, context: GraphContext) -> ViewGraph:
+def _adjust_blocks(built: ViewGraph, context: GraphContext) -> ViewGraph:
     """Adjust the weights to links within the view, as `graphs.adjust_weights` does."""
-    near, W = built.near, built.affinity.scaled()
+    near, W, send = built.near, built.affinity, built.near.session.map
+    fetch = near.session.fetch
     Z = context.links.within(context.view, balance=context.balance)
     S, alphas = W.normalized(), (context.alpha, context.alpha)
     responses = (fitted_response(alphas, context.beta),)
     found = spread_blocks(S, Z, S, responses, tol=context.tol, rank=context.rank)
-    left = W.map(np.matmul, found.left, [found.cores[0]] * len(found.left))
-    right = W.map(np.asarray, found.right)
-    best = max(W.results(_best_of_block, W.parts, left, range(len(left)), right=right))
-    ends = [np.concatenate(W.results(_longest, own)) for own in (left, right)]
-    largest = largest_product(ends[0], ends[1], best) or 1.0
-    edges = W.map(_adjust_block, W.parts, left, right=right, largest=largest)
-    adjusted = near.graph(edges, mean_with_mirror)
-    near.session.finish(adjusted.parts, f"adjusting the graph of {near.view.name}")
-    return replace(built, affinity=adjusted, base=built.affinity)
+    left = send(np.matmul, found.left, [found.cores[0]] * len(found.left))
+    right = send(np.asarray, found.right)
+    best = fetch(send(_best_of_block, W.parts, left, range(len(left)), right=right))
+    ends = [np.concatenate(fetch(send(_longest, own))) for own in (left, right)]
+    largest = largest_product(ends[0], ends[1], max(best)) or 1.0
+    edges = send(_adjust_block, W.parts, left, right=right, largest=largest)
+    affinity = near.graph(edges, mean_with_mirror, "adjusting the graph of")
+    return replace(built, affinity=affinity, base=W)
 
 
 def _own_widths(found: Found) -> Array:
@@ -185,17 +178,14 @@ def _fixed_width(view: ChunkedView, chosen: dict[str, Any]) -> float:
     bandwidth, n_items = chosen["bandwidth"], view.shape[0]
     if not isinstance(bandwidth, str):
         return float(bandwidth)
-    sample = np.arange(n_items)
-    if n_items > N_SAMPLED:
-        rng = np.random.default_rng(0)
-        sample = np.sort(rng.choice(n_items, N_SAMPLED, replace=False))
+    rng, n_sampled = np.random.default_rng(0), min(n_items, N_SAMPLED)
+    sample = np.sort(rng.choice(n_items, n_sampled, replace=False))
     return fixed_bandwidth(bandwidth, view.take(sample), metric=chosen["metric"])
 
 
-@alone
 def _weigh_block(
     found: Found,
-    own: tuple[int, int],
+    own: Range,
     *,
     view: ChunkedView,
     chosen: dict[str, Any],
@@ -212,10 +202,9 @@ def _weigh_block(
     return neighbor_matrix(ids, values, view.dtype, view.shape[0])
 
 
-@alone
 def _code_block(
     found: Found,
-    own: tuple[int, int],
+    own: Range,
     *,
     view: ChunkedView,
     chosen: dict[str, Any],
@@ -226,24 +215,14 @@ def _code_block(
     ids, distances = found
     used, places = np.unique(ids, return_inverse=True)
     is_local = np.ndim(widths) > 0
-    graph = L1Graph(
-        n_neighbors=chosen["n_neighbors"],
-        metric=chosen["metric"],
-        bandwidth=chosen["bandwidth"],
-        kernel=chosen["weights"],
-    ).resume(
-        view.take(used),
-        None,
-        widths[used] if is_local else widths,
-        links=None if links is None else _among(links, used),
-        report=None,
-    )
-    with use_backend(chosen["backend"]):
-        codes, solved = graph.encode(
-            places.reshape(ids.shape),
-            distances,
-            widths[slice(*own)] if is_local else widths,
-        )
+    common = {name: chosen[name] for name in ("n_neighbors", "metric", "bandwidth")}
+    Z = None if links is None else _among(links, used)
+    near_widths = widths[used] if is_local else widths
+    graph = L1Graph(kernel=chosen["weights"], **common)
+    graph.resume(view.take(used), None, near_widths, links=Z, report=None)
+    own_widths = widths[slice(*own)] if is_local else widths
+    given = places.reshape(ids.shape), distances, own_widths
+    codes, solved = graph.encode(*given, backend=chosen["backend"])
     # Positions are sorted, so their order within a row stays.
     arrays = codes.data, used[codes.indices], codes.indptr
     edges = sparse.csr_array(arrays, shape=(len(ids), view.shape[0]))
@@ -280,7 +259,6 @@ def _longest(vectors: Array) -> Array:
     return longest_vectors(vectors)[0]
 
 
-@alone
 def _best_of_block(
     W: sparse.csr_array, left: Array, i: int, *, right: list[Array]
 ) -> float:
@@ -290,7 +268,6 @@ def _best_of_block(
     return float(max(values_on_edges(F, W).max(initial=0), diagonal.max(initial=0)))
 
 
-@alone
 def _adjust_block(
     W: sparse.csr_array, left: Array, *, right: list[Array], largest: float
 ) -> sparse.csr_array:
