@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -260,3 +261,21 @@ def _git(*arguments):
         ["git", *arguments], cwd=FOLDER, capture_output=True, text=True
     )
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def replace_between(text, name, content):
+    """Replace the text between the two marks of a part of a page.
+
+    The marks are ``<!-- NAME -->`` or ``<!-- NAME: anything -->``, and
+    ``<!-- end of NAME -->``.
+    """
+    start = rf"<!-- {re.escape(name)}(?:: [^\n]*?)? -->"
+    parts = re.compile(rf"({start}).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
+    n_found = len(parts.findall(text))
+    if n_found != 1:
+        raise ValueError(
+            f"The page must have one part named {name!r}, got {n_found}. Mark it with "
+            f"`<!-- {name} -->` and `<!-- end of {name} -->`."
+        )
+    # A function, as backslashes in a replacement text would be interpreted.
+    return parts.sub(lambda found: f"{found[1]}\n\n{content}\n\n{found[2]}", text)

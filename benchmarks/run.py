@@ -14,7 +14,6 @@ import sys
 import traceback
 
 import harness
-from linkspread.studies.report import replace_between
 
 README = harness.FOLDER / "README.md"
 FRONT_PAGE = harness.FOLDER.parent / "README.md"
@@ -103,7 +102,7 @@ def write_tables():
 
 def write_part(path, name, body):
     """Replace the text between two marks of a page."""
-    text = replace_between(path.read_text(encoding="utf-8"), name, body)
+    text = harness.replace_between(path.read_text(encoding="utf-8"), name, body)
     path.write_text(text, encoding="utf-8")
 
 

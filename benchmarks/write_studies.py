@@ -9,12 +9,12 @@ they hold pictures and texts, which belong to the collections.
 from dataclasses import replace
 from pathlib import Path
 
+from harness import replace_between
 from linkspread.studies.report import (
     budget_figures,
     details_markdown,
     parameters_markdown,
     read_study,
-    replace_between,
     results_markdown,
     write_study,
 )

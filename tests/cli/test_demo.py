@@ -8,7 +8,8 @@ from linkspread.cli import app, main
 from linkspread.cli.demo import print_comparison, print_searches
 from linkspread.cli.output import step_bar
 from linkspread.datasets import load_glyphs
-from linkspread.studies.report import Card, ComparisonRow, Hit, Search
+from linkspread.studies.report import Card, Hit, Search
+from small_studies import make_row, make_run, make_study
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +27,16 @@ def few_glyphs():
 
 @pytest.fixture
 def small_demo(monkeypatch, few_glyphs):
-    """Let the demo run on few glyphs; return the rows of its table."""
-    rows = []
+    """Let the demo run on few glyphs; return the cells of its study."""
+    cells = []
 
-    def table(given, directions):
-        rows.extend(given)
-        print_comparison(given, directions)
+    def table(study):
+        cells.extend(study.cells)
+        print_comparison(study)
 
     monkeypatch.setattr("linkspread.datasets.load_glyphs", lambda size: few_glyphs)
     monkeypatch.setattr("linkspread.cli.demo.print_comparison", table)
-    return rows
+    return cells
 
 
 def test_the_demo_prints_a_table_and_writes_a_page(small_demo, tmp_path):
@@ -50,8 +51,8 @@ def test_the_demo_prints_a_table_and_writes_a_page(small_demo, tmp_path):
     page = (output / "index.html").read_text(encoding="utf-8")
     # Six searches of ten results; three of the queries are pictures as well.
     assert page.count("data:image/png;base64,") == 6 * 10 + 3
-    ours, rival, chance = small_demo
-    assert min(ours.average, rival.average) > 1.5 * chance.average
+    ours, rival, chance = (cell.standard.score for cell in small_demo)
+    assert min(ours, rival) > 1.5 * chance
 
 
 def test_too_many_labels_are_refused_in_one_line(
@@ -78,8 +79,7 @@ def test_missing_matplotlib_is_one_line_with_the_remedy(monkeypatch, capsys):
 
 def test_tables_show_brackets_as_they_are(capsys):
     # Brackets are markup for the printing library.
-    row = ComparisonRow("[bold]ours[/]", 0.5, 0.25, 1.25)
-    print_comparison([row], ["there", "back"])
+    print_comparison(make_study(make_row("[bold]ours[/]", make_run(there=0.55))))
     text = capsys.readouterr().out
     assert "[bold]ours[/]" in text and "0.375" in text
     hits = [Hit(Card("", ""), 1.0, right) for right in (True, False, True)]

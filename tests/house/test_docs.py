@@ -116,3 +116,14 @@ def test_tables_of_studies_are_those_of_the_stored_results(page, monkeypatch):
     rewrite = importlib.import_module("write_studies").rewrite
     message = "run `python benchmarks/write_studies.py`"
     assert rewrite(page) == page.read_text(encoding="utf-8"), message
+
+
+def test_only_the_named_part_of_a_page_is_replaced(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    replace = importlib.import_module("harness").replace_between
+    page = "a\n<!-- one: by x -->\nold\n<!-- end of one -->\nb"
+    found = replace(page, "one", r"new \1 \g<0>")
+    assert found == page.replace("old", "\nnew \\1 \\g<0>\n")
+    for wrong in ("", page * 2):
+        with pytest.raises(ValueError, match="part named 'one', got"):
+            replace(wrong, "one", "new")

@@ -9,7 +9,6 @@ from sklearn.datasets import make_blobs
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
 from linkspread.studies.report import (
-    ComparisonRow,
     choose_labeled,
     choose_queries,
     compare_chance,
@@ -42,10 +41,12 @@ def test_scores_are_measured_among_hidden_items_in_both_directions(rng, labels, 
     block = F[np.ix_(hidden["text"], hidden["image"])]
     y_text = labels["text"][hidden["text"]]
     y_image = labels["image"][hidden["image"]]
-    assert row.forward == mean_average_precision(block, y_text, y_image)
-    assert row.backward == mean_average_precision(block.T, y_image, y_text)
-    assert row.average == pytest.approx((row.forward + row.backward) / 2)
-    assert (row.method, row.seconds) == ("ours", 1.5)
+    there = mean_average_precision(block, y_text, y_image)
+    back = mean_average_precision(block.T, y_image, y_text)
+    run = row.standard
+    assert run.details == {"text to image": there, "image to text": back}
+    assert run.score == pytest.approx((there + back) / 2)
+    assert (row.method, run.total_seconds) == ("ours", 1.5)
 
 
 def test_the_whole_table_of_scores_is_never_asked_for(labels, hidden, monkeypatch):
@@ -69,8 +70,8 @@ def test_label_spreading_is_perfect_on_separate_classes(container):
     hidden = dict.fromkeys(labels, np.flatnonzero(~labeled))
     views = dict.fromkeys(labels, container(X))
     row = compare_label_spreading(views, known, labels, hidden, n_neighbors=10)
-    assert row.forward == row.backward == 1
-    assert row.seconds > 0
+    assert row.standard.score == 1
+    assert row.standard.total_seconds > 0
 
 
 def test_items_that_no_label_reaches_count_as_unrelated(rng):
@@ -86,19 +87,18 @@ def test_items_that_no_label_reaches_count_as_unrelated(rng):
         dict.fromkeys(both, np.arange(60)),
         n_neighbors=5,
     )
-    assert 0 < row.average < 1
+    assert 0 < row.standard.score < 1
 
 
 def test_chance_is_measured_on_hidden_items(labels, hidden):
     row = compare_chance(labels, hidden)
     y_text = labels["text"][hidden["text"]]
     y_image = labels["image"][hidden["image"]]
-    assert row == ComparisonRow(
-        "chance",
-        expected_by_chance(y_text, y_image),
-        expected_by_chance(y_image, y_text),
-    )
-    assert row.seconds is None
+    assert row.standard.details == {
+        "text to image": expected_by_chance(y_text, y_image),
+        "image to text": expected_by_chance(y_image, y_text),
+    }
+    assert row.standard.seconds == {}
 
 
 @pytest.fixture

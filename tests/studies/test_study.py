@@ -114,7 +114,7 @@ def test_one_resplit_has_no_deviation_and_none_has_no_mean():
         ),
         (
             lambda: ParameterCurve("ours", "alpha", (0.1, 0.2), (0.5,), 0.1),
-            "`scores` of 'alpha' must be as many as its values, 2, got 1. Give",
+            "'alpha' must have one score for each value, got 1",
         ),
         (
             lambda: ParameterCurve("ours", "alpha", (0.1,), (0.5,), 0.3),

@@ -19,7 +19,7 @@ from linkspread.studies.report import (
     read_study,
     write_study,
 )
-from linkspread.studies.report.study_files import from_json, to_json
+from linkspread.studies.report.study import from_json, to_json
 from small_studies import (
     DIRECTIONS,
     make_budgets,
@@ -163,7 +163,6 @@ def change_run(**changes):
             {"format": 2},
             r"`study` must be with the field 'collection'",
         ),
-        ({1: "one"}, "`study` must be an object with texts as keys, got 1"),
         (change(title=3), "`study.title` must be a text, got 3"),
         (change(cells="a"), "`study.cells` must be a list, got 'a'"),
         (change(cells=["a"]), r"`study.cells\[0\]` must be an object, got 'a'"),
@@ -182,7 +181,6 @@ def change_run(**changes):
             change_run(seconds={"fit": 10**400}),
             "fit` must be a finite number, got 1000",
         ),
-        (change_run(seconds={"fit": 10**5000}), "fit` .*got a very large number"),
         (change_run(parameters={"a": [math.inf]}), r"a\[0\]` must be a finite number"),
         (change_run(details={"there": 1}), "must be for the directions"),
     ],

@@ -2,10 +2,8 @@
 
 import pytest
 
-from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.report import (
     parameters_markdown,
-    replace_between,
     results_markdown,
 )
 from linkspread.studies.report.tables import (
@@ -184,24 +182,3 @@ def test_no_sign_of_a_name_is_markup():
     assert row.startswith(r"| a\|b \*c\* \<d\> | **0.400** |")
     expected = r"- a\|b \*c\* \<d\>: n_neighbors 3, \_a\_ x\|y"
     assert parameters_markdown(study) == expected
-
-
-PAGE = (
-    "a\n<!-- one: by x -->\nold\n<!-- end of one -->\nb <!-- two --><!-- end of two -->"
-)
-
-
-def test_only_the_named_part_is_replaced():
-    found = replace_between(PAGE, "one", r"new \1 \g<0>")
-    start, end = PAGE.split("\nold\n")
-    assert found == f"{start}\n\nnew \\1 \\g<0>\n\n{end}"
-    assert replace_between(found, "one", "old") == replace_between(PAGE, "one", "old")
-    assert replace_between(PAGE, "two", "x").endswith(
-        "b <!-- two -->\n\nx\n\n<!-- end of two -->"
-    )
-
-
-@pytest.mark.parametrize(("page", "n_found"), [("", 0), (PAGE * 2, 2)])
-def test_a_page_needs_the_part_once(page, n_found):
-    with pytest.raises(LinkspreadError, match=f"part named 'one', got {n_found}. Mark"):
-        replace_between(page, "one", "new")

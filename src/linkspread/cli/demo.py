@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from linkspread.datasets import Collection
     from linkspread.models import CrossViewSearch
-    from linkspread.studies.report import Card, ComparisonRow, Search
+    from linkspread.studies.report import Card, Cell, Search, Study
 
 N_NEIGHBORS = 30
 # Hidden glyphs that are queries and results when a method is measured.
@@ -43,6 +43,7 @@ def run_demo(
     """
     from linkspread.datasets import load_glyphs
     from linkspread.studies import report
+    from linkspread.studies.running import describe_environment
 
     report.check_folder(output)
     with step_bar(n_steps=5) as step:
@@ -54,31 +55,33 @@ def run_demo(
         introduction = _introduction(glyphs, labeled)
         print_line(introduction)
         print_line("This takes some fifteen seconds, and ten more the first time.")
-        model, rows = _compare(glyphs, labeled, step)
+        model, cells = _compare(glyphs, labeled, step)
         step("Searching")
         searches = _search_both_ways(model, glyphs, labeled, seed)
-    print_comparison(rows, list(DIRECTIONS))
-    print_searches(searches)
-    page = report.build_page(
+    study = report.Study(
         "Glyphs by name and by picture",
         introduction,
-        rows,
-        searches,
-        directions=list(DIRECTIONS),
+        "linkspread demo",
+        "glyphs",
+        describe_environment(),
+        directions=tuple(DIRECTIONS),
+        cells=tuple(cells),
+        examples=tuple(searches),
     )
+    print_comparison(study)
+    print_searches(searches)
+    page = report.build_page(study)
     path = report.write_page(output / "index.html", page).resolve()
     print_line(f"Page with pictures: {path}")
 
 
-def print_comparison(rows: Sequence[ComparisonRow], directions: Sequence[str]) -> None:
+def print_comparison(study: Study) -> None:
     """Print the table of methods."""
-    cells = []
-    for row in rows:
-        values = [f"{v:.3f}" for v in (row.forward, row.backward, row.average)]
-        seconds = "" if row.seconds is None else f"{row.seconds:.1f}"
-        cells.append((row.method, *values, seconds))
-    headings = ("Method", *directions, "Average", "Seconds")
-    print_table(headings, cells, right=headings[1:], title="Mean average precision")
+    from linkspread.studies.report import results_table
+
+    table = results_table(study)
+    rows = [(row.name, *(cell.text for cell in row.cells)) for row in table.rows]
+    print_table(table.head, rows, right=table.head[1:], title="Mean average precision")
 
 
 def print_searches(searches: Sequence[Search]) -> None:
@@ -110,7 +113,7 @@ def _introduction(glyphs: Collection, labeled: np.ndarray) -> str:
 
 def _compare(
     glyphs: Collection, labeled: np.ndarray, step: Callable[[str], None]
-) -> tuple[CrossViewSearch, list[ComparisonRow]]:
+) -> tuple[CrossViewSearch, list[Cell]]:
     """Fit each method to the same labels and measure it on the hidden glyphs."""
     import numpy as np
 

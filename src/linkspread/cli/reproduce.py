@@ -398,6 +398,6 @@ def _write(study: Study, output: Path) -> None:
     tables = "\n\n".join(filter(None, (write(study) for write in writers))) + "\n"
     report.write_study(output / "study.json", study)
     report.write_page(output / "tables.md", tables)
-    page = report.write_page(output / "index.html", report.build_study_page(study))
+    page = report.write_page(output / "index.html", report.build_page(study))
     console().print(report.results_markdown(study))
     print_line(f"Report: {page.resolve()}")

@@ -1,7 +1,6 @@
 """Tables, figures and pages that show how well a search works."""
 
 from linkspread.studies.report.comparison import (
-    ComparisonRow,
     choose_labeled,
     choose_queries,
     compare_chance,
@@ -9,16 +8,8 @@ from linkspread.studies.report.comparison import (
     compare_scores,
     keep_hidden,
 )
-from linkspread.studies.report.figures import (
-    budget_figures,
-    draw_curve,
-)
-from linkspread.studies.report.page import (
-    build_page,
-    build_study_page,
-    ink_data_uri,
-    picture_data_uri,
-)
+from linkspread.studies.report.figures import budget_figures, draw_curve
+from linkspread.studies.report.page import build_page, ink_data_uri, picture_data_uri
 from linkspread.studies.report.study import (
     Budget,
     Card,
@@ -28,8 +19,6 @@ from linkspread.studies.report.study import (
     Run,
     Search,
     Study,
-)
-from linkspread.studies.report.study_files import (
     check_folder,
     read_study,
     write_page,
@@ -38,15 +27,14 @@ from linkspread.studies.report.study_files import (
 from linkspread.studies.report.tables import (
     details_markdown,
     parameters_markdown,
-    replace_between,
     results_markdown,
+    results_table,
 )
 
 __all__ = [
     "Budget",
     "Card",
     "Cell",
-    "ComparisonRow",
     "Hit",
     "ParameterCurve",
     "Run",
@@ -54,7 +42,6 @@ __all__ = [
     "Study",
     "budget_figures",
     "build_page",
-    "build_study_page",
     "check_folder",
     "choose_labeled",
     "choose_queries",
@@ -68,8 +55,8 @@ __all__ = [
     "parameters_markdown",
     "picture_data_uri",
     "read_study",
-    "replace_between",
     "results_markdown",
+    "results_table",
     "write_page",
     "write_study",
 ]

@@ -10,9 +10,10 @@ All methods get the same labels and are measured on the other items.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -20,24 +21,10 @@ from sklearn.semi_supervised import LabelSpreading
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import ScoreBlock, mean_average_precision
+from linkspread.studies.report.study import STANDARD_SPLIT, Cell, Run
 
 Array = np.ndarray
 Labels = Mapping[str, Array]
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """Quality and cost of one method."""
-
-    method: str
-    forward: float
-    backward: float
-    seconds: float | None = None
-
-    @property
-    def average(self) -> float:
-        """Mean of both directions."""
-        return (self.forward + self.backward) / 2
 
 
 def compare_scores(
@@ -47,7 +34,7 @@ def compare_scores(
     hidden: Labels,
     *,
     seconds: float | None = None,
-) -> ComparisonRow:
+) -> Cell:
     """Measure a method on the hidden items of two views, in both directions."""
 
     def precision(source: str, target: str) -> float:
@@ -58,9 +45,23 @@ def compare_scores(
         )
 
     first, second = labels
-    return ComparisonRow(
-        method, precision(first, second), precision(second, first), seconds
+    values = precision(first, second), precision(second, first)
+    return _cell(method, labels, values, seconds=seconds)
+
+
+def _cell(
+    method: str, labels: Labels, values: Sequence[float], seconds: float | None = None
+) -> Cell:
+    """Return the precision of a method in both directions, for a study."""
+    first, second = labels
+    ways = f"{first} to {second}", f"{second} to {first}"
+    run = Run(
+        STANDARD_SPLIT,
+        fmean(values),
+        dict(zip(ways, values, strict=True)),
+        {} if seconds is None else {"fit": seconds},
     )
+    return Cell(method, "labels per class", None, (run,))
 
 
 def compare_label_spreading(
@@ -70,7 +71,7 @@ def compare_label_spreading(
     hidden: Labels,
     *,
     n_neighbors: int = 30,
-) -> ComparisonRow:
+) -> Cell:
     """Measure scikit-learn's LabelSpreading on each view, joined by dot products."""
     start = time.perf_counter()
     # At its default tolerance of 1e-3 it stops before labels reach far items.
@@ -87,11 +88,11 @@ def compare_label_spreading(
     return compare_scores(name, scores, labels, hidden, seconds=seconds)
 
 
-def compare_chance(labels: Labels, hidden: Labels) -> ComparisonRow:
+def compare_chance(labels: Labels, hidden: Labels) -> Cell:
     """Compute the expected quality of a random order of the hidden items."""
     first, second = (labels[view][hidden[view]] for view in labels)
     there, back = expected_by_chance(first, second), expected_by_chance(second, first)
-    return ComparisonRow("chance", there, back)
+    return _cell("chance", labels, (there, back))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Results of a study: methods, amounts of supervision, splits, printed figures.
+"""Results of a study, and their JSON files: methods, amounts of supervision, splits.
 
 >>> from linkspread.studies.report import Cell, Run, Study
 >>> cells = (Cell("ours", "links", 100, (Run("standard", 0.3),)),
@@ -8,14 +8,24 @@
 0.3
 """
 
+import json
+import sys
+import tempfile
+import types
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from linkspread.ground.errors import LinkspreadError
+from linkspread.storage.files import FilePath, new_file
 
+FORMAT = 2
+WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
 STANDARD_SPLIT = "standard"
 # Name of a printed average, beside those of the directions.
 AVERAGE = "average"
@@ -88,11 +98,12 @@ class Run:
 
     def __post_init__(self) -> None:
         for direction, levels in self.curve.items():
-            if len(levels) != N_RECALL_LEVELS:
-                raise LinkspreadError(
-                    f"`curve` {direction!r} must have {N_RECALL_LEVELS} values, got "
-                    f"{len(levels)}. Give the precision at recall 0, 0.1, ..., 1."
-                )
+            _check(
+                len(levels) == N_RECALL_LEVELS,
+                f"`curve` {direction!r} must have {N_RECALL_LEVELS} values",
+                len(levels),
+                "Give the precision at recall 0, 0.1, ..., 1.",
+            )
 
     @property
     def total_seconds(self) -> float:
@@ -110,19 +121,14 @@ class Cell:
     runs: tuple[Run, ...]
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise LinkspreadError(
-                f"`kind` must be one of {list(KINDS)}, got {self.kind!r}. Choose one."
-            )
-        if self.amount is not None and self.amount < 0:
-            raise LinkspreadError(
-                f"`amount` must not be negative, got {self.amount}. Use None for all."
-            )
-        if not self.runs:
-            raise LinkspreadError(
-                f"`runs` of {self.method!r} must be at least one, got none. Leave out "
-                "cells that were not computed."
-            )
+        kinds, amount = list(KINDS), self.amount
+        _check(
+            self.kind in KINDS, f"`kind` must be one of {kinds}", repr(self.kind), ""
+        )
+        rule, remedy = "`amount` must not be negative", "Use None for all."
+        _check(amount is None or amount >= 0, rule, amount, remedy)
+        rule = f"`runs` of {self.method!r} must be at least one"
+        _check(bool(self.runs), rule, "none", "Leave out cells without any.")
         _refuse_repeated([run.split for run in self.runs], f"splits of {self.method!r}")
 
     @property
@@ -169,16 +175,11 @@ class ParameterCurve:
     chosen: Any
 
     def __post_init__(self) -> None:
-        if len(self.values) != len(self.scores):
-            raise LinkspreadError(
-                f"`scores` of {self.parameter!r} must be as many as its values, "
-                f"{len(self.values)}, got {len(self.scores)}. Give one score per value."
-            )
-        if self.chosen not in self.values:
-            raise LinkspreadError(
-                f"`chosen` of {self.parameter!r} must be one of its values, got "
-                f"{self.chosen!r}. Add it to the values with its score."
-            )
+        rule = f"{self.parameter!r} must have one score for each value"
+        n_scores = len(self.scores)
+        _check(len(self.values) == n_scores, rule, n_scores, "Compute them again.")
+        rule = f"`chosen` of {self.parameter!r} must be one of its values"
+        _check(self.chosen in self.values, rule, self.chosen, "Add it with its score.")
 
 
 @dataclass(frozen=True)
@@ -207,24 +208,14 @@ class Study:
     def __post_init__(self) -> None:
         _refuse_repeated([(c.method, c.kind, c.amount) for c in self.cells], "cells")
         _refuse_repeated([(c.method, c.parameter) for c in self.curves], "curves")
-        if self.directions:
-            self._check_directions()
-
-    def _check_directions(self) -> None:
-        """Refuse figures of directions other than those of the study."""
+        if not self.directions:
+            return
         known = set(self.directions)
-        found = [(c.method, set(r.details) - known) for c in self.cells for r in c.runs]
-        found += [
-            (c.method, known - set(r.details)) for c in self.cells for r in c.runs
-        ]
+        found = [(c.method, known ^ set(r.details)) for c in self.cells for r in c.runs]
         found += [(m, set(own) - {*known, AVERAGE}) for m, own in self.printed.items()]
-        wrong = [(method, sorted(names)) for method, names in found if names]
-        if wrong:
-            raise LinkspreadError(
-                f"The figures of {wrong[0][0]!r} must be for the directions "
-                f"{list(self.directions)}, got others in {wrong[0][1]}. Use the names "
-                "of the study."
-            )
+        for method, names in found:
+            rule = f"figures of {method!r} must be for the directions {sorted(known)}"
+            _check(not names, rule, f"others in {sorted(names)}", "Use these names.")
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -274,17 +265,15 @@ class Study:
         self, budget: tuple[str, int | None], method: str | None = None
     ) -> float | None:
         """Return our mean divided by that of the best baseline."""
-        return _ratio(
-            self.cell(budget, method or self.ours), self.best_baseline(budget)
-        )
+        ours = self.cell(budget, method or self.ours)
+        return _ratio(ours, self.best_baseline(budget))
 
     def gain(
         self, budget: tuple[str, int | None], method: str | None = None
     ) -> float | None:
         """Return our mean divided by that of the search before any judgement."""
-        return _ratio(
-            self.cell(budget, method or self.ours), self.cell(budget, self.had)
-        )
+        ours = self.cell(budget, method or self.ours)
+        return _ratio(ours, self.cell(budget, self.had))
 
 
 def _ratio(ours: Cell | None, other: Cell | None) -> float | None:
@@ -294,10 +283,164 @@ def _ratio(ours: Cell | None, other: Cell | None) -> float | None:
     return ours.mean / other.mean
 
 
+def _check(holds: bool, rule: str, got: Any, remedy: str) -> None:
+    """Refuse a value that breaks a rule."""
+    if not holds:
+        raise LinkspreadError(f"{rule}, got {got}. {remedy or 'Choose one.'}")
+
+
 def _refuse_repeated(names: Iterable[Any], what: str) -> None:
     """Refuse names of which one occurs twice."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
+    got = f"{repeated[0]!r} twice" if repeated else ""
+    _check(not repeated, f"{what} must differ", got, "Rename one.")
+
+
+def check_folder(folder: FilePath) -> Path:
+    """Make a folder; refuse one that cannot be written, before long work."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
         raise LinkspreadError(
-            f"The {what} must differ, got {repeated[0]!r} twice. Rename one."
-        )
+            f"The report must go to a folder that can be written, got "
+            f"{str(folder)!r}: {error.strerror}. Choose another folder."
+        ) from error
+    return folder
+
+
+def write_page(path: FilePath, text: str) -> Path:
+    """Write a text file in one step."""
+    with new_file(path, overwrite=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return Path(path)
+
+
+def write_study(path: FilePath, study: Study) -> Path:
+    """Write a study as JSON."""
+    text = json.dumps(to_json(study), ensure_ascii=False, indent=1)
+    return write_page(path, text + "\n")
+
+
+def read_study(path: FilePath) -> Study:
+    """Read a study that `write_study` wrote."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LinkspreadError(
+            f"A study must be a file that can be read, got {str(path)!r}: "
+            f"{error.strerror}. Correct the path, or compute the study first."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise LinkspreadError(
+            f"A study must be a JSON file, got {str(path)!r}: {error}. "
+            "Compute the study again."
+        ) from error
+    return from_json(content)
+
+
+def to_json(study: Study) -> dict[str, Any]:
+    """Return a study as plain values: dicts, lists, texts, finite numbers."""
+    return {"format": FORMAT, **_encode(study, "study")}
+
+
+def from_json(content: Any) -> Study:
+    """Return the study that `to_json` turned into plain values."""
+    content = dict(_expect(dict, content, "study", "an object"))
+    version = content.pop("format", None)
+    if type(version) is not int or version != FORMAT:
+        raise _malformed("study.format", f"{FORMAT}", version)
+    return _decode(Study, content, "study")
+
+
+def _encode(value: Any, where: str) -> Any:
+    """Return a value for JSON, without fields that have their default."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if is_dataclass(value):
+        own = [(field, getattr(value, field.name)) for field in fields(value)]
+        value = {field.name: x for field, x in own if x != _default(field)}
+    if isinstance(value, Mapping):
+        for key in value:  # JSON would convert others silently
+            _expect(str, key, where, "an object with texts as keys")
+        return {key: _encode(own, f"{where}.{key}") for key, own in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_encode(own, f"{where}[{i}]") for i, own in enumerate(value)]
+    return _scalar(value, where)
+
+
+def _default(field: Any) -> Any:
+    """Return the default of a field, MISSING where it has none."""
+    made = field.default_factory
+    return field.default if made is MISSING else made()
+
+
+def _decode(hint: Any, value: Any, where: str) -> Any:
+    """Return a value of JSON in the type of a field, or refuse it.
+
+    The types of the data classes define the format.
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        kinds: dict[type, Any] = {dict: dict[str, Any], list: list[Any]}
+        kind = kinds.get(type(value))
+        return _decode(kind, value, where) if kind else _scalar(value, where)
+    if origin in (Union, types.UnionType):  # only `X | None` occurs
+        return None if value is None else _decode(inner[0], value, where)
+    if is_dataclass(hint):
+        return _decode_fields(cast(type, hint), value, where)
+    if origin is dict:
+        items = _expect(dict, value, where, "an object").items()
+        return {key: _decode(inner[1], own, f"{where}.{key}") for key, own in items}
+    if origin in (tuple, list, Sequence):
+        items = enumerate(_expect(list, value, where, "a list"))
+        found = [_decode(inner[0], own, f"{where}[{i}]") for i, own in items]
+        return found if origin is list else tuple(found)
+    if hint is float:
+        if type(value) not in (int, float):
+            raise _malformed(where, "a number", value)
+        return float(_scalar(value, where))
+    return _expect(hint, value, where, WORDS[hint])
+
+
+def _decode_fields(cls: type, value: Any, where: str) -> Any:
+    """Return a data class from an object; fields with a default may be missing."""
+    hints = get_type_hints(cls)
+    unknown = _expect(dict, value, where, "an object").keys() - hints.keys()
+    needed = {field.name for field in fields(cls) if _default(field) is MISSING}
+    missing = needed - value.keys()
+    if unknown:
+        rule = f"without other fields than {list(hints)}"
+        raise _malformed(where, rule, min(unknown))
+    if missing:
+        raise _malformed(where, f"with the field {min(missing)!r}", list(value))
+    return cls(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in value.items()})
+
+
+def _scalar(value: Any, where: str) -> Any:
+    """Return None, a text, a bool or a finite number; refuse other values."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if not isinstance(value, int | float):
+        raise _malformed(where, "a plain value", value)
+    # Also refuses whole numbers beyond all floats.
+    if not abs(value) <= sys.float_info.max:
+        raise _malformed(where, "a finite number", value)
+    return value
+
+
+def _expect(kind: type, value: Any, where: str, rule: str) -> Any:
+    """Return a value of exactly this type; refuse others."""
+    if type(value) is not kind:
+        raise _malformed(where, rule, value)
+    return value
+
+
+def _malformed(where: str, rule: str, value: Any) -> LinkspreadError:
+    """Return the error about a value that no study can have."""
+    return LinkspreadError(
+        f"`{where}` must be {rule}, got {value!r:.80}. Compute the study again, or "
+        "correct this entry."
+    )

@@ -1,15 +1,4 @@
-r"""The tables of a study, as data and as Markdown.
-
->>> from linkspread.studies.report import replace_between
->>> page = "before\n<!-- study: by a command -->\nold\n<!-- end of study -->"
->>> print(replace_between(page, "study", "new"))
-before
-<!-- study: by a command -->
-<BLANKLINE>
-new
-<BLANKLINE>
-<!-- end of study -->
-"""
+"""The tables of a study, as data and as Markdown."""
 
 import re
 from collections import Counter
@@ -18,7 +7,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.report.study import AVERAGE, Cell, Run, Study
 
 EMPTY = "–"
@@ -210,24 +198,6 @@ def markdown_table(table: Table) -> str:
         shown = [f"{text} {cell.remark}".rstrip() for text, cell in cells]
         lines.append([_escape(row.name), *shown])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def replace_between(text: str, name: str, content: str) -> str:
-    """Replace the text between the two marks of a part of a page.
-
-    The marks are ``<!-- NAME -->`` or ``<!-- NAME: anything -->``, and
-    ``<!-- end of NAME -->``.
-    """
-    start = rf"<!-- {re.escape(name)}(?:: [^\n]*?)? -->"
-    parts = re.compile(rf"({start}).*?(<!-- end of {re.escape(name)} -->)", re.DOTALL)
-    n_found = len(parts.findall(text))
-    if n_found != 1:
-        raise LinkspreadError(
-            f"The page must have one part named {name!r}, got {n_found}. Mark it with "
-            f"`<!-- {name} -->` and `<!-- end of {name} -->`."
-        )
-    # A function, as backslashes in a replacement text would be interpreted.
-    return parts.sub(lambda found: f"{found[1]}\n\n{content}\n\n{found[2]}", text)
 
 
 def _by_group(study: Study) -> list[Cell]:
