@@ -207,7 +207,7 @@ class SentenceFeatures(TrainedEncoder, TextTransformer):
 
 def _as_input(picture: Any, position: int) -> np.ndarray:
     """Return a picture as input of the network, colours first."""
-    image, _ = read_picture(picture, name=f"picture {position}")
+    image = read_picture(picture, name=f"picture {position}")
     pixels = np.asarray(image.resize((_SIDE, _SIDE)), dtype=np.float32)
     return ((pixels - _MIDDLE) / _SPREAD).transpose(2, 0, 1)
 

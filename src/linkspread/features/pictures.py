@@ -75,21 +75,19 @@ def check_pictures(pictures: Any) -> None:
 
 def open_picture(picture: Any, position: int, size: int) -> Any:
     """Return a picture in RGB whose longer side has the given length."""
-    image, _ = read_picture(picture, name=f"picture {position}")
+    image = read_picture(picture, name=f"picture {position}")
     factor = size / max(image.size)
     if factor == 1 and min(image.size) >= MIN_SIDE:
         return image
     return image.resize([max(round(side * factor), MIN_SIDE) for side in image.size])
 
 
-def read_picture(
-    picture: Any, *, name: str = "the picture"
-) -> tuple[Any, tuple[str, ...]]:
-    """Return a picture in RGB, upright, and notes on how it was converted.
+def read_picture(picture: Any, *, name: str = "the picture") -> Any:
+    """Return a picture in RGB, upright and laid on white.
 
-    The content of a file decides its format, not its name. Transparency becomes white,
-    EXIF's orientation is applied, and the first of several frames is taken. Damaged
-    metadata are ignored. The error of an unreadable picture has a `kind`.
+    The content of a file decides its format, not its name. EXIF's orientation is
+    applied, and the first of several frames is taken. Damaged metadata are ignored.
+    The error of an unreadable picture has a `kind`, by which errors can be counted.
 
     Parameters
     ----------
@@ -101,17 +99,15 @@ def read_picture(
     Returns
     -------
     image : PIL image
-        In RGB, of the picture's own size.
-    notes : tuple of str
-        Such as "laid on white", "turned as EXIF says" or "first of 3 frames".
+        Of the picture's own size.
 
     Examples
     --------
     >>> import numpy as np
     >>> from linkspread.features import read_picture
-    >>> image, notes = read_picture(np.zeros((40, 60, 4), dtype=np.uint8))
-    >>> image.size, image.getpixel((0, 0)), notes
-    ((60, 40), (255, 255, 255), ('laid on white',))
+    >>> image = read_picture(np.zeros((40, 60, 4), dtype=np.uint8))
+    >>> image.mode, image.size, image.getpixel((0, 0))
+    ('RGB', (60, 40), (255, 255, 255))
     """
     pil = _pillow()
     if isinstance(picture, str | os.PathLike):
@@ -119,9 +115,7 @@ def read_picture(
         with _decoding(name), open_picture_file(picture, name) as opened:
             return _decode(opened, name)
     if isinstance(picture, np.ndarray):
-        is_plane = picture.ndim == 2 or (
-            picture.ndim == 3 and picture.shape[2] in (3, 4)
-        )
+        is_plane = picture.ndim == 2 or picture.shape[2:] in ((3,), (4,))
         if picture.dtype != np.uint8 or not is_plane or picture.size == 0:
             raise LinkspreadError(
                 f"{name} must be an array of uint8 of shape (height, width) or "
@@ -295,31 +289,24 @@ class _WithoutWarnings:
 _without_warnings = _WithoutWarnings()
 
 
-def _decode(picture: Any, name: str) -> tuple[Any, tuple[str, ...]]:
-    """Return an opened picture in RGB and upright, and notes."""
+def _decode(picture: Any, name: str) -> Any:
+    """Return an opened picture in RGB and upright."""
     picture.load()
     try:
-        image, notes = _to_rgb(picture)
+        image = _to_rgb(picture)
     except ValueError as error:
         got = f"colours as {picture.mode}"
         raise _refuse(name, "unsupported format", got) from error
-    try:
+    # EXIF data are often malformed; the pixels are readable.
+    with suppress(Exception):
         orientation = picture.getexif().get(_ORIENTATION, 1)
         if orientation in range(2, 9):
-            image = image.transpose(_pillow().Transpose[_TURNS[orientation - 2]])
-            notes.append("turned as EXIF says")
-    except Exception:
-        # EXIF data are often malformed; the pixels are readable.
-        notes.append("EXIF cannot be read")
-    # Later frames may be damaged, and cameras put a preview into an MPO file.
-    with suppress(Exception):
-        if (n_frames := picture.n_frames) > 1 and picture.format != "MPO":
-            notes.append(f"first of {n_frames:,} frames")
-    return image, tuple(notes)
+            return image.transpose(_pillow().Transpose[_TURNS[orientation - 2]])
+    return image
 
 
-def _to_rgb(image: Any) -> tuple[Any, list[str]]:
-    """Return a picture in RGB, and notes on the conversion.
+def _to_rgb(image: Any) -> Any:
+    """Return a picture in RGB.
 
     Grey of 16 bits keeps its upper eight bits; grey of 32 bits, integers or floats, is
     stretched from its darkest to its lightest pixel.
@@ -327,23 +314,17 @@ def _to_rgb(image: Any) -> tuple[Any, list[str]]:
     pil, mode = _pillow(), image.mode
     # Older versions of Pillow open 16-bit files of these formats in 32 bits.
     is_sixteen = mode == "I" and getattr(image, "format", None) in ("PNG", "PPM")
-    if mode.startswith("I;16") or is_sixteen:
-        return _from_grey(np.asarray(image).astype(np.intp) >> 8), ["16-bit grey"]
-    if mode in ("I", "F"):
-        return _from_grey(_stretch(np.asarray(image))), ["32-bit grey"]
+    if mode.startswith("I;16") or is_sixteen or mode in ("I", "F"):
+        is_sixteen |= mode.startswith("I;16")
+        values = np.asarray(image)
+        greys = values.astype(np.intp) >> 8 if is_sixteen else _stretch(values)
+        greys = np.clip(greys, 0, 255).astype(np.uint8)
+        return pil.fromarray(greys).convert("RGB")
     if "A" in image.getbands() or "a" in mode or "transparency" in image.info:
         image = image.convert("RGBA")
-        if image.getchannel("A").getextrema()[0] == 255:
-            return image.convert("RGB"), []
         paper = pil.new("RGBA", image.size, "white")
-        return pil.alpha_composite(paper, image).convert("RGB"), ["laid on white"]
-    return image.convert("RGB"), ["CMYK"] if mode == "CMYK" else []
-
-
-def _from_grey(values: np.ndarray) -> Any:
-    """Return greys of 0 to 255 as a picture."""
-    greys = np.clip(values, 0, 255).astype(np.uint8)
-    return _pillow().fromarray(greys).convert("RGB")
+        image = pil.alpha_composite(paper, image)
+    return image.convert("RGB")
 
 
 def _stretch(values: np.ndarray) -> np.ndarray:

@@ -146,7 +146,7 @@ class FeatureContents(Contents):
         if name is None or not self.has_pictures(view):
             return super().picture(view, position, side)
         # The name comes from the features folder, never from a browser.
-        return to_png(read_picture(Path(self.features.root) / str(name))[0], side)
+        return to_png(read_picture(Path(self.features.root) / str(name)), side)
 
     def rows(self, view: str, content: Any) -> Any:
         """Return the features of a new text or picture."""

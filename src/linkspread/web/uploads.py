@@ -77,7 +77,7 @@ class Uploads:
     def open(self, name: str) -> Any:
         """Return a picture, decoded."""
         self.read(name)
-        return read_picture(self._path(name))[0]
+        return read_picture(self._path(name))
 
     def _decode(self, data: bytes) -> Any:
         """Decode an upload by its content; errors do not name the file."""
@@ -91,7 +91,7 @@ class Uploads:
                     f"{width:,} x {height:,}. Make it smaller."
                 )
             try:
-                return read_picture(file)[0]
+                return read_picture(file)
             except LinkspreadError as error:
                 sentence = str(error).replace(str(file), "the picture")
                 raise LinkspreadError(sentence) from error
