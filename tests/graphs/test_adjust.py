@@ -106,9 +106,11 @@ def test_errors(monkeypatch, W, rng):
     labels = Links.from_labels({"a": [0] * N, "b": [0, 1]})
     with pytest.raises(LinkError, match="links within one view.*Name the `view`"):
         adjust_weights(W, labels)
-    with pytest.raises(GraphError, match="`fill` must be one of edges, dense, got 'x'"):
+    with pytest.raises(
+        GraphError, match="`fill` must be one of 'dense', 'edges', got 'x'"
+    ):
         adjust_weights(W, labels, view="a", fill="x")
-    with pytest.raises(GraphError, match="`fill` must be one of edges, dense"):
+    with pytest.raises(GraphError, match="`fill` must be one of 'dense', 'edges'"):
         adjust_weights(W, labels, view="a", fill=["edges"])
     with pytest.raises(LinkError, match="must be Links or a matrix, got NoneType"):
         adjust_weights(W, None)

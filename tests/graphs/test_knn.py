@@ -236,7 +236,7 @@ def test_extension_checks_its_queries(rng):
         ({"n_neighbors": 5}, "smaller than the number of items, got n_neighbors=5"),
         ({"metric": "taxi"}, "`metric` must be one of chi2"),
         ({"bandwidth": -1}, "`bandwidth` must be 'local', a positive number.*got -1"),
-        ({"weights": "cosine"}, "`weights` must be one of binary"),
+        ({"weights": "cosine"}, "`weights` must be one of 'binary'"),
         ({"n_jobs": 0}, "`n_jobs` must be None or an integer other than 0"),
     ],
 )

@@ -169,11 +169,15 @@ def test_a_callable_metric_equals_its_name(X):
 
 
 def test_errors(X, labels):
-    with pytest.raises(GraphError, match="`codes` must be one of absolute, clipped"):
+    with pytest.raises(
+        GraphError, match="`codes` must be one of 'absolute', 'clipped'"
+    ):
         l1_graph(X, n_neighbors=K, codes="squared")
-    with pytest.raises(GraphError, match="`kernel` must be one of gaussian, sim"):
+    with pytest.raises(GraphError, match="`kernel` must be one of 'gaussian', 'sim"):
         l1_graph(X, n_neighbors=K, kernel="binary")
-    with pytest.raises(GraphError, match="`root` must be one of symmetric, literal"):
+    with pytest.raises(
+        GraphError, match="`root` must be one of 'literal', 'symmetric'"
+    ):
         l1_graph(X, n_neighbors=K, root="cubic")
     with pytest.raises(LinkError, match="`links` must be Links or a matrix, got list"):
         l1_graph(X, n_neighbors=K, links=[(0, 1, 1.0)])

@@ -269,7 +269,7 @@ def test_no_square_array_is_made(rng):
 
 @pytest.mark.parametrize("n_neighbors", [0, -3, 2.5, True, "3", None])
 def test_a_number_of_neighbors_that_is_none_is_refused(n_neighbors):
-    with pytest.raises(GraphError, match="whole number of at least 1, got.*Use"):
+    with pytest.raises(GraphError, match="positive integer, got.*Use"):
         nearest_neighbors(np.eye(4), n_neighbors=n_neighbors)
 
 

@@ -17,7 +17,6 @@ from linkspread.graphs.approximate import (
     MIN_ITEMS,
     N_SAMPLED,
     Cells,
-    check_method,
     choose_method,
     load_faiss,
 )
@@ -64,7 +63,6 @@ def choose_search(
     method: str, view: ChunkedView, n_neighbors: int, metric: Any, n_workers: int
 ) -> str:
     """Return "exact" or "approximate"."""
-    check_method(method)
     n_machines = n_workers / count_threads(None)
     metric = resolve_metric(metric)
     return choose_method(method, metric, view, n_neighbors, n_machines=n_machines)

@@ -210,18 +210,11 @@ class ShardedModel(VectorSearch):
                 f"`open_shards(folder, views={{{view!r}: path}})`."
             )
         table = self._tables[view]
-        ids, distances = nearest_in_chunks(
+        found = nearest_in_chunks(
             table, rows, n_neighbors=own.n_neighbors, metric=own.metric
         )
         affinities = weigh_new(
-            ids,
-            distances,
-            own.widths,
-            local=own.bandwidth == "local",
-            weights=own.weights,
-            metric=own.metric,
-            dtype=table.dtype,
-            n_items=table.shape[0],
+            found, own, own.widths, dtype=table.dtype, n_items=table.shape[0]
         )
         return normalize_rows(affinities, own.degrees)
 

@@ -25,15 +25,13 @@ from linkspread.graphs.adjust import (
     longest_vectors,
     values_on_edges,
 )
-from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.l1 import L1Report
 from linkspread.graphs.weights import (
     LOCAL_NEIGHBOR,
-    WEIGHTS,
-    exponents,
     fixed_bandwidth,
     local_bandwidths,
     neighbor_matrix,
+    weigh_edges,
 )
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.models.view_graphs import AdjustedGraph, GraphContext
@@ -193,12 +191,9 @@ def _weigh_block(
 ) -> sparse.csr_array:
     """Return the edges of a block of rows to their neighbours."""
     ids, distances = found
-    left, right = widths, widths
-    if np.ndim(widths):
-        left, right = widths[slice(*own), None], widths[ids]
-    exponent = exponents(distances, left, right)
-    weigh = WEIGHTS[chosen["weights"]]
-    values = weigh(distances, exponent, resolve_metric(chosen["metric"]))
+    mine = widths[slice(*own)] if np.ndim(widths) else widths
+    how = {name: chosen[name] for name in ("weights", "metric")}
+    values = weigh_edges(ids, distances, mine, widths, **how)
     return neighbor_matrix(ids, values, view.dtype, view.shape[0])
 
 

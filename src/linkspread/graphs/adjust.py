@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.graphs.normalize import check_graph, normalize
-from linkspread.graphs.weights import check_choice
+from linkspread.ground.checks import check_name
 from linkspread.ground.errors import GraphError, LinkError
 from linkspread.links import LinkMatrix, Links
 from linkspread.propagation import Factored, propagate
@@ -75,7 +75,7 @@ def adjust_weights(
         Symmetric, between 0 and 1, zero diagonal. An edge whose weight falls to 0 is
         removed.
     """
-    check_choice(fill, ("edges", "dense"), name="fill")
+    check_name(fill, ("edges", "dense"), name="fill", error=GraphError)
     W = check_graph(W)
     W.setdiag(0)
     W.eliminate_zeros()

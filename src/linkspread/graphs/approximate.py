@@ -22,7 +22,7 @@ from linkspread.compiled.threads import map_blocks
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Metric, exact_sums
 from linkspread.graphs.neighbors import Found, NeighborIndex, sort_candidates
-from linkspread.graphs.weights import check_choice
+from linkspread.ground.checks import check_name
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, MissingDependencyError, require
 from linkspread.ground.progress import format_seconds, track
@@ -44,15 +44,11 @@ QUERY_BLOCK = 2048
 SEED = 0
 
 
-def check_method(method: Any) -> None:
-    """Refuse an unknown search method."""
-    check_choice(method, METHODS, name="method")
-
-
 def choose_method(
     method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
 ) -> str:
     """Return the method to use, "exact" or "approximate"."""
+    check_name(method, METHODS, name="method", error=GraphError)
     obstacle = ""
     if not metric.has_products:
         obstacle = (
@@ -169,9 +165,8 @@ class Cells:
     @staticmethod
     def even(rows: Array) -> Array:
         """Return rows padded with zeros to an even number of features."""
-        if rows.shape[1] % 2 == 0:
-            return rows
-        return np.hstack([rows, np.zeros((len(rows), 1), dtype=rows.dtype)])
+        is_odd = rows.shape[1] % 2
+        return np.pad(rows, [(0, 0), (0, 1)]) if is_odd else rows
 
     def tune(self, queries: Array, sample: Array, exact: Array) -> None:
         """Increase the numbers of cells and candidates until the recall suffices."""

@@ -6,13 +6,14 @@ Every named metric embeds the rows so that ``d^2 = sum (q - x)^2``, or
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from linkspread.compiled import difference_sums, sparse_difference_sums
-from linkspread.ground.checks import is_integer
+from linkspread.ground.checks import check_count
 from linkspread.ground.errors import GraphError, ViewError
 from linkspread.tables.validation import check_table
 
@@ -84,6 +85,11 @@ def _embed_unchanged(rows: Rows, is_query: bool) -> Rows:
     return rows
 
 
+def _embed_chi2(rows: Rows, is_query: bool) -> Rows:
+    """Halve the rows, which halves ``sum (q - x)^2 / (q + x)``."""
+    return rows * rows.dtype.type(0.5)
+
+
 def _embed_cosine(rows: Rows, is_query: bool) -> Rows:
     """Scale the rows to unit norm, so that ``||q - x||^2 = 2 (1 - cos)``."""
     # By the largest entry first, because squares of very small entries underflow.
@@ -110,11 +116,6 @@ def _embed_hellinger(rows: Rows, is_query: bool) -> Rows:
     return shares.sqrt() if sp.issparse(shares) else np.sqrt(shares, out=shares)
 
 
-def _embed_chi2(rows: Rows, is_query: bool) -> Rows:
-    """Halve the rows, which halves ``sum (q - x)^2 / (q + x)``."""
-    return rows * rows.dtype.type(0.5)
-
-
 def _divide_rows(rows: Rows, divisors: Array) -> Rows:
     """Return the rows over their divisors, in float64; x / 0 counts as x."""
     # Division, because the inverses of the smallest floats overflow.
@@ -137,23 +138,19 @@ def _reciprocal(distances: Array) -> Array:
     return 1 / (1 + distances)
 
 
-def _cosine(distances: Array) -> Array:
-    """Return the cosine ``1 - d^2 / 2``, at least 0."""
-    return np.maximum(1 - distances**2 / 2, 0)
-
-
-def _complement(distances: Array) -> Array:
-    """Return ``1 - d^2``, at least 0."""
-    return np.maximum(1 - distances**2, 0)
+def _one_less_square(distances: Array, factor: float = 1.0) -> Array:
+    """Return ``1 - factor d^2``, at least 0."""
+    return np.maximum(1 - factor * distances**2, 0)
 
 
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("chi2", _embed_chi2, _complement, relative=True, non_negative=True),
-        Metric("cosine", _embed_cosine, _cosine),
+        Metric("chi2", _embed_chi2, _one_less_square, relative=True, non_negative=True),
+        # The cosine is ``1 - d^2 / 2``.
+        Metric("cosine", _embed_cosine, partial(_one_less_square, factor=0.5)),
         Metric("euclidean", _embed_unchanged, _reciprocal),
-        Metric("hellinger", _embed_hellinger, _complement, non_negative=True),
+        Metric("hellinger", _embed_hellinger, _one_less_square, non_negative=True),
     )
 }
 
@@ -258,12 +255,10 @@ def mean_distance(
     >>> mean_distance([[0.0], [1.0], [3.0]])
     2.0
     """
-    rows = check_rows(X)
-    if not is_integer(n_samples) or n_samples < 2:
-        raise GraphError(
-            f"`n_samples` must be a whole number of at least 2, got {n_samples!r}. "
-            "Use for instance n_samples=1000."
-        )
+    rows, remedy = check_rows(X), "The default is 1000."
+    check_count(
+        n_samples, name="n_samples", remedy=remedy, at_least=2, error=GraphError
+    )
     if rows.shape[0] < 2:
         raise ViewError(
             "`X` must have at least 2 items to have a mean distance, got 1. Add items."

@@ -10,11 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import choose_device
 from linkspread.compiled.threads import on_own_threads
-from linkspread.graphs.approximate import (
-    approximate_neighbors,
-    check_method,
-    choose_method,
-)
+from linkspread.graphs.approximate import approximate_neighbors, choose_method
 from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import Pairwise
 from linkspread.graphs.memory import cached, is_caching
@@ -23,13 +19,14 @@ from linkspread.graphs.weights import (
     WEIGHTS,
     Widths,
     check_bandwidth,
-    check_weights,
     choose_widths,
-    edge_exponents,
     local_bandwidths,
     neighbor_matrix,
+    weigh_edges,
     weigh_new,
 )
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import GraphError
 from linkspread.ground.progress import format_bytes, format_seconds
 
 Array = np.ndarray
@@ -127,16 +124,11 @@ default="euclidean"
             Kept by reference for `extend`: do not change it afterwards.
         y : None, default=None
             Ignored; present because scikit-learn passes it.
-
-        Returns
-        -------
-        self : NeighborGraph
         """
         index = self._index_items(X)
         ids, distances, recall = self._search_items(index)
         widths = choose_widths(self.bandwidth, distances, index.items, self.metric)
-        exponent = edge_exponents(ids, distances, widths, widths)
-        weights = WEIGHTS[self.weights](distances, exponent, index.metric)
+        weights = self._weigh(ids, distances, widths, widths)
         W = symmetric_graph(ids, weights, index.items.dtype, backend=self.backend)
         return self._keep(index, W, widths, recall)
 
@@ -155,17 +147,10 @@ default="euclidean"
         return self._keep(self._index_items(X), affinity, bandwidths, None)
 
     def renew(self, X: Any, changed: Array) -> "NeighborGraph":
-        """Return the graph after items were appended or changed.
+        """Return the graph of all items after some were appended or changed.
 
         Only the neighbours of these items are searched. The others keep their edges
         among each other; `staleness` measures the neighbours missed.
-
-        Parameters
-        ----------
-        X : ndarray or csr_array of shape (n_items, n_features)
-            All items, those of the fit first and in their order.
-        changed : ndarray of int of shape (n_changed,)
-            Positions of new items and of items with changed features.
         """
         index = NeighborIndex(X, metric=self.metric)
         widths, changed = self.bandwidths_, np.sort(changed)
@@ -175,15 +160,10 @@ default="euclidean"
         return self._rewired(index, self.affinity_, widths, changed, changed)
 
     def without(self, removed: Array) -> "NeighborGraph":
-        """Return the graph without some items.
+        """Return the graph without the items at some positions.
 
         Items that lost a neighbour are searched again, so the result equals the graph
         of a new fit.
-
-        Parameters
-        ----------
-        removed : ndarray of int of shape (n_removed,)
-            Positions of the items to remove.
         """
         kept = np.setdiff1d(np.arange(self.affinity_.shape[0]), removed)
         check_n_neighbors(self.n_neighbors, len(kept))
@@ -220,40 +200,23 @@ default="euclidean"
         return float(1 - is_edge.mean())
 
     def extend(self, Q: Any) -> sp.csr_array:
-        """Return the affinities of new items to their nearest fitted items.
+        """Return the affinities of new items, as rows, to their nearest fitted items.
 
         The search is always exact. The width of a new item is the distance to its
         seventh nearest fitted item. If all Gaussian weights of a new item would
         underflow, they are scaled and keep their ratios.
-
-        Parameters
-        ----------
-        Q : array-like or sparse of shape (n_queries, n_features)
-
-        Returns
-        -------
-        rows : csr_array of shape (n_queries, n_items)
         """
         check_is_fitted(self)
-        ids, distances = self._index.search(
+        n_items, dtype = self.affinity_.shape[0], self._index.items.dtype
+        found = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
         )
-        return weigh_new(
-            ids,
-            distances,
-            self.bandwidths_,
-            local=self.bandwidth == "local",
-            weights=self.weights,
-            metric=self.metric,
-            dtype=self._index.items.dtype,
-            n_items=self.affinity_.shape[0],
-        )
+        return weigh_new(found, self, self.bandwidths_, dtype=dtype, n_items=n_items)
 
     def _index_items(self, X: Any) -> NeighborIndex:
         """Check the parameters and return an index of the items."""
         check_bandwidth(self.bandwidth)
-        check_weights(self.weights)
-        check_method(self.method)
+        check_name(self.weights, WEIGHTS, name="weights", error=GraphError)
         key = "index", self.metric
         index = cached(X, key, lambda: NeighborIndex(X, metric=self.metric))
         check_n_neighbors(self.n_neighbors, index.items.shape[0])
@@ -306,13 +269,13 @@ default="euclidean"
         shape = len(chosen), self.n_neighbors
         return ids[~is_own].reshape(shape), distances[~is_own].reshape(shape)
 
+    def _weigh(self, ids: Array, distances: Array, own: Any, widths: Any) -> Array:
+        """Return the weights of edges."""
+        how: dict[str, Any] = {"weights": self.weights, "metric": self.metric}
+        return weigh_edges(ids, distances, own, widths, **how)
+
     def _rewired(
-        self,
-        index: NeighborIndex,
-        W: sp.csr_array,
-        widths: Any,
-        searched: Array,
-        changed: Array,
+        self, index: NeighborIndex, W: Any, widths: Any, searched: Array, changed: Array
     ) -> "NeighborGraph":
         """Return the graph with new edges from the searched items, which are sorted.
 
@@ -325,8 +288,7 @@ default="euclidean"
             smallest = float(self.bandwidths_.min())
             widths[changed] = local_bandwidths(seen, smallest=smallest)
             own = widths[searched]
-        exponent = edge_exponents(ids, distances, own, widths)
-        weights = WEIGHTS[self.weights](distances, exponent, index.metric)
+        weights = self._weigh(ids, distances, own, widths)
         n_items, dtype = index.items.shape[0], W.dtype
         edges = neighbor_matrix(ids, weights, index.items.dtype, n_items)
         kept = np.ones(W.shape[0], dtype=dtype)
@@ -344,11 +306,8 @@ default="euclidean"
         self, index: NeighborIndex, W: sp.csr_array, widths: Any, recall: Any
     ) -> "NeighborGraph":
         """Store what was fitted."""
-        self._index = index
-        self.affinity_ = W
-        self.bandwidths_ = widths
-        self.recall_ = recall
-        self.n_features_in_ = index.items.shape[1]
+        self._index, self.n_features_in_ = index, index.items.shape[1]
+        self.affinity_, self.bandwidths_, self.recall_ = W, widths, recall
         return self
 
 

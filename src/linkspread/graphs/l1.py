@@ -37,11 +37,12 @@ from linkspread.graphs.weights import (
     WEIGHTS,
     Widths,
     check_bandwidth,
-    check_choice,
     choose_widths,
     exponents,
     neighbor_matrix,
 )
+from linkspread.ground.checks import check_name
+from linkspread.ground.errors import GraphError
 from linkspread.links import LinkMatrix, as_link_matrix
 
 Array = np.ndarray
@@ -145,10 +146,6 @@ class L1Graph(BaseEstimator):
             Links within the view, for CSR; None gives SR.
         view : str, default=None
             Which view of the Links; may be left out if they are of one view only.
-
-        Returns
-        -------
-        self : L1Graph
         """
         self._check_parameters()
         index = NeighborIndex(X, metric=self.metric)
@@ -164,12 +161,9 @@ class L1Graph(BaseEstimator):
                     "the order of the items or the library. Use root='symmetric'."
                 )
                 warnings.warn(message, UserWarning, stacklevel=3)
-        ids, distances = index.search(
-            n_neighbors=self.n_neighbors,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            backend=self.backend,
-        )
+        how: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+        how |= {"n_neighbors": self.n_neighbors, "backend": self.backend}
+        ids, distances = index.search(**how)
         widths = choose_widths(self.bandwidth, distances, index.items, self.metric)
         self._prepare(index, widths, links)
         W, solved = self.encode(ids, distances, widths, backend=self.backend)
@@ -183,16 +177,7 @@ class L1Graph(BaseEstimator):
         return self
 
     def extend(self, Q: Any) -> sp.csr_array:
-        """Return the sparse codes of new items over their nearest fitted items.
-
-        Parameters
-        ----------
-        Q : array-like or sparse of shape (n_queries, n_features)
-
-        Returns
-        -------
-        rows : csr_array of shape (n_queries, n_items)
-        """
+        """Return the codes of new items, as rows, over their nearest fitted items."""
         check_is_fitted(self)
         ids, distances = self._index.search(
             Q, n_neighbors=self.n_neighbors, n_jobs=self.n_jobs, verbose=self.verbose
@@ -222,19 +207,7 @@ class L1Graph(BaseEstimator):
     def encode(
         self, ids: Array, distances: Array, widths: Widths, *, backend: str = "auto"
     ) -> tuple[sp.csr_array, Report]:
-        """Return the codes of items, fitted or new, over their neighbours.
-
-        Parameters
-        ----------
-        ids, distances : ndarray of shape (n_rows, k)
-        widths : ndarray of shape (n_rows,) or float
-        backend : str, default="auto"
-
-        Returns
-        -------
-        codes : csr_array of shape (n_rows, n_items)
-        solved : Report
-        """
+        """Return the codes of items, fitted or new, over their neighbours."""
         n_rows, k = ids.shape
         own = np.broadcast_to(np.asarray(widths, dtype=float), (n_rows,))
         targets = self._kernels.to_neighbors(distances, ids, own)
@@ -266,7 +239,7 @@ class L1Graph(BaseEstimator):
         """Refuse invalid parameters."""
         check_bandwidth(self.bandwidth)
         for name, known in (("kernel", KERNELS), ("codes", CODES), ("root", ROOTS)):
-            check_choice(getattr(self, name), known, name=name)
+            check_name(getattr(self, name), known, name=name, error=GraphError)
 
 
 def l1_graph(

@@ -31,7 +31,7 @@ from linkspread.graphs.distances import (
     exact_sums,
     resolve_metric,
 )
-from linkspread.ground.checks import is_integer
+from linkspread.ground.checks import check_count
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError
 from linkspread.ground.progress import track
@@ -102,11 +102,8 @@ def check_n_neighbors(
     n_neighbors: Any, n_items: int, *, include_self: bool = False
 ) -> None:
     """Refuse a number of neighbours larger than that of the items."""
-    if not is_integer(n_neighbors) or n_neighbors < 1:
-        raise GraphError(
-            f"`n_neighbors` must be a whole number of at least 1, got {n_neighbors!r}. "
-            "Use for instance n_neighbors=30."
-        )
+    remedy = "Use for instance n_neighbors=30."
+    check_count(n_neighbors, name="n_neighbors", remedy=remedy, error=GraphError)
     largest = n_items if include_self else n_items - 1
     if n_neighbors > largest:
         rule = "at most" if include_self else "smaller than"

@@ -3,18 +3,19 @@
 ``W[i, j] = exp(-d_ij^2 / (sigma_i sigma_j))``, 1, or the similarity of the metric.
 """
 
-from collections.abc import Callable, Iterable
-from numbers import Real
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from linkspread.graphs.distances import Metric, Pairwise, mean_distance, resolve_metric
+from linkspread.ground.checks import is_number
 from linkspread.ground.errors import GraphError
 
 Array = np.ndarray
 Widths = Array | float
+Found = tuple[Array, Array]  # ids and distances of neighbours
 
 # The neighbour whose distance is an item's width; the choice of self-tuning spectral
 # clustering, whose authors found it good in every dimension.
@@ -28,27 +29,12 @@ WEIGHTS: dict[str, Callable[[Array, Array, Metric], Array]] = {
 }
 
 
-def check_choice(value: Any, names: Iterable[str], *, name: str) -> None:
-    """Refuse a value that is not one of the names."""
-    if not isinstance(value, str) or value not in names:
-        raise GraphError(
-            f"`{name}` must be one of {', '.join(names)}, got {value!r}. "
-            "Choose one of these names."
-        )
-
-
-def check_weights(weights: Any) -> None:
-    """Refuse an unknown name of weights."""
-    check_choice(weights, WEIGHTS, name="weights")
-
-
 def check_bandwidth(bandwidth: Any) -> None:
     """Refuse a bandwidth that is neither "local" nor a width."""
-    if isinstance(bandwidth, str) and bandwidth == "local":
-        return
-    width = _multiple(bandwidth) if isinstance(bandwidth, str) else bandwidth
-    is_width = isinstance(width, Real) and not isinstance(width, bool)
-    if not (is_width and 0 < width < np.inf):
+    width = bandwidth
+    if isinstance(bandwidth, str):
+        width = 1.0 if bandwidth == "local" else _multiple(bandwidth)
+    if not (is_number(width) and 0 < width < np.inf):
         raise GraphError(
             "`bandwidth` must be 'local', a positive number, or a multiple of the mean "
             f"distance such as '0.5 mean', got {bandwidth!r}. Use 'local' if in doubt."
@@ -95,11 +81,26 @@ def exponents(distances: Array, left: Widths, right: Widths) -> Array:
         return (distances / left) * (distances / right)
 
 
-def edge_exponents(ids: Array, distances: Array, own: Widths, widths: Widths) -> Array:
-    """Return the exponents of edges from items, of own widths, to their neighbours."""
-    if np.ndim(widths) == 0:
-        return exponents(distances, own, widths)
-    return exponents(distances, np.asarray(own)[:, None], np.asarray(widths)[ids])
+def weigh_edges(
+    ids: Array,
+    distances: Array,
+    own: Widths,
+    widths: Widths,
+    *,
+    weights: str,
+    metric: str | Pairwise,
+    lift: Any = None,
+) -> Array:
+    """Return the weights of edges from items, of own widths, to their neighbours.
+
+    Given a dtype to `lift` to, not all weights of a row underflow in it.
+    """
+    if np.ndim(widths):
+        own, widths = np.asarray(own)[:, None], np.asarray(widths)[ids]
+    exponent = exponents(distances, own, widths)
+    if lift is not None:
+        exponent = lift_exponents(exponent, np.dtype(lift))
+    return WEIGHTS[weights](distances, exponent, resolve_metric(metric))
 
 
 def lift_exponents(exponent: Array, dtype: np.dtype) -> Array:
@@ -131,21 +132,12 @@ def neighbor_matrix(
 
 
 def weigh_new(
-    ids: Array,
-    distances: Array,
-    fitted: Widths,
-    *,
-    local: bool,
-    weights: str,
-    metric: str | Pairwise,
-    dtype: Any,
-    n_items: int,
+    found: Found, graph: Any, widths: Widths, *, dtype: Any, n_items: int
 ) -> sp.csr_array:
-    """Return the affinities of new items to their nearest fitted items."""
-    own = fitted
-    if local:
-        own = local_bandwidths(distances, smallest=float(np.min(fitted)))
-    exponent = edge_exponents(ids, distances, own, fitted)
-    exponent = lift_exponents(exponent, np.dtype(dtype))
-    values = WEIGHTS[weights](distances, exponent, resolve_metric(metric))
+    """Return the affinities of new items to their nearest items of a fitted graph."""
+    (ids, distances), own = found, widths
+    if np.ndim(widths):
+        own = local_bandwidths(distances, smallest=float(np.min(widths)))
+    how = {"weights": graph.weights, "metric": graph.metric, "lift": dtype}
+    values = weigh_edges(ids, distances, own, widths, **how)
     return neighbor_matrix(ids, values, dtype, n_items)

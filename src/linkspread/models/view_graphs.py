@@ -18,8 +18,8 @@ from linkspread.graphs import (
 from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.memory import cached
 from linkspread.graphs.neighbors import check_n_neighbors
-from linkspread.graphs.weights import check_bandwidth, check_weights
-from linkspread.ground.checks import naming
+from linkspread.graphs.weights import WEIGHTS, check_bandwidth
+from linkspread.ground.checks import check_name, naming
 from linkspread.ground.errors import GraphError
 from linkspread.links import Links
 from linkspread.tables.validation import check_table, check_varied, per_view
@@ -35,7 +35,9 @@ CONSTRAINTS: Mapping[str, Callable[[Any, int], Any]] = {
     "n_neighbors": check_n_neighbors,
     "metric": lambda metric, n: resolve_metric(metric),
     "bandwidth": lambda bandwidth, n: check_bandwidth(bandwidth),
-    "weights": lambda weights, n: check_weights(weights),
+    "weights": lambda weights, n: check_name(
+        weights, WEIGHTS, name="weights", error=GraphError
+    ),
 }
 PER_VIEW = ("graph", *CONSTRAINTS)
 
