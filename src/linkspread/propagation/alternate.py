@@ -55,16 +55,16 @@ def alternate(
     beta = check_beta(beta)
     check_shapes(S_x, Z, S_y)
     Z = as_dense(Z)
+
+    def smooth(S: Any, target: Array, alpha: float) -> Array:
+        """Iterate ``F <- alpha S F + (1 - alpha) target`` from zero."""
+        F = np.zeros_like(target)
+        for _ in range(n_inner):
+            F = alpha * (S @ F) + (1 - alpha) * target
+        return F
+
     F_x = F_y = np.zeros_like(Z)
     for _ in range(n_outer):
-        F_x = _smooth(S_x, (1 - beta) * Z + beta * F_y, alpha_x, n_inner)
-        F_y = _smooth(S_y, ((1 - beta) * Z + beta * F_x).T, alpha_y, n_inner).T
+        F_x = smooth(S_x, (1 - beta) * Z + beta * F_y, alpha_x)
+        F_y = smooth(S_y, ((1 - beta) * Z + beta * F_x).T, alpha_y).T
     return (F_x + F_y) / 2
-
-
-def _smooth(S: Any, target: Array, alpha: float, n_inner: int) -> Array:
-    """Iterate ``F <- alpha S F + (1 - alpha) target`` from zero."""
-    F = np.zeros_like(target)
-    for _ in range(n_inner):
-        F = alpha * (S @ F) + (1 - alpha) * target
-    return F

@@ -8,7 +8,6 @@ factors are sketched from products with random blocks.
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from linkspread.compiled.backends import choose_device, is_tensor
 from linkspread.compiled.gpu import load_torch, open_device
 from linkspread.compiled.threads import map_blocks
-from linkspread.ground.checks import check_count
+from linkspread.ground.checks import check_count, is_number
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import format_bytes
@@ -153,10 +152,6 @@ def spread_links(
     rank : int, default=None
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         All as in :func:`propagate`.
-
-    Returns
-    -------
-    spread : Spread
     """
     responses = spread_responses(check_alpha_pair(alpha), check_beta(beta))
     return _spread(S_x, Z, S_y, responses, tol, rank, backend)
@@ -181,21 +176,21 @@ def check_beta(beta: Any) -> float:
 
 def _fraction(value: Any, name: str) -> float:
     """Return a number in [0, 1)."""
-    if not isinstance(value, Real) or not 0 <= float(value) < 1:
-        raise LinkspreadError(
-            f"`{name}` must be a number in [0, 1), got {value!r}. "
-            "0 does not propagate, 0.95 propagates far."
-        )
-    return float(value)
+    if is_number(value) and 0 <= value < 1:
+        return float(value)
+    raise LinkspreadError(
+        f"`{name}` must be a number in [0, 1), got {value!r}. 0 does not propagate, "
+        "0.95 propagates far."
+    )
 
 
 def check_tol(tol: Any) -> float:
     """Return the tolerance if it is a number between 0 and 1."""
-    if not isinstance(tol, Real) or not 0 < float(tol) < 1:
-        raise LinkspreadError(
-            f"`tol` must be between 0 and 1, got {tol!r}. The default is 1e-6."
-        )
-    return float(tol)
+    if is_number(tol) and 0 < tol < 1:
+        return float(tol)
+    raise LinkspreadError(
+        f"`tol` must be between 0 and 1, got {tol!r}. The default is 1e-6."
+    )
 
 
 def check_shapes(S_x: Any, Z: Any, S_y: Any) -> None:
@@ -301,7 +296,7 @@ def _spread(
     else:
         S_x, S_y = working_graphs(S_x, Z, S_y)
         if is_thin:
-            found = _from_thin(S_x, links, S_y, separable, tol, rank)
+            found = _from_thin(S_x, links, S_y, separable, tol=tol, rank=rank)
         else:
 
             def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
@@ -323,23 +318,18 @@ def warn_of_error(error: float, tol: float, vectors: Any) -> None:
     """Warn of vectors with a larger error than `tol`."""
     is_single = str(vectors.dtype).endswith("float32")
     rounding = 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
-    if error <= max(2 * tol, rounding):
-        return
-    message = (
-        f"vectors of {vectors.shape[1]:,} dimensions have a relative error of about "
-        f"{error:.1e}, more than tol={tol:.1e}, and exact ones would be longer. "
-        "Give a `rank` to choose how many dimensions to keep, or a larger `tol`."
-    )
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
+    if error > max(2 * tol, rounding):
+        warnings.warn(
+            f"vectors of {vectors.shape[1]:,} dimensions have a relative error of "
+            f"about {error:.1e}, more than tol={tol:.1e}; exact ones would be longer. "
+            "Give a `rank` to choose how many dimensions to keep, or a larger `tol`.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def _from_thin(
-    S_x: sparse.csr_array,
-    links: LinkMatrix,
-    S_y: sparse.csr_array,
-    separable: SeparableFilter,
-    tol: float,
-    rank: int | None,
+    S_x: Any, links: LinkMatrix, S_y: Any, separable: SeparableFilter, **how: Any
 ) -> Vectors:
     """Filter the memberships of each view and compress the results."""
     U, G, V = links.thin()
@@ -356,7 +346,7 @@ def _from_thin(
     del workspace
     cores = [np.kron(core, G) for core in separable.cores]
     # The bases do not depend on the order of rows, which is undone at the end.
-    return compress(left, right, cores, tol=tol, rank=rank, orders=(own, other))
+    return compress(left, right, cores, orders=(own, other), **how)
 
 
 def _filtered(
@@ -407,9 +397,7 @@ def spread_on_device(
     links: LinkMatrix,
     S_y: Any,
     separable: SeparableFilter,
-    *,
-    tol: float,
-    rank: int | None,
+    **how: Any,
 ) -> tuple[Any, Any, list[Any], float]:
     """Filter the memberships of each view on a device and compress the results."""
     from linkspread.compiled.gpu.graphs import triangle
@@ -422,8 +410,9 @@ def spread_on_device(
     left = _filtered_on(device, graphs[0], U, separable.left, dtype, "S_x")
     right = _filtered_on(device, graphs[1], V, separable.right, dtype, "S_y")
     cores = [np.kron(core, G) for core in separable.cores]
-    maps = shorten(triangle(left), cores, triangle(right), tol=tol, rank=rank)
-    to_left, to_right, short, error = maps
+    to_left, to_right, short, error = shorten(
+        triangle(left), cores, triangle(right), **how
+    )
     bases = [
         tall @ device.put(to_short, tall.dtype)
         for tall, to_short in ((left, to_left), (right, to_right))

@@ -42,7 +42,11 @@ class Numbering(NamedTuple):
     @property
     def places(self) -> Array:
         """New number of each old one."""
-        return np.arange(self.S.shape[0]) if self.order is None else _places(self.order)
+        return (
+            np.arange(self.S.shape[0])
+            if self.order is None
+            else inverse_order(self.order)
+        )
 
     def inwards(self, rows: Any) -> Any:
         """Return rows in the new order."""
@@ -71,7 +75,7 @@ def reorder(S: sparse.csr_array, order: Array | None) -> Numbering:
     indptr = np.zeros_like(S.indptr)
     np.cumsum(np.diff(S.indptr)[order], out=indptr[1:])
     data, indices = np.empty_like(S.data), np.empty_like(S.indices)
-    places = _places(order)
+    places = inverse_order(order)
     with small_loops(S.nnz):
         renumber_rows(S.data, S.indices, S.indptr, order, places, data, indices, indptr)
     return Numbering(sparse.csr_array((data, indices, indptr), shape=S.shape), order)
@@ -93,7 +97,7 @@ def find_order(S: sparse.csr_array, *, width: int, n_steps: int) -> Array | None
     n_common = round(NEEDED_SHARE * S.nnz / S.shape[0])
     needed = min(max(n_common, 2), MAX_NEEDED)
     grow_order(S.indices, S.indptr, needed, SPAN, order)
-    after = _near_share(S, _places(order), reaches)
+    after = _near_share(S, inverse_order(order), reaches)
     logger.debug(
         "edges between items near in memory: %.0f %% as numbered, %.0f %% renumbered",
         100 * before,
@@ -102,8 +106,8 @@ def find_order(S: sparse.csr_array, *, width: int, n_steps: int) -> Array | None
     return order if after >= before + MIN_GAIN else None
 
 
-def _places(order: Array) -> Array:
-    """Return the inverse of an order."""
+def inverse_order(order: Array) -> Array:
+    """Return the place of each item in an order."""
     places = np.empty_like(order)
     places[order] = np.arange(len(order), dtype=order.dtype)
     return places

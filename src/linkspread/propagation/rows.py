@@ -159,9 +159,13 @@ class SpreadRows(_Blocks):
     def vectors(self) -> Spread:
         """Return vectors of all items, as exact as memory allows; computed once."""
         if "vectors" not in self._made:
-            how: dict[str, Any] = {"alpha": self.alpha, "beta": self.beta}
             self._made["vectors"] = spread_links(
-                self.S_x, self.Z, self.S_y, **how, tol=self.tol
+                self.S_x,
+                self.Z,
+                self.S_y,
+                alpha=self.alpha,
+                beta=self.beta,
+                tol=self.tol,
             )
         spread: Spread = self._made["vectors"]
         return spread.T if self.turned else spread

@@ -16,6 +16,7 @@ from linkspread.compiled.singular import orthonormal, range_basis, svd
 from linkspread.compiled.threads import map_blocks, small_algebra
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
+from linkspread.propagation.ordering import inverse_order
 
 Array = np.ndarray
 # Left vectors, right vectors, the cores between them, and the relative error.
@@ -90,8 +91,7 @@ class Factored:
 
         Parameters
         ----------
-        rows : slice or array-like of shape (n,)
-        columns : slice or array-like of shape (m,)
+        rows, columns : slice or array-like of shape (n,)
         """
         return self.left[rows] @ self.right[columns].T
 
@@ -151,12 +151,7 @@ class Spread:
         )
 
     def times(self, other: "Spread") -> "Spread":
-        """Return the product with the scores of the second view and a third.
-
-        Parameters
-        ----------
-        other : Spread of shape (m, k)
-        """
+        """Return the product with the scores of the second view and a third."""
         joint = self.right.T @ other.left
         onwards, so_far = joint @ other.core, self.core @ joint
         new_left, new_right = self.unseen_left, other.unseen_right
@@ -178,21 +173,13 @@ class Spread:
         return self
 
     def queries(self, positions: Any) -> Array:
-        """Return the query vectors of fitted items, (q, s), for products with `right`.
-
-        Parameters
-        ----------
-        positions : array-like of shape (q,)
-        """
+        """Return the query vectors of fitted items, (q, s), for use with `right`."""
         return self.left[positions] @ self.core
 
     def unseen_queries(self, similarities: Any) -> Array:
         """Return the query vectors of new items, (q, s), for products with `right`.
 
-        Parameters
-        ----------
-        similarities : sparse or ndarray of shape (q, n)
-            To the fitted items of the same view, normalised like the graph.
+        Their similarities to the fitted items are normalised like the graph.
         """
         if self.unseen_left is None:
             raise LinkspreadError(
@@ -211,21 +198,11 @@ class Spread:
         return self.queries(positions) @ self.right.T
 
     def unseen_rows(self, similarities: Any) -> Array:
-        """Return the scores of new items, (q, m).
-
-        Parameters
-        ----------
-        similarities : sparse or ndarray of shape (q, n)
-        """
+        """Return the scores of new items, (q, m), from similarities (q, n)."""
         return self.unseen_queries(similarities) @ self.right.T
 
     def mixed_rows(self, weights: Array) -> Array:
-        """Return weighted sums of rows of scores, (q, m).
-
-        Parameters
-        ----------
-        weights : ndarray of shape (q, n)
-        """
+        """Return sums of rows of scores, (q, m), with weights (q, n)."""
         return weights @ self.left @ self.core @ self.right.T
 
 
@@ -239,9 +216,9 @@ def compress(
     orders: tuple[Array | None, Array | None] = (None, None),
 ) -> Vectors:
     """Find short orthonormal bases for ``left @ core_k @ right.T``."""
-    triangles = triangle(left), triangle(right)
-    maps = shorten(triangles[0], cores, triangles[1], tol=tol, rank=rank)
-    to_left, to_right, small, error = maps
+    to_left, to_right, small, error = shorten(
+        triangle(left), cores, triangle(right), tol=tol, rank=rank
+    )
     to_left, to_right = to_left.astype(left.dtype), to_right.astype(right.dtype)
     small = [product.astype(left.dtype) for product in small]
     bases = _turned(left, to_left, orders[0]), _turned(right, to_right, orders[1])
@@ -252,8 +229,7 @@ def _turned(tall: Array, turn: Array, order: Array | None) -> Array:
     """Return ``tall @ turn`` with the order of the rows undone, without a copy."""
     if order is None:
         return tall @ turn
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order), dtype=order.dtype)
+    places = inverse_order(order)
     turned = np.empty((len(tall), turn.shape[1]), np.result_type(tall, turn))
     # Random reads and sequential writes are faster than the reverse.
     for start in range(0, len(tall), TURNED_ROWS):
