@@ -139,5 +139,5 @@ def test_the_mean_distance_of_a_sample_is_near_and_repeatable(rng):
 def test_a_mean_distance_needs_two_items():
     with pytest.raises(ViewError, match="`X` must have at least 2 items.*got 1"):
         mean_distance([[1.0, 2.0]])
-    with pytest.raises(GraphError, match="`n_samples` must be a whole.*got 1.5"):
+    with pytest.raises(GraphError, match="`n_samples` must be an integer.*got 1.5"):
         mean_distance([[1.0], [2.0]], n_samples=1.5)
