@@ -15,7 +15,7 @@ from linkspread.storage.judgements import Undo, check_judgement, check_undo
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"who": ""}, "`who` must be a text of 1 to 200 characters, got 0 characters"),
+        ({"who": ""}, "`who` must be a text of 1 to 200 characters, got 0"),
         ({"who": "a" * 201}, "`who` must be a text of 1 to 200 characters, got 201"),
         ({"who": None}, "`who` must be a text of 1 to 200 characters, got None"),
         ({"left_view": "v" * 201}, "`left_view` must be a text of 1 to 200 characters"),
@@ -32,8 +32,8 @@ from linkspread.storage.judgements import Undo, check_judgement, check_undo
         ({"left_id": True}, "`left_id` must be a text or an integer"),
         ({"right_id": 2**63}, "`right_id` must be a text or an integer of 64 bits"),
         ({"note": "n" * 10_001}, "`note` must be a text of 0 to 10,000 characters"),
-        ({"note": "a\0b"}, r"`note` must have no NUL and no lone surrogate, got 'a\\x"),
-        ({"left_id": "\ud800"}, "`left_id` must have no NUL and no lone surrogate"),
+        ({"note": "a\0b"}, r"`note` must be a text without NUL .*, got 'a\\x"),
+        ({"left_id": "\ud800"}, "`left_id` must be a text without NUL"),
         ({"verdict": "maybe"}, "`verdict` must be one of must, cannot, unsure, got"),
         ({"verdict": "undo"}, "`verdict` must be one of must, cannot, unsure, got"),
         ({"weight": 0}, "`weight` must be between 1e-06 and 1e\\+06, got 0"),
@@ -46,7 +46,7 @@ from linkspread.storage.judgements import Undo, check_judgement, check_undo
         ({"at": "today"}, "`at` must be a datetime with a time zone, got 'today'"),
         (
             {"right_view": "text", "right_id": "t1"},
-            "a pair must be two items, got 't1'",
+            "a pair must be two items, got .'text', 't1'",
         ),
     ],
 )
@@ -56,7 +56,7 @@ def test_what_cannot_be_stored_is_refused(changes, message):
 
 
 def test_only_judgements_are_taken():
-    with pytest.raises(LinkError, match="must be `Judgement` objects, got tuple"):
+    with pytest.raises(LinkError, match="must be `Judgement` objects, got 'tuple'"):
         check_judgement(("t1", 7))
 
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from link_store_places import judge
 from linkspread.storage import Judgement, Ledger, LinkStore
-from linkspread.storage.ledger import drop_repeated, gather_pairs, pair_key
+from linkspread.storage.ledger import drop_repeated, pair_key
 
 VIEWS, IDS = ["text", "image"], ["1", 1, 2, "b"]
 JUDGEMENTS = st.builds(
@@ -23,6 +23,13 @@ JUDGEMENTS = st.builds(
     right_id=st.sampled_from(IDS),
     weight=st.sampled_from([0.5, 1.0, 2.0]),
 )
+
+
+def gather_pairs(judgements, number):
+    """Return the judged pairs of the rows of a store."""
+    ledger = Ledger()
+    ledger.read(judgements)
+    return ledger.pairs(number)
 
 
 def items(one):

@@ -15,24 +15,8 @@ from link_store_places import PAIR, empty_database, execute, judge
 from linkspread import Links
 from linkspread.ground.errors import LinkError, LinkspreadError, StoreError
 from linkspread.storage import LinkStore, Undo, database, link_store
-from postgres_server import running_server
 
 Connection = pytest.importorskip("sqlalchemy").Connection
-
-
-@pytest.fixture(scope="module")
-def server():
-    with running_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
-    if request.param == "sqlite":
-        yield tmp_path / "judgements.db"
-        return
-    with empty_database(request.getfixturevalue("server")) as url:
-        yield url
 
 
 @pytest.fixture

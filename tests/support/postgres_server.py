@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+USER = "nobody"
 # Durability is not what is tested.
 SETTINGS = "-c listen_addresses='' -c fsync=off -c max_connections=20"
 
@@ -23,31 +24,53 @@ SETTINGS = "-c listen_addresses='' -c fsync=off -c max_connections=20"
 def running_server():
     """Yield the URL of a fresh server, or skip the tests where there can be none."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    programs = find_programs()
+    find_programs()
     # Not `tmp_path`, whose name may be too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="pg"))
-    user = "nobody" if os.geteuid() == 0 else None
-    data = folder / "data"
-    if user:
-        shutil.chown(folder, user)
-
-    def execute(program, *options):
-        command = [programs / program, "-D", data, *options]
-        with open(os.devnull, "w") as nowhere:
-            subprocess.run(
-                command, check=True, user=user, cwd=folder, stdout=nowhere, timeout=60
-            )
-
+    if os.geteuid() == 0:
+        shutil.chown(folder, USER)
     try:
-        execute("initdb", "--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
-        options = f"-k {folder} {SETTINGS}"
-        execute("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
+        options = ("--auth=trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
+        execute(folder, "initdb", *options)
+        start(folder)
         try:
             yield f"postgresql://postgres@/postgres?host={folder}"
         finally:
-            execute("pg_ctl", "-w", "-m", "immediate", "stop")
+            stop(folder)
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def stopped(url):
+    """Stop a running server for a while."""
+    folder = Path(url.partition("host=")[2])
+    stop(folder)
+    try:
+        yield
+    finally:
+        start(folder)
+
+
+def start(folder):
+    """Start the server of a folder."""
+    options = f"-k {folder} {SETTINGS}"
+    execute(folder, "pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
+
+
+def stop(folder):
+    """Stop the server of a folder without ending its transactions."""
+    execute(folder, "pg_ctl", "-w", "-m", "immediate", "stop")
+
+
+def execute(folder, program, *options):
+    """Run a program of PostgreSQL on the data of a folder."""
+    command = [find_programs() / program, "-D", folder / "data", *options]
+    user = USER if os.geteuid() == 0 else None
+    with open(os.devnull, "w") as nowhere:
+        subprocess.run(
+            command, check=True, user=user, cwd=folder, stdout=nowhere, timeout=60
+        )
 
 
 def find_programs():

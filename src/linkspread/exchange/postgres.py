@@ -178,7 +178,7 @@ class _Export:
 @contextmanager
 def _connected(psycopg: ModuleType, url: str) -> Iterator[Any]:
     """Yield a connection with one transaction, rolled back on an error."""
-    with connect_postgres(url, name="url", error=LinkspreadError) as connection:
+    with connect_postgres(url, name="url") as connection:
         try:
             yield connection
         except psycopg.Error as error:

@@ -1,10 +1,7 @@
 """The database of a link store: a file of SQLite, or a PostgreSQL server.
 
-Opens it, retries transactions while other processes write, and defines its tables.
+Opens it, and retries transactions while other processes write or the server is away.
 Error messages never contain the URL, which may hold a password.
-
-To change the tables, raise ``VERSION`` and add a function to ``MIGRATIONS`` that
-converts the old tables.
 """
 
 import os
@@ -13,14 +10,13 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+from contextlib import closing, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from linkspread.ground.errors import LinkspreadError, StoreError, require
-from linkspread.storage.files import brief
+from linkspread.storage.files import FilePath, brief, new_file
 
 T = TypeVar("T")
 
@@ -37,13 +33,20 @@ BUSY_TIMEOUT, CONNECT_TIMEOUT = 1.0, 10
 MAX_LOG_BYTES = 1 << 22
 # Words of the drivers' messages, and the messages of linkspread. The drivers' own may
 # quote the URL and its password, so they are never passed on.
-REASONS = {
-    "authentication failed": "the server rejects the user or the password",
-    "no password supplied": "the server asks for a password",
-    "does not exist": "the server has no such database or user",
+AWAY = {
     "refused": "no server answers there",
     "No such file": "no server answers there",
     "timeout": "the server does not answer in time",
+    "starting up": "the server is starting",
+    "not yet accepting": "the server is starting",
+    "recovery mode": "the server is starting",
+    "shutting down": "the server is stopping",
+    "closed the connection": "the server is stopping",
+}
+REASONS = AWAY | {
+    "authentication failed": "the server rejects the user or the password",
+    "no password supplied": "the server asks for a password",
+    "does not exist": "the server has no such database or user",
     "resolve": "the host name is unknown",
     "translate host": "the host name is unknown",
 }
@@ -77,17 +80,15 @@ FAILURES = {
 # PostgreSQL: lock_not_available, serialization_failure, deadlock_detected.
 TRANSIENT_STATES = {"55P03", "40001", "40P01"}
 TRANSIENT_WORDS = ("database is locked", "table is locked", "locking protocol")
-VERSION = 1
-# For each version the function that converts the tables to the next one.
-MIGRATIONS: dict[int, Callable[[Any], None]] = {}
-# Key of the PostgreSQL lock that is held while the tables are prepared.
-PREPARING = 0x6C696E6B
-STORE, JUDGEMENTS = "linkspread_link_store", "linkspread_judgements"
 
 
 def sqlalchemy() -> ModuleType:
     """Import SQLAlchemy."""
     return require("sqlalchemy", purpose="A link store")
+
+
+class ServerAway(StoreError):
+    """A server that does not answer at present."""
 
 
 class Database:
@@ -99,6 +100,8 @@ class Database:
         self._timeout = timeout
         self._process = os.getpid()
         self._open = True
+        # An address that was never reached may be wrong, and is not tried again.
+        self._was_reached = False
 
     def read(self, work: Callable[..., T], **options: Any) -> T:
         """Return ``work(connection, **options)``, run in a transaction."""
@@ -118,6 +121,21 @@ class Database:
             self._engine.dispose()
         self._open = False
 
+    def backup(self, path: FilePath, *, overwrite: bool) -> None:
+        """Write a copy of one state of the database, while others may write."""
+        self._check_usable()
+        if self._engine.dialect.name != "sqlite":
+            raise StoreError(
+                "a link store must be an SQLite file to be copied, got "
+                f"{self.name}. Use `pg_dump`."
+            )
+        with new_file(path, overwrite=overwrite) as copy:
+            try:
+                with closing(_connect_sqlite(Path(self.name), BUSY_TIMEOUT)) as own:
+                    own.execute("VACUUM INTO ?", [str(copy)])
+            except sqlite3.Error as error:
+                raise self._explain(error) from error
+
     def _run(self, work: Callable[..., T], options: Any, *, writing: bool) -> T:
         """Run a transaction, and retry it until the timeout."""
         self._check_usable()
@@ -126,10 +144,14 @@ class Database:
         while True:
             try:
                 with engine.begin() as connection:
+                    self._was_reached = True
                     return work(connection, **options)
             except sqlalchemy().exc.SQLAlchemyError as error:
                 if time.monotonic() > deadline or not _is_transient(error):
-                    raise self._explain(error) from error
+                    raise self._explain(getattr(error, "orig", None)) from error
+            except ServerAway:
+                if time.monotonic() > deadline or not self._was_reached:
+                    raise
             except LinkspreadError:
                 raise
             except ValueError as error:
@@ -151,9 +173,8 @@ class Database:
                 "`LinkStore.open` after the fork."
             )
 
-    def _explain(self, error: Any) -> StoreError:
-        """Return an error for a failure of the database."""
-        original = getattr(error, "orig", None)
+    def _explain(self, original: Any) -> StoreError:
+        """Return an error for a failure of the database, given that of the driver."""
         said = getattr(getattr(original, "diag", None), "message_primary", None)
         text = f"{said or original or 'no connection is free'}"
         if getattr(original, "sqlstate", None) == "55P03":
@@ -289,7 +310,7 @@ def _open_postgres(url: str, timeout: float) -> Database:
     engine = sqlalchemy().create_engine(
         "postgresql+psycopg://",
         creator=lambda: connect_postgres(
-            url, name="place", error=StoreError, set_up=lambda c: _set_up(c, timeout)
+            url, name="place", set_up=lambda c: _set_up(c, timeout)
         ),
         isolation_level="READ COMMITTED",
         pool_pre_ping=True,
@@ -302,12 +323,11 @@ def connect_postgres(
     url: str,
     *,
     name: str,
-    error: type[LinkspreadError],
     set_up: Callable[[Any], None] = lambda connection: None,
 ) -> Any:
     """Open a connection; errors never contain the URL."""
     psycopg = require("psycopg", purpose="A PostgreSQL database")
-    reason = "it is not a PostgreSQL URL"
+    reason, words_said = "it is not a PostgreSQL URL", ""
     try:
         words = psycopg.conninfo.conninfo_to_dict(OTHER_SCHEMES.sub("postgresql:", url))
         reason = "the connection failed"
@@ -317,8 +337,10 @@ def connect_postgres(
         return connection
     except Exception as failure:  # any error may quote the URL
         said = str(failure)
-        reason = next((REASONS[words] for words in REASONS if words in said), reason)
+        words_said = next((words for words in REASONS if words in said), "")
+        reason = REASONS.get(words_said, reason)
     # Outside `except`, so that the traceback does not show the driver's error.
+    error = ServerAway if words_said in AWAY else StoreError
     raise error(
         f"`{name}` must lead to a PostgreSQL server, such as "
         "'postgresql://user@host:5432/database', and the one given does not: "
@@ -335,122 +357,3 @@ def _set_up(connection: Any, timeout: float) -> None:
         "WHERE current_setting('synchronous_commit') = 'off'"
     )
     connection.commit()
-
-
-class Tables(NamedTuple):
-    """The tables of a store."""
-
-    store: Any
-    judgements: Any
-
-
-@cache
-def tables() -> Tables:
-    """Return the tables of this version."""
-    sql = sqlalchemy()
-    metadata = sql.MetaData()
-    # Only "INTEGER PRIMARY KEY" is the rowid of SQLite.
-    number = sql.BigInteger().with_variant(sql.Integer(), "sqlite")
-    store = sql.Table(
-        STORE,
-        metadata,
-        sql.Column("one", sql.Integer, primary_key=True),
-        sql.Column("version", sql.Integer, nullable=False),
-        sql.Column("written_by", sql.Text, nullable=False),
-        sql.CheckConstraint("one = 1"),
-    )
-    item = {"view": sql.Text, "id": sql.Text, "is_integer": sql.Boolean}
-    judgements = sql.Table(
-        JUDGEMENTS,
-        metadata,
-        sql.Column("number", number, primary_key=True, autoincrement=False),
-        sql.Column("id", sql.Text, nullable=False, unique=True),
-        sql.Column("takes_back", sql.Text, sql.ForeignKey(f"{JUDGEMENTS}.id")),
-        sql.Column("who", sql.Text, nullable=False),
-        sql.Column("at", sql.DateTime(timezone=True), nullable=False),
-        # The pair, which is empty for an undo.
-        *(
-            sql.Column(f"{side}_{part}", kind)
-            for side in ("left", "right")
-            for part, kind in item.items()
-        ),
-        sql.Column("weight", sql.Double),
-        sql.Column("verdict", sql.Text, nullable=False),
-        sql.Column("note", sql.Text, nullable=False),
-        sql.UniqueConstraint("takes_back"),
-        sql.CheckConstraint("verdict IN ('must', 'cannot', 'unsure', 'undo')"),
-        sql.CheckConstraint("(verdict = 'undo') = (takes_back IS NOT NULL)"),
-        sql.CheckConstraint("(verdict = 'undo') = (left_id IS NULL)"),
-    )
-    return Tables(store, judgements)
-
-
-def is_current(connection: Any) -> bool:
-    """Return whether there are tables of this version."""
-    found = _stored_version(connection)
-    return found is not None and found[0] == VERSION
-
-
-def prepare_tables(connection: Any) -> None:
-    """Create the tables or bring them up to date, within one transaction."""
-    if connection.dialect.name == "postgresql":
-        lock = sqlalchemy().func.pg_advisory_xact_lock(PREPARING)
-        connection.execute(sqlalchemy().select(lock))
-    found = _stored_version(connection)
-    if found is None:
-        store = tables().store
-        store.metadata.create_all(connection)
-        connection.execute(store.insert().values(one=1, **_version_row()))
-        return
-    _check_version(*found)
-    for version in range(found[0], VERSION):
-        MIGRATIONS[version](connection)
-    if found[0] < VERSION:
-        connection.execute(tables().store.update().values(**_version_row()))
-
-
-def lock_store(connection: Any) -> None:
-    """Make other writers wait until this transaction ends.
-
-    Numbers are assigned under the lock, which is released after the commit, so a reader
-    that sees a number sees all smaller ones.
-    """
-    # SQLite has no such lock; BEGIN IMMEDIATE has done the same.
-    store = tables().store
-    statement = sqlalchemy().select(store.c.version, store.c.written_by)
-    found = connection.execute(statement.with_for_update()).one()
-    # Another process may have upgraded the store since it was opened here.
-    _check_version(*found)
-
-
-def _version_row() -> dict[str, Any]:
-    """Return the version columns of the store."""
-    # Imported here, because the package imports this room.
-    from linkspread import __version__
-
-    return {"version": VERSION, "written_by": __version__}
-
-
-def _stored_version(connection: Any) -> tuple[int, str] | None:
-    """Return the version of the tables and of linkspread, or None."""
-    if not sqlalchemy().inspect(connection).has_table(STORE):
-        return None
-    store = tables().store
-    statement = sqlalchemy().select(store.c.version, store.c.written_by)
-    version, written_by = connection.execute(statement).one()
-    return version, written_by
-
-
-def _check_version(version: int, written_by: str) -> None:
-    """Refuse a store of an unsupported version."""
-    if version > VERSION:
-        raise StoreError(
-            f"a link store must be of version {VERSION} or older, got version "
-            f"{version}, written by linkspread {written_by}. Install that version or "
-            "a newer one."
-        )
-    if set(range(version, VERSION)) - set(MIGRATIONS):
-        raise StoreError(
-            f"a link store must be of a supported version, got version {version}, "
-            f"written by linkspread {written_by}. Open it with that version."
-        )

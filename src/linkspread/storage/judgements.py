@@ -13,7 +13,8 @@ from linkspread.storage.files import brief
 
 VERDICTS = ("must", "cannot", "unsure")
 # Longest texts, and largest absolute value of an integer id.
-MAX_WHO, MAX_VIEW, MAX_ITEM, MAX_NOTE = 200, 200, 1_000, 10_000
+MAX_LENGTHS = {"who": 200, "left_view": 200, "right_view": 200, "note": 10_000}
+MAX_ITEM = 1_000
 MAX_INTEGER = 2**63 - 1
 
 
@@ -59,29 +60,24 @@ class Undo:
 def check_judgement(given: Any) -> Judgement:
     """Return a judgement in the form that is stored, or refuse it."""
     if not isinstance(given, Judgement):
-        raise LinkError(
-            "judgements must be `Judgement` objects, got "
-            f"{type(given).__name__}. Make them with `storage.Judgement(who=...)`."
-        )
+        got = type(given).__name__
+        raise _wrong("judgements", "`Judgement` objects", got, "Make them with that")
     if given.verdict not in VERDICTS:
-        raise LinkError(
-            f"`verdict` must be one of {', '.join(VERDICTS)}, got "
-            f"{brief(given.verdict)}. Choose one of them."
-        )
+        verdicts = f"one of {', '.join(VERDICTS)}"
+        raise _wrong("`verdict`", verdicts, given.verdict, "Choose one of them")
     checked = replace(
         given,
-        who=_check_text(given.who, "who", MAX_WHO),
-        left_view=_check_text(given.left_view, "left_view", MAX_VIEW),
+        **{name: check_text(getattr(given, name), name) for name in MAX_LENGTHS},
         left_id=_check_item(given.left_id, "left_id"),
-        right_view=_check_text(given.right_view, "right_view", MAX_VIEW),
         right_id=_check_item(given.right_id, "right_id"),
         weight=_check_weight(given.weight),
-        note=_check_text(given.note, "note", MAX_NOTE, may_be_empty=True),
         id=check_uuid(given.id, "id"),
         at=_check_time(given.at),
         number=None,
     )
-    _check_pair(checked)
+    left = checked.left_view, str(checked.left_id)
+    if left == (checked.right_view, str(checked.right_id)):
+        raise _wrong("a pair", "two items", left, "Judge another pair")
     return checked
 
 
@@ -89,9 +85,9 @@ def check_undo(given: Undo) -> Undo:
     """Return an undo in the form that is stored, or refuse it."""
     return replace(
         given,
-        who=_check_text(given.who, "who", MAX_WHO),
+        who=check_text(given.who, "who"),
         takes_back=check_uuid(given.takes_back, "id"),
-        note=_check_text(given.note, "note", MAX_NOTE, may_be_empty=True),
+        note=check_text(given.note, "note"),
     )
 
 
@@ -106,27 +102,21 @@ def check_uuid(given: Any, name: str) -> str:
         return str(UUID(given if isinstance(given, str) else ""))
     except ValueError:
         pass
-    raise LinkError(
-        f"`{name}` must be a UUID such as '{UUID(int=0)}', got {brief(given)}. "
-        "Leave it out to get a new one, or use `uuid.uuid4()`."
-    )
+    example = f"a UUID such as '{UUID(int=0)}'"
+    raise _wrong(f"`{name}`", example, given, "Leave it out to get a new one")
 
 
-def _check_text(given: Any, name: str, most: int, *, may_be_empty: bool = False) -> str:
-    """Return a text that both databases can hold."""
-    fewest = 0 if may_be_empty else 1
+def check_text(given: Any, name: str) -> str:
+    """Return a text that both databases can hold; only notes may be empty."""
+    fewest, most = int(name != "note"), MAX_LENGTHS.get(name, MAX_ITEM)
     if not isinstance(given, str) or not fewest <= len(given) <= most:
-        got = f"{len(given):,} characters" if isinstance(given, str) else brief(given)
-        raise LinkError(
-            f"`{name}` must be a text of {fewest} to {most:,} characters, got {got}. "
-            "Give such a text."
-        )
+        rule = f"a text of {fewest} to {most:,} characters"
+        got = len(given) if isinstance(given, str) else given
+        raise _wrong(f"`{name}`", rule, got, "Give such a text")
     # Half of a surrogate pair, as in broken JSON, is not valid UTF-8.
     if "\0" in given or any("\ud800" <= letter <= "\udfff" for letter in given):
-        raise LinkError(
-            f"`{name}` must have no NUL and no lone surrogate, got {brief(given)}. "
-            "Remove that character."
-        )
+        rule = "a text without NUL and lone surrogates"
+        raise _wrong(f"`{name}`", rule, given, "Remove that character")
     # The databases do not accept `numpy.str_`.
     return str(given)
 
@@ -134,16 +124,14 @@ def _check_text(given: Any, name: str, most: int, *, may_be_empty: bool = False)
 def _check_item(given: Any, name: str) -> str | int:
     """Return the id of an item, a text or a plain integer."""
     if isinstance(given, str):
-        return _check_text(given, name, MAX_ITEM)
+        return check_text(given, name)
     try:
         number = operator.index(given)
     except TypeError:
-        number = None
-    if number is None or isinstance(given, bool) or abs(number) > MAX_INTEGER:
-        raise LinkError(
-            f"`{name}` must be a text or an integer of 64 bits, got {brief(given)}. "
-            "Give the id of an item."
-        )
+        number = MAX_INTEGER + 1
+    if isinstance(given, bool) or abs(number) > MAX_INTEGER:
+        rule = "a text or an integer of 64 bits"
+        raise _wrong(f"`{name}`", rule, given, "Give the id of an item")
     return number
 
 
@@ -154,10 +142,8 @@ def _check_weight(given: Any) -> float:
     except (TypeError, ValueError):
         weight = math.nan
     if not 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT:
-        raise LinkError(
-            f"`weight` must be between {1 / MAX_WEIGHT:g} and {MAX_WEIGHT:g}, got "
-            f"{brief(given)}. Use `verdict` for must or cannot."
-        )
+        rule = f"between {1 / MAX_WEIGHT:g} and {MAX_WEIGHT:g}"
+        raise _wrong("`weight`", rule, given, "Use `verdict` for must or cannot")
     return weight
 
 
@@ -169,17 +155,10 @@ def _check_time(given: Any) -> datetime:
     except OverflowError:
         # At the ends of the calendar.
         pass
-    raise LinkError(
-        f"`at` must be a datetime with a time zone, got {brief(given)}. Use "
-        "`datetime.now(UTC)`, or leave it out."
-    )
+    rule = "a datetime with a time zone"
+    raise _wrong("`at`", rule, given, "Use `datetime.now(UTC)`, or leave it out")
 
 
-def _check_pair(judgement: Judgement) -> None:
-    """Refuse to compare an item with itself."""
-    left = judgement.left_view, str(judgement.left_id)
-    if left == (judgement.right_view, str(judgement.right_id)):
-        raise LinkError(
-            f"a pair must be two items, got {brief(left[1])} of view "
-            f"{brief(left[0])} twice. Judge another pair."
-        )
+def _wrong(what: str, rule: str, got: Any, remedy: str) -> LinkError:
+    """Return the error about a part of a judgement."""
+    return LinkError(f"{what} must be {rule}, got {brief(got)}. {remedy}.")

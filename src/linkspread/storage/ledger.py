@@ -109,8 +109,9 @@ class Ledger:
             )
             for views, judgements in sorted(by_views.items())
         }
-        disagreements = [self._disagreement(pair) for pair in self.disagreements()]
-        return JudgedPairs(number, columns, disagreements)
+        return JudgedPairs(
+            number, columns, [self._disagreement(pair) for pair in self.disagreements()]
+        )
 
     def changes(self) -> PairChanges:
         """Return what a model must add and remove to follow all rows so far."""
@@ -167,23 +168,17 @@ class Ledger:
         return Disagreement(_views(pair), *self._ids[pair], *people)
 
 
-def gather_pairs(judgements: Iterable[Judgement | Undo], number: int) -> JudgedPairs:
-    """Return the judged pairs of the rows of a store, which are in order."""
-    ledger = Ledger()
-    ledger.read(judgements)
-    return ledger.pairs(number)
-
-
 def drop_repeated(
     judgements: Iterable[Judgement], known: Iterable[Judgement]
 ) -> list[Judgement]:
     """Return the judgements that differ from the same person's previous one."""
-    said = {_key(judgement): _verdict_of(judgement) for judgement in known}
+    said = {(own.who, pair_of(own)): (own.verdict, own.weight) for own in known}
     new = []
-    for judgement in judgements:
-        if said.get(_key(judgement)) != _verdict_of(judgement):
-            new.append(judgement)
-            said[_key(judgement)] = _verdict_of(judgement)
+    for own in judgements:
+        key, word = (own.who, pair_of(own)), (own.verdict, own.weight)
+        if said.get(key) != word:
+            new.append(own)
+            said[key] = word
     return new
 
 
@@ -235,13 +230,3 @@ def _as_column(ids: list[str | int]) -> Array:
     if all(isinstance(item, int) for item in ids):
         return np.array(ids, dtype=np.int64)
     return np.array([str(item) for item in ids])
-
-
-def _key(judgement: Judgement) -> tuple[str, PairKey]:
-    """Return who judged which pair."""
-    return judgement.who, pair_of(judgement)
-
-
-def _verdict_of(judgement: Judgement) -> tuple[str, float]:
-    """Return the verdict and the weight of a judgement."""
-    return judgement.verdict, float(judgement.weight)

@@ -8,20 +8,11 @@ state, whatever is written meanwhile.
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
-from types import TracebackType
 from typing import Any, Self, cast
 
 from linkspread.ground.checks import check_count, check_positive
 from linkspread.ground.errors import LinkError
-from linkspread.storage.database import (
-    Database,
-    is_current,
-    lock_store,
-    open_database,
-    prepare_tables,
-    sqlalchemy,
-    tables,
-)
+from linkspread.storage.database import Database, open_database, sqlalchemy
 from linkspread.storage.judgements import (
     Judgement,
     Undo,
@@ -29,7 +20,13 @@ from linkspread.storage.judgements import (
     check_undo,
     same_content,
 )
-from linkspread.storage.ledger import JudgedPairs, gather_pairs
+from linkspread.storage.ledger import JudgedPairs, Ledger
+from linkspread.storage.tables import (
+    is_current,
+    judgement_rows,
+    lock_store,
+    prepare_tables,
+)
 
 # Rows read at a time.
 PAGE = 1000
@@ -75,11 +72,8 @@ class LinkStore:
             omits comes from the environment (PGPASSWORD) or ~/.pgpass. It is never
             shown in a message.
         timeout : float, default=30.0
-            Seconds to wait while other processes write.
-
-        Returns
-        -------
-        store : LinkStore
+            Seconds to wait while other processes write, or while the server of an open
+            store is away.
         """
         check_positive(timeout, name="timeout", remedy="Give a number of seconds.")
         database = open_database(place, timeout=timeout)
@@ -92,52 +86,24 @@ class LinkStore:
         return cls(database)
 
     def add(self, judgement: Judgement) -> str:
-        """Store a judgement; it is on the disk when this returns.
+        """Store a judgement and return its id; it is on the disk then.
 
-        Parameters
-        ----------
-        judgement : Judgement
-
-        Returns
-        -------
-        id : str
-            Its id. A judgement that is there already is not stored again.
+        A judgement whose id is there already is not stored again.
         """
         return self.add_many([judgement])[0]
 
     def add_many(self, judgements: Iterable[Judgement]) -> list[str]:
-        """Store judgements, all of them or none.
-
-        Parameters
-        ----------
-        judgements : iterable of Judgement
-
-        Returns
-        -------
-        ids : list of str
-        """
+        """Store judgements, all of them or none, and return their ids."""
         checked = [check_judgement(judgement) for judgement in judgements]
         if checked:
             self._database.write(append_judgements, judgements=checked)
         return [judgement.id for judgement in checked]
 
     def undo(self, id: str, *, who: str, note: str = "") -> str:
-        """Undo a judgement, which stays in the store but no longer counts.
+        """Undo a judgement, which stays but no longer counts; return the undo's id.
 
-        An undo cannot be undone: judge the pair again.
-
-        Parameters
-        ----------
-        id : str
-            Id of the judgement.
-        who : str
-            Name of the person.
-        note : str, default=""
-
-        Returns
-        -------
-        id : str
-            Id of the undo; that of the first one if the judgement was undone before.
+        A second undo returns the id of the first. An undo cannot be undone: judge the
+        pair again.
         """
         undo = check_undo(Undo(who=who, takes_back=id, note=note))
         return self._database.write(append_undo, undo=undo)
@@ -147,22 +113,11 @@ class LinkStore:
     ) -> Iterator[Judgement]:
         """Return the judgements stored so far, in their order.
 
-        Parameters
-        ----------
-        active_only : bool, default=True
-            Whether to leave out judgements that were undone.
-        after : int, default=0
-            Only those with a larger number.
-        limit : int, default=None
-            How many at most.
-
-        Returns
-        -------
-        judgements : iterator of Judgement
+        `active_only` leaves out those that were undone, `after` those up to a number;
+        there are at most `limit`.
         """
         kind = "active" if active_only else "judgements"
-        found = self._rows(kind, after=after, limit=limit, until=self.last_number())
-        return cast(Iterator[Judgement], found)
+        return cast(Iterator[Judgement], self._rows(kind, after=after, limit=limit))
 
     def changes(
         self, *, after: int = 0, limit: int | None = None
@@ -171,86 +126,58 @@ class LinkStore:
 
         Numbers have no gaps and follow the order of the commits. Continue from the
         number of the last row read.
-
-        Parameters
-        ----------
-        after : int, default=0
-            Number of the last row that is known.
-        limit : int, default=None
-            How many at most.
-
-        Returns
-        -------
-        changes : iterator of Judgement and Undo
         """
-        return self._rows("changes", after=after, limit=limit, until=self.last_number())
+        return self._rows("changes", after=after, limit=limit)
 
     def pairs(self, *, until: int | None = None) -> JudgedPairs:
         """Return the judged pairs, as columns for each pair of views.
 
         The latest judgement of each person on a pair counts, unless it was undone.
-        Several people's judgements of one pair are separate rows.
-
-        Parameters
-        ----------
-        until : int, default=None
-            Number of the last row to read; None reads all.
-
-        Returns
-        -------
-        pairs : JudgedPairs
-            With the number of the last row read, and the pairs people disagree on.
+        Several people's judgements of one pair are separate rows. `until` is the number
+        of the last row to read.
         """
         newest = self.last_number()
         if until is not None:
             remedy = "Leave it out to get all."
             check_count(until, name="until", remedy=remedy, at_least=0)
             newest = min(newest, until)
-        active = self._rows("active", after=0, limit=None, until=newest)
-        return gather_pairs(cast(Iterator[Judgement], active), newest)
+        ledger = Ledger()
+        ledger.read(self._rows("active", after=0, limit=None, until=newest))
+        return ledger.pairs(newest)
 
     def count(self, *, active_only: bool = True) -> int:
-        """Return the number of judgements.
-
-        Parameters
-        ----------
-        active_only : bool, default=True
-            Whether to leave out judgements that were undone.
-
-        Returns
-        -------
-        n_judgements : int
-        """
+        """Return the number of judgements, by default without those undone."""
         return self._database.read(count_judgements, active_only=active_only)
 
     def last_number(self) -> int:
-        """Return the number of the last judgement or undo, 0 for an empty store.
-
-        Returns
-        -------
-        number : int
-        """
+        """Return the number of the last judgement or undo, 0 for an empty store."""
         return self._database.read(last_number)
+
+    def backup(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a copy of an SQLite store; others may write meanwhile.
+
+        The copy is a store with all rows up to one number. To restore it, put it in
+        the place of the other while that is not open.
+        """
+        self._database.backup(path, overwrite=overwrite)
 
     def close(self) -> None:
         """Close the connections; closing twice is allowed."""
         self._database.close()
 
     def _rows(
-        self, kind: str, *, after: int, limit: int | None, until: int
+        self, kind: str, *, after: int, limit: int | None, until: int | None = None
     ) -> Iterator[Any]:
         """Check the arguments and return rows, read in pages."""
         remedy = "Leave it out to get all."
         check_count(after, name="after", remedy=remedy, at_least=0)
         if limit is not None:
             check_count(limit, name="limit", remedy=remedy, at_least=0)
-        return self._pages(kind, after, limit, until)
+        until = self.last_number() if until is None else until
+        return self._pages(kind, after, until if limit is None else limit, until)
 
-    def _pages(
-        self, kind: str, after: int, limit: int | None, until: int
-    ) -> Iterator[Any]:
+    def _pages(self, kind: str, after: int, left: int, until: int) -> Iterator[Any]:
         """Yield rows page by page, so that no transaction lasts long."""
-        left = until if limit is None else limit
         while left > 0:
             size = min(PAGE, left)
             page: list[Any] = self._database.read(
@@ -264,12 +191,7 @@ class LinkStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -305,65 +227,54 @@ def append_undo(connection: Any, undo: Undo) -> str:
             f"`id` must be of a judgement, and {undo.takes_back} is an undo, which "
             "cannot be undone. Judge the pair again."
         )
-    rows = tables().judgements
+    rows = judgement_rows()
     earlier = sqlalchemy().select(rows.c.id).where(rows.c.takes_back == undo.takes_back)
     known = connection.execute(earlier).scalar()
     if known is not None:
         return known
-    _insert(connection, [_undo_row(undo)])
+    _insert(connection, [vars(undo) | {"verdict": "undo"}])
     return undo.id
 
 
 def last_number(connection: Any) -> int:
     """Return the number of the last row, 0 if there is none."""
-    newest = sqlalchemy().func.max(tables().judgements.c.number)
+    newest = sqlalchemy().func.max(judgement_rows().c.number)
     return connection.execute(sqlalchemy().select(newest)).scalar() or 0
 
 
 def count_judgements(connection: Any, *, active_only: bool) -> int:
     """Return the number of judgements."""
-    rows = tables().judgements
-    is_undo = sqlalchemy().case((rows.c.verdict == "undo", 1), else_=0)
-    n_rows, n_undos = sqlalchemy().func.count(), sqlalchemy().func.sum(is_undo)
-    statement = sqlalchemy().select(n_rows, n_undos).select_from(rows)
+    sql, rows = sqlalchemy(), judgement_rows()
+    n_undos = sql.func.count(rows.c.takes_back)
+    statement = sql.select(sql.func.count(), n_undos).select_from(rows)
     total, undos = connection.execute(statement).one()
     # Each undo is a row, and removes one judgement.
-    return total - (undos or 0) * (2 if active_only else 1)
+    return total - undos * (2 if active_only else 1)
 
 
 def read_page(
-    connection: Any,
-    *,
-    after: int,
-    until: int,
-    size: int,
-    kind: str,
+    connection: Any, *, after: int, until: int, size: int, kind: str
 ) -> list[Judgement | Undo]:
     """Return the next rows after one number and up to another.
 
     `kind` is "changes" for all rows, "judgements" for those without undos, "active"
     for those not undone up to `until`.
     """
-    rows = tables().judgements
-    statement = sqlalchemy().select(rows)
-    statement = statement.where(rows.c.number > after, rows.c.number <= until)
+    sql, rows = sqlalchemy(), judgement_rows()
+    statement = sql.select(rows).where(rows.c.number > after, rows.c.number <= until)
     if kind != "changes":
         statement = statement.where(rows.c.verdict != "undo")
     if kind == "active":
         undo = rows.alias("undo")
-        taken_back = (
-            sqlalchemy()
-            .exists()
-            .where(undo.c.takes_back == rows.c.id, undo.c.number <= until)
-        )
-        statement = statement.where(~taken_back)
+        is_undone = undo.c.takes_back == rows.c.id, undo.c.number <= until
+        statement = statement.where(~sql.exists().where(*is_undone))
     found = connection.execute(statement.order_by(rows.c.number).limit(size))
     return [_from_row(row) for row in found.mappings()]
 
 
 def _find(connection: Any, ids: list[str]) -> dict[str, Judgement | Undo]:
     """Return the rows with these ids."""
-    rows = tables().judgements
+    rows = judgement_rows()
     found: dict[str, Judgement | Undo] = {}
     for start in range(0, len(ids), CHUNK):
         chosen = rows.c.id.in_(ids[start : start + CHUNK])
@@ -377,7 +288,7 @@ def _insert(connection: Any, values: list[dict[str, Any]]) -> None:
     if values:
         first = last_number(connection) + 1
         numbered = [row | {"number": first + i} for i, row in enumerate(values)]
-        connection.execute(tables().judgements.insert(), numbered)
+        connection.execute(judgement_rows().insert(), numbered)
 
 
 def _judgement_row(judgement: Judgement) -> dict[str, Any]:
@@ -387,13 +298,7 @@ def _judgement_row(judgement: Judgement) -> dict[str, Any]:
         "left_is_integer": isinstance(judgement.left_id, int),
         "right_id": str(judgement.right_id),
         "right_is_integer": isinstance(judgement.right_id, int),
-        "takes_back": None,
     }
-
-
-def _undo_row(undo: Undo) -> dict[str, Any]:
-    """Return the columns of an undo."""
-    return vars(undo) | {"verdict": "undo"}
 
 
 def _from_row(row: Any) -> Judgement | Undo:
@@ -404,17 +309,11 @@ def _from_row(row: Any) -> Judgement | Undo:
     common = {name: row[name] for name in ("number", "id", "who", "note")} | {"at": at}
     if row["verdict"] == "undo":
         return Undo(takes_back=row["takes_back"], **common)
-    return Judgement(
-        left_view=row["left_view"],
-        left_id=_item(row["left_id"], row["left_is_integer"]),
-        right_view=row["right_view"],
-        right_id=_item(row["right_id"], row["right_is_integer"]),
-        verdict=row["verdict"],
-        weight=row["weight"],
-        **common,
-    )
-
-
-def _item(text: str, is_integer: bool) -> str | int:
-    """Return the id of an item as it was given."""
-    return int(text) if is_integer else text
+    items: dict[str, Any] = {
+        f"{side}_id": int(row[f"{side}_id"])
+        if row[f"{side}_is_integer"]
+        else row[f"{side}_id"]
+        for side in ("left", "right")
+    }
+    plain = ("left_view", "right_view", "verdict", "weight")
+    return Judgement(**items, **{name: row[name] for name in plain}, **common)
