@@ -241,6 +241,47 @@ def test_another_store_is_told_from_the_own(path, tmp_path):
         ls.ModelFolder(path, store=place).pending()
 
 
+@pytest.fixture
+def restored(path):
+    """Return a folder with a store of before its last judgements, and a later one."""
+    backup = (path / "judgements.db").read_bytes()
+    folder = ls.ModelFolder(path)
+    folder.judge("t30", "i4", between=BETWEEN, who="ann", weight=2.0)
+    folder.judge("t30", "i4", between=BETWEEN, who="bob")
+    folder.apply()
+    for own in path.glob("judgements.db*"):
+        own.unlink()
+    (path / "judgements.db").write_bytes(backup)
+    return path
+
+
+@pytest.mark.parametrize("row", ["kept", "missing"])
+def test_a_store_restored_from_a_backup_is_refused(restored, row):
+    if row == "missing":
+        (restored / "absorbed.json").write_text(f'{{"number": {len(PAIRS) + 2}}}')
+    for ask in ("check_store", "pending", "apply"):
+        with pytest.raises(StoreError, match="row 26.*links apply .* --repair"):
+            getattr(ls.ModelFolder(restored), ask)()
+    (restored / "judgements.db").unlink()
+    with pytest.raises(StoreError, match="row 26, or with none"):
+        ls.ModelFolder(restored).check_store()
+
+
+def test_a_repair_keeps_the_judgements_of_model_and_store(restored):
+    with LinkStore.open(restored / "judgements.db") as store:
+        store.add_many([judge("cem", "t31", "i5"), judge("cem", "t32", "i5", "unsure")])
+    folder = ls.ModelFolder(restored)
+    assert folder.repair() == (1, 0, 0)
+    later = [("t30", "i4", 2.0), ("t30", "i4", 1.0), ("t31", "i5", 1.0)]
+    assert_scores_as_fitted_to(ls.load(restored), [*PAIRS, *later])
+    assert (folder.check_store(), folder.pending()) == (len(PAIRS) + 4, 0)
+    with folder.store() as store:
+        found = {(own.who, own.verdict, own.weight) for own in store.judgements()}
+    assert found >= {("restored", "must", 1.0), ("restored 2", "must", 2.0)}
+    assert folder.repair() == folder.apply() == (0, 0, 0)
+    assert folder.applied == len(PAIRS) + 4
+
+
 def test_a_damaged_number_is_one_sentence_and_a_new_model_replaces_it(path):
     deep = '{"number":' + "[" * 100_000
     wrong = ('{"number": -1}', '{"number": true}', '{"number": 1, "row": 2}')

@@ -142,10 +142,10 @@ def test_unknown_items_are_counted_and_left_out(store):
 def test_a_model_that_takes_no_links_says_so_and_goes_on(store):
     model = fit_model()
 
-    def refuse(links):
+    def refuse(**links):
         raise LinkError("not this one")
 
-    model.add_links = refuse
+    model.change_links = refuse
     live = LiveModel(model, store)
     judge(store, "t5", "i7")
     live.follow()

@@ -326,10 +326,10 @@ def test_a_picture_of_my_own_searches(browser, fitted, tmp_path):
 def test_a_model_that_takes_no_links_says_so(browser):
     site = site_of(browser)
 
-    def refuse(links):
+    def refuse(**links):
         raise ls.ground.errors.LinkError("no")
 
-    site.live._model.add_links = refuse
+    site.live._model.change_links = refuse
     page = search(browser)
     answer = post(browser, f"/?{urlencode(ASK)}", page, must="i3").text
     assert "Judgements are stored" in answer

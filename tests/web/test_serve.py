@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from linkspread.cli import app
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
 from linkspread.storage import LinkStore
 from ports import free_port
@@ -115,6 +115,14 @@ def test_the_page_is_made_from_a_model_folder(folder, monkeypatch):
 
 def run(*words):
     return CliRunner().invoke(app, ["serve", *map(str, words)])
+
+
+def test_a_store_of_before_the_model_is_refused(folder):
+    (folder / "absorbed.json").write_text('{"number": 9, "row": "lost"}')
+    done = run(folder)
+    (folder / "absorbed.json").unlink()
+    assert isinstance(done.exception, StoreError)
+    assert f"`linkspread links apply {folder} --repair`" in str(done.exception)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):

@@ -348,8 +348,7 @@ def _with_judgements(
     folder: Path, store: str | None, inputs: Inputs, pairs: PairsOfViews
 ) -> tuple[Inputs, int | None]:
     """Add the judgements of an older model's store; return also its last row."""
-    from linkspread.models.model_folder import STORE
-    from linkspread.models.stored_judgements import known_pairs
+    from linkspread.models.model_folder import STORE, known_pairs
     from linkspread.storage import LinkStore
 
     if store is None and not (folder / STORE).is_file():

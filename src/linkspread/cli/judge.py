@@ -300,10 +300,20 @@ def show_conflicts(
 
 @links_app.command("apply", epilog="Example: linkspread links apply model")
 def apply_links(
-    model: options.Model, as_json: options.AsJson = False, store: options.Store = None
+    model: options.Model,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Also if the store was restored; keep both."),
+    ] = False,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
 ) -> None:
-    """Bring the model up to date with all judgements in the store."""
-    counts = apply_judgements(open_folder(model, store))
+    """Bring the model up to date with all judgements in the store.
+
+    With --repair, pairs that the model has and a restored store has not are stored as
+    judgements of "restored".
+    """
+    counts = apply_judgements(open_folder(model, store), repair=repair)
     if as_json:
         print_json(counts._asdict())
 

@@ -89,9 +89,9 @@ def report_pending(folder: ModelFolder) -> None:
         )
 
 
-def apply_judgements(folder: ModelFolder) -> AppliedCounts:
+def apply_judgements(folder: ModelFolder, *, repair: bool = False) -> AppliedCounts:
     """Apply pending judgements, and report what changed."""
-    counts = folder.apply()
+    counts = folder.repair() if repair else folder.apply()
     removed = f", {counts.removed:,} removed" if counts.removed else ""
     notice(f"The model is up to date: {counts.added:,} added{removed}.")
     if counts.unknown:

@@ -79,7 +79,7 @@ def run_serve(
     if glyphs and not (model / MANIFEST).is_file():
         notice("Fitting glyphs, once; this takes some fifteen seconds.")
         _fit_glyphs(model)
-    open_folder(model)
+    open_folder(model).check_store()
     settings = Settings(
         title=title or model.resolve().name or "linkspread",
         host=host,
@@ -110,7 +110,7 @@ def make_app() -> FastAPI:
 
     folder = open_folder(Path(os.environ[FOLDER]))
     # Read before the model, so that rows applied in between are not missed.
-    applied = folder.applied
+    applied = folder.check_store()
     return create_app(
         folder.model,
         folder.store(),

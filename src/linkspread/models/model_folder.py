@@ -14,21 +14,24 @@ import signal
 import threading
 import uuid
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from linkspread.ground.errors import (
+    ConflictWarning,
     LinkspreadError,
     MissingDependencyError,
     ModelError,
     StoreError,
 )
-from linkspread.links import Links
+from linkspread.links import Items, Links
 from linkspread.models.persistence import load
-from linkspread.models.stored_judgements import change_links, known_pairs
-from linkspread.storage import Judgement, Ledger, LinkStore
+from linkspread.storage import Judgement, Ledger, LinkStore, PairColumns
 from linkspread.storage.files import (
     locked,
     read_small,
@@ -41,12 +44,17 @@ from linkspread.storage.manifest import MANIFEST, parse_json
 
 STORE, RUN = "judgements.db", "run.toml"
 APPLIED, LOCK = "absorbed.json", ".absorbing.lock"
+# Bytes of the file with the number of the last row.
 MAX_STATE = 1 << 16
-# Author of the pairs of files, and note of those that a model was fitted to.
-IMPORTED, FITTED = "import", "in the files of the fit"
+# Author of the pairs of files, and note of those that a model was fitted to; author of
+# the pairs that a model has and its restored store has not.
+IMPORTED, FITTED, RESTORED = "import", "in the files of the fit", "restored"
+# In place of the id of a row that does not exist.
+NO_ROW = "none"
 
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]
+CountedPair = tuple[ViewPair, int, int, float]
 PairsOfViews = Mapping[ViewPair, Iterable[Pair]]
 StrPath = str | os.PathLike[str]
 
@@ -280,27 +288,61 @@ class ModelFolder:
             Pairs that were `added` and `removed`, and how many new ones are `unknown`,
             because the model lacks one of their items.
         """
-        with writing(self.path), self.lock(), self.store() as store:
-            if self._model is None or self._checksum != _checksum(self.path):
-                self._load()
+        with self._changing() as store:
             state = self._state(store)
-            ledger, rows = Ledger(), list(store.changes(after=state.number))
-            ledger.read(store.changes(limit=state.number))
-            ledger.mark_applied()
-            ledger.read(rows)
-            coming = _State(rows[-1].number or 0, rows[-1].id) if rows else state
-            changes = ledger.changes()
-            added = known_pairs(changes.added, self._model.items_)
-            removed = known_pairs(changes.removed, self._model.items_)
-            if added.n_pairs or removed.n_pairs:
-                model, self._model = self._model, None
-                self._change(model, added.links, removed.links)
-                _write_state(self.path, state, coming=coming)
-                model.save(self.path)
-                self._model = model  # unless anything failed: then it is loaded again
-            _write_state(self.path, coming)
-            self._checksum = _checksum(self.path)
-        return AppliedCounts(added.n_pairs, removed.n_pairs, added.n_unknown)
+            follower = Follower(self._model, store, applied=state.number)
+            if not follower.read():
+                return AppliedCounts(0, 0, 0)
+            try:
+                counts = follower.apply()
+            except LinkspreadError as error:
+                raise ModelError(
+                    "judgements must be links that the model can add or remove, got "
+                    f"one it refuses ({str(error).partition('. ')[0]}). The judgements "
+                    f"are kept: {self._rebuild()}."
+                ) from error
+            coming = _State(follower.number, follower.row)
+            self._save(state, coming, changed=counts.added + counts.removed > 0)
+        return counts
+
+    def repair(self) -> AppliedCounts:
+        """Bring together a model and a store that is not its own, such as a backup.
+
+        What only one of the two has is kept: judgements of the store are applied, and
+        judged pairs of the model are stored as judgements of "restored".
+
+        Returns
+        -------
+        counts : AppliedCounts
+            Pairs that were `added` to the model; none is removed.
+        """
+        with self._changing() as store:
+            items = self._model.items_
+            known = known_pairs(store.pairs().columns, items)
+            stored = _count_pairs((known.links or Links()).resolve(items))
+            own = _count_pairs(self._model.links_)
+            lost, missing = _listed(own - stored, items), _listed(stored - own, items)
+            store.add_many(
+                judgement_of(pair, between, who=name, note="known to the model")
+                for between, pairs in lost.items()
+                for name, pair in _named(pairs)
+            )
+            with _conflicts_add_up():
+                for between, pairs in missing.items():
+                    self._model.add_links(Links.from_pairs(pairs, between=between))
+            number = store.last_number()
+            coming = _State(number, _row_id(store, number) if number else "")
+            self._save(_read_state(self.path), coming, changed=len(missing) > 0)
+        return AppliedCounts(sum(map(len, missing.values())), 0, known.n_unknown)
+
+    def check_store(self) -> int:
+        """Return the last row that is in the model; refuse a store of another model."""
+        if self.has_store():
+            with self.store() as store:
+                return self._state(store).number
+        if self.applied:
+            raise self._other_store(self.applied)
+        return 0
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -327,6 +369,31 @@ class ModelFolder:
         with self.store() as store:
             return _State(number, _row_id(store, number))
 
+    @contextmanager
+    def _changing(self) -> Iterator[LinkStore]:
+        """Yield the store while this process alone changes the model, loaded anew."""
+        with (
+            writing(self.path),
+            self.lock(),
+            self.store() as store,
+            _conflicts_add_up(),
+        ):
+            if self._model is None or self._checksum != _checksum(self.path):
+                self._load()
+            try:
+                yield store
+            except BaseException:
+                self._model = None  # to be loaded again
+                raise
+
+    def _save(self, state: "_State", coming: "_State", *, changed: bool) -> None:
+        """Save the model, if it has changed, and then the number of its last row."""
+        if changed:
+            _write_state(self.path, state, coming=coming)
+            self._model.save(self.path)
+        _write_state(self.path, coming)
+        self._checksum = _checksum(self.path)
+
     def _load(self) -> None:
         """Load the model, or load it again."""
         # Read first, so that a save during the loading is noticed.
@@ -336,31 +403,124 @@ class ModelFolder:
     def _state(self, store: LinkStore) -> "_State":
         """Return which rows are in the model; refuse another store."""
         state = _read_state(self.path)
-        if state.number and state.row not in ("", _row_id(store, state.number)):
-            raise StoreError(
-                "the store must be the one whose judgements the model has, got one "
-                f"with another judgement in row {state.number:,}. Name the right store "
-                f"with `--store`, or {self._rebuild()}."
-            )
+        row = _row_id(store, state.number) if state.number else ""
+        # Older folders have the number alone.
+        if row != state.row and (state.row or row == NO_ROW):
+            raise self._other_store(state.number)
         return state
 
-    def _change(self, model: Any, added: Links | None, removed: Links | None) -> None:
-        """Add links to the model and remove others, both or none."""
-        try:
-            change_links(model, added, removed)
-        except LinkspreadError as error:
-            raise ModelError(
-                "judgements must be links that the model can add or remove, got one it "
-                f"refuses ({str(error).partition('. ')[0]}). The judgements are kept: "
-                f"{self._rebuild()}."
-            ) from error
+    def _other_store(self, number: int) -> StoreError:
+        """Return the error for a store without the judgements of the model."""
+        return StoreError(
+            "the store must be the one whose judgements the model has, got one with "
+            f"another judgement in row {number:,}, or with none. Name the right store "
+            f"with `--store`, or run `linkspread links apply {self.path} --repair`, "
+            "which keeps the judgements of both."
+        )
 
     def _rebuild(self) -> str:
         """Return how to make the model again, as the end of a sentence."""
-        if (self.path / RUN).is_file():
-            command = f"linkspread fit --config {self.path / RUN} --overwrite"
-            return f"rebuild the model with `{command}`"
-        return "fit the model again"
+        if not (self.path / RUN).is_file():
+            return "fit the model again"
+        command = f"linkspread fit --config {self.path / RUN} --overwrite"
+        return f"rebuild the model with `{command}`"
+
+
+class Follower:
+    """A model that follows a store: each row is applied once."""
+
+    def __init__(self, model: Any, store: LinkStore, *, applied: int = 0) -> None:
+        self.model, self.store, self.number, self.row = model, store, applied, ""
+        self.ledger, self.n_unknown = Ledger(), 0
+        if applied:
+            self.ledger.read(store.changes(limit=applied))
+            self.ledger.mark_applied()
+
+    def read(self) -> bool:
+        """Read new rows of the store; return whether there were any."""
+        rows = list(self.store.changes(after=self.number))
+        self.ledger.read(rows)
+        if rows:
+            self.number, self.row = rows[-1].number or self.number, rows[-1].id
+        return bool(rows)
+
+    def apply(self) -> AppliedCounts:
+        """Apply what was read; after an error the model is as it was."""
+        changes = self.ledger.changes()
+        added, removed = (known_pairs(own, self.model.items_) for own in changes)
+        if added.links is not None or removed.links is not None:
+            with _conflicts_add_up():
+                self.model.change_links(added=added.links, removed=removed.links)
+        self.ledger.mark_applied()
+        self.n_unknown += added.n_unknown - removed.n_unknown
+        return AppliedCounts(added.n_pairs, removed.n_pairs, added.n_unknown)
+
+
+class KnownPairs(NamedTuple):
+    """The pairs of a store whose items a model has, and the number of others."""
+
+    links: Links | None
+    n_pairs: int
+    n_unknown: int
+
+
+def known_pairs(
+    columns: Mapping[ViewPair, PairColumns], items: Mapping[str, Items]
+) -> KnownPairs:
+    """Return the pairs of a store whose items are known, as links."""
+    links, n_pairs, n_unknown = None, 0, 0
+    for between, pairs in columns.items():
+        known = np.zeros(len(pairs.weight), dtype=bool)
+        if set(between) <= items.keys():
+            known = items[between[0]].contains(pairs.left)
+            known &= items[between[1]].contains(pairs.right)
+        n_pairs, n_unknown = n_pairs + known.sum(), n_unknown + (~known).sum()
+        if known.any():
+            some = PairColumns(*(own[known] for own in pairs))
+            with _conflicts_add_up():
+                found = Links.from_pairs(some, between=between)
+                links = found if links is None else links + found
+    return KnownPairs(links, int(n_pairs), int(n_unknown))
+
+
+@contextmanager
+def _conflicts_add_up() -> Iterator[None]:
+    """Silence warnings about contradictory judgements of a pair: they add up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConflictWarning)
+        yield
+
+
+def _count_pairs(links: Links) -> Counter[CountedPair]:
+    """Count judged pairs by views, positions and weight; matched rows are none."""
+    found: Counter[CountedPair] = Counter()
+    for between, table in links.pair_tables:
+        i, j = (own.tolist() for own in table.known_positions(between))
+        rows = zip(i, j, table.weights.tolist(), strict=True)
+        for a, b, weight in () if table.by_row else rows:
+            (left, a), (right, b) = sorted([(between[0], a), (between[1], b)])
+            found[(left, right), a, b, weight] += 1
+    return found
+
+
+def _listed(
+    counted: Counter[CountedPair], items: Mapping[str, Items]
+) -> dict[ViewPair, list[Pair]]:
+    """Return counted pairs by their views, with ids."""
+    found: dict[ViewPair, list[Pair]] = defaultdict(list)
+    for between, i, j, weight in counted.elements():
+        left, right = items[between[0]].ids[i], items[between[1]].ids[j]
+        found[between].append((left.item(), right.item(), weight))
+    return found
+
+
+def _named(pairs: list[Pair]) -> Iterator[tuple[str, Pair]]:
+    """Yield pairs with an author, another for each judgement of one pair."""
+    seen: Counter[tuple[Any, Any]] = Counter()
+    for pair in pairs:
+        seen[pair[:2]] += 1
+        n_times = seen[pair[:2]]
+        yield RESTORED if n_times == 1 else f"{RESTORED} {n_times}", pair
 
 
 def write_run(folder: Path, text: str) -> None:
@@ -411,9 +571,9 @@ def _checksum(folder: Path) -> str:
 
 
 def _row_id(store: LinkStore, number: int) -> str:
-    """Return the id of a row of a store, or "none" where there is no such row."""
+    """Return the id of a row of a store, or NO_ROW where there is none."""
     rows = store.changes(after=number - 1, limit=1) if number else iter(())
-    return next((row.id for row in rows), "none")
+    return next((row.id for row in rows), NO_ROW)
 
 
 def judgement_of(

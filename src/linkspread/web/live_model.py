@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
-from linkspread.models.stored_judgements import change_links, known_pairs
+from linkspread.models.model_folder import Follower
 from linkspread.storage import LinkStore
-from linkspread.storage.ledger import Ledger
 
 log = logging.getLogger("linkspread.web")
 
@@ -35,20 +34,22 @@ class LiveModel:
     """A model, its store, and the judgements so far."""
 
     def __init__(self, model: Any, store: LinkStore, *, absorbed: int = 0) -> None:
-        self.store, self.ledger = store, Ledger()
-        self.refusal, self.n_unknown, self.seconds = "", 0, 0.0
-        self._model = model
+        self._follower = Follower(model, store, applied=absorbed)
+        self.store, self.ledger, self._model = store, self._follower.ledger, model
+        self.refusal, self.seconds = "", 0.0
         # Pairs of views that were searched, beside those of the fit.
         self._opened: set[tuple[str, str]] = set()
         self._writing, self._news = threading.Lock(), threading.Condition()
         self._wake, self._stop = threading.Event(), threading.Event()
         self.is_warm = threading.Event()
         self._thread: threading.Thread | None = None
-        if absorbed:
-            self.ledger.read(store.changes(limit=absorbed))
-            self.ledger.mark_applied()
         self.shown = Shown(absorbed, model.snapshot())
         self.follow()
+
+    @property
+    def n_unknown(self) -> int:
+        """Judged pairs with items that the model does not have."""
+        return self._follower.n_unknown
 
     def start(self) -> None:
         """Start to follow the store."""
@@ -65,11 +66,9 @@ class LiveModel:
     def follow(self) -> None:
         """Apply new rows of the store."""
         with self._writing:
-            rows = list(self.store.changes(after=self.shown.number))
-            if rows:
-                self.ledger.read(rows)
+            if self._follower.read():
                 self._apply()
-                self._show(rows[-1].number or self.shown.number)
+                self._show(self._follower.number)
 
     def catch_up(self, *, id: str = "", patience: float = PATIENCE) -> bool:
         """Wait until a stored row is in the model; return whether it is.
@@ -133,24 +132,18 @@ class LiveModel:
             pair = (left[0].item(), right[0].item(), 1.0)
             link = Links.from_pairs([pair], between=(source, target))
             with self._writing, suppress(LinkspreadError):
-                change_links(model, link, None)
-                change_links(model, None, link)
+                model.add_links(link).remove_links(link)
 
     def _apply(self) -> None:
         """Apply new judgements to the model, or set `refusal`."""
         start = time.perf_counter()
-        changes = self.ledger.changes()
         try:
-            added = known_pairs(changes.added, self._model.items_)
-            removed = known_pairs(changes.removed, self._model.items_)
-            change_links(self._model, added.links, removed.links)
+            self._follower.apply()
         except LinkspreadError as error:
             log.warning("links", extra={"event": {"problem": type(error).__name__}})
             self.refusal = REFUSED
             return
         self.refusal = ""
-        self.n_unknown += added.n_unknown - removed.n_unknown
-        self.ledger.mark_applied()
         self.seconds = time.perf_counter() - start
 
     def _show(self, number: int) -> None:
