@@ -88,7 +88,7 @@ def test_what_people_write_is_text_and_never_a_page(make_browser):
     body = JUDGEMENT | {"note": EVIL, "who": EVIL}
     assert client.post("/api/judgements", json=body).status_code == 201
     client.post("/name", data={"form_token": form_token(page), "name": EVIL})
-    wheres = {"/": {"q": EVIL}, "/history": {}, "/look": {}, "/ask": {}, "/api": {}}
+    wheres = {"/": {"q": EVIL}, "/history": {}, "/look": {}, "/ask": {}, "/docs": {}}
     wheres["/why"] = {"item": "t5", "found": "i3"}
     wheres["/map"] = {"source": "text", "target": "image"}
     pages = [client.get(path, params=how).text for path, how in wheres.items()]

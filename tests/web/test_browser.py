@@ -14,7 +14,7 @@ from servers import Server
 from web_sites import fit_model, make_features
 
 SEARCH = "/?source=text&target=image&item=t5"
-PAGES = [SEARCH, "/", "/?q=green+thing", "/ask", "/history", "/look", "/api"]
+PAGES = [SEARCH, "/", "/?q=green+thing", "/ask", "/history", "/look", "/docs"]
 PAGES += ["/why?source=text&target=image&item=t5&found=i3", "/nowhere"]
 PATIENCE = 60_000
 

@@ -368,7 +368,7 @@ def test_json_judges_and_undoes(browser):
 def test_the_description_for_tools_and_its_page(browser):
     schema = browser.get("/openapi.json").json()
     assert schema["openapi"].startswith("3.")
-    page = browser.get("/api").text
+    page = browser.get("/docs").text
     for path, methods in schema["paths"].items():
         for method in methods:
             assert f"{method.upper()} {path}" in page

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException
@@ -10,32 +11,106 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.storage import Undo
+from linkspread.storage import Judgement, Undo
 from linkspread.web.guard import NOBODY, clean_name
 from linkspread.web.overview import look
 from linkspread.web.pages import Asking, Here, Id, Number, View, Words, check_json
-from linkspread.web.site import MAX_PAGES, PAGE, Asked
+from linkspread.web.site import MAX_PAGES, PAGE, Asked, Entry
 
 log = logging.getLogger("linkspread.web")
 # Seconds that an answer to a program waits until a judgement is applied.
 QUICK = 0.5
-
-api = APIRouter(prefix="/api", tags=["api"])
-monitoring = APIRouter(include_in_schema=False)
-
-
-def resolve(site: Here, query: Asking) -> Asked:
-    """Return the query as the model takes it; it must not be empty."""
-    asked = site.resolve(query)
-    if asked is None:
-        raise LinkspreadError(
-            "a search must have `item`, an id, or `q`, words for a view of texts; got "
-            "neither. Ask /api/items for ids."
-        )
-    return asked
+ERRORS = {
+    400: "A parameter is missing, unknown or malformed.",
+    401: "The token is missing or wrong.",
+    403: "The request came from another site.",
+    404: "There is no such view or page.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    429: "Too many requests, or too many wrong tokens.",
+    503: "The store cannot be reached, or too much is asked at once.",
+}
 
 
-Resolved = Annotated[Asked, Depends(resolve)]
+class Problem(BaseModel):
+    """Why a request was refused: the rule, what was received, and a remedy."""
+
+    error: str
+
+
+class Views(BaseModel):
+    """The number of items of each view, and pairs of views that can be searched."""
+
+    views: dict[str, int]
+    directions: list[list[str]]
+
+
+class Item(BaseModel):
+    """An item and its title."""
+
+    id: str
+    title: str
+
+
+class Items(BaseModel):
+    """Items whose titles have all of the words."""
+
+    items: list[Item]
+
+
+class Result(BaseModel):
+    """One result of a search."""
+
+    id: str
+    rank: int
+    score: float
+    strength: float = Field(description="0 for chance, 1 for a usual best result")
+    title: str
+    picture: str | None = Field(description="Path of its picture, if it has one")
+
+
+class Results(BaseModel):
+    """The results of a search, the best first."""
+
+    source: str
+    target: str
+    number: int = Field(description="Last row of the store that the search knows")
+    results: list[Result]
+
+
+class Part(BaseModel):
+    """A part of a score."""
+
+    split: str = Field(description="The parts of one split add up to the score")
+    kind: str
+    source: str
+    target: str
+    amount: float
+
+
+class Explained(BaseModel):
+    """What a score is made of."""
+
+    score: float
+    search_score: float
+    text: str
+    parts: list[Part]
+
+
+class Pair(BaseModel):
+    """A pair to judge, and the share of the uncertainty that an answer removes."""
+
+    left: str
+    right: str
+    gain: float
+
+
+class Pairs(BaseModel):
+    """Suggested pairs, the best first."""
+
+    source: str
+    target: str
+    pairs: list[Pair]
 
 
 class JudgementIn(BaseModel):
@@ -57,23 +132,130 @@ class UndoIn(BaseModel):
     who: str = Field(NOBODY, max_length=200)
 
 
+class Stored(BaseModel):
+    """What was stored; it is on the disk."""
+
+    id: str
+    is_in_model: bool = Field(description="Whether searches know it already")
+
+
+class Row(BaseModel):
+    """A row of the store: a judgement, or the undo of one."""
+
+    number: int
+    id: str
+    who: str
+    at: datetime
+    note: str
+    is_undo: bool
+    is_active: bool
+    takes_back: str | None = None
+    left_view: str | None = None
+    left_id: str | None = None
+    right_view: str | None = None
+    right_id: str | None = None
+    verdict: str | None = None
+    weight: float | None = None
+
+
+class Rows(BaseModel):
+    """Rows of the store, the newest first."""
+
+    judgements: list[Row]
+
+
+class ViewFacts(BaseModel):
+    """A view of the model."""
+
+    name: str
+    n_items: int
+    kind: str
+    facts: dict[str, str | int | float]
+
+
+class LinkFacts(BaseModel):
+    """The links between two views."""
+
+    between: list[str]
+    n_must: int
+    n_cannot: int
+    has_labels: bool
+
+
+class Point(BaseModel):
+    """Mean average precision on held-out labels after some judgements."""
+
+    number: int
+    n_judgements: int
+    score: float
+
+
+class Overview(BaseModel):
+    """Views, links and conflicts in numbers."""
+
+    views: list[ViewFacts]
+    links: list[LinkFacts]
+    n_labelled: dict[str, int]
+    n_conflicts: int
+    n_disagreements: int
+    n_unknown: int
+    verdicts: dict[str, int]
+    number: int
+    summary: str
+    inexact: list[str]
+    curve: list[Point]
+
+
+class State(BaseModel):
+    """How far the model is."""
+
+    number: int = Field(description="Last row of the store in the model")
+    takes_links: bool
+
+
+api = APIRouter(
+    prefix="/api",
+    tags=["api"],
+    responses={
+        status: {"model": Problem, "description": about}
+        for status, about in ERRORS.items()
+    },
+)
+monitoring = APIRouter(include_in_schema=False)
+
+
+def resolve(site: Here, query: Asking) -> Asked:
+    """Return the query as the model takes it; it must not be empty."""
+    asked = site.resolve(query)
+    if asked is None:
+        raise LinkspreadError(
+            "a search must have `item`, an id, or `q`, words for a view of texts; got "
+            "neither. Ask /api/items for ids."
+        )
+    return asked
+
+
+Resolved = Annotated[Asked, Depends(resolve)]
+
+
 @api.get("/views")
-def views(site: Here) -> dict[str, Any]:
+def views(site: Here) -> Views:
     """Return the views, how many items they have, and which can be searched."""
     sizes = {view: site.items[view].n_items for view in site.views}
-    return {"views": sizes, "directions": site.directions()}
+    return Views(views=sizes, directions=[[*own] for own in site.directions()])
 
 
 @api.get("/items")
 def items(
     site: Here, view: View, q: Words, n: Annotated[int, Param(ge=1, le=100)] = 8
-) -> dict[str, Any]:
+) -> Items:
     """Return items whose titles have all of the words."""
     if view not in site.items:
         raise HTTPException(404, "there is no such view.")
     found, ids = site.titles(view).find(q, n), site.items[view].ids
-    rows = [{"id": str(ids[k]), "title": site.contents.title(view, k)} for k in found]
-    return {"items": rows}
+    return Items(
+        items=[Item(id=str(ids[k]), title=site.contents.title(view, k)) for k in found]
+    )
 
 
 @api.get("/search")
@@ -82,37 +264,38 @@ def search(
     query: Asking,
     asked: Resolved,
     n: Annotated[int, Param(ge=1, le=PAGE * MAX_PAGES)] = 10,
-) -> dict[str, Any]:
+) -> Results:
     """Search one view from another."""
-    results = [
-        {
-            "id": hit.id,
-            "rank": hit.rank,
-            "score": hit.score,
-            "strength": round(hit.strength, 3),
-            "title": hit.title,
-            "picture": hit.picture or None,
-        }
-        for hit in site.find_hits(query, asked, stop=n)
-    ]
-    number = site.live.shown.number
-    views = {"source": query.source, "target": query.target}
-    return views | {"number": number, "results": results}
+    hits = site.find_hits(query, asked, stop=n)
+    return Results(
+        source=query.source,
+        target=query.target,
+        number=site.live.shown.number,
+        results=[
+            Result(
+                id=hit.id,
+                rank=hit.rank,
+                score=hit.score,
+                strength=round(hit.strength, 3),
+                title=hit.title,
+                picture=hit.picture or None,
+            )
+            for hit in hits
+        ],
+    )
 
 
 @api.get("/explanation")
-def explanation(
-    site: Here, query: Asking, asked: Resolved, found: Id
-) -> dict[str, Any]:
+def explanation(site: Here, query: Asking, asked: Resolved, found: Id) -> Explained:
     """Explain a score."""
     with site.heavy:
         why = site.explain(query, asked, found)
-    return {
-        "score": why.explanation.score,
-        "search_score": why.explanation.search_score,
-        "text": str(why.explanation),
-        "parts": [asdict(part) for part in why.parts],
-    }
+    return Explained(
+        score=why.explanation.score,
+        search_score=why.explanation.search_score,
+        text=str(why.explanation),
+        parts=[Part(**asdict(part)) for part in why.parts],
+    )
 
 
 @api.get("/suggestions")
@@ -121,11 +304,12 @@ def suggestions(
     source: View = "",
     target: View = "",
     who: Annotated[str, Param(max_length=200)] = NOBODY,
-) -> dict[str, Any]:
+) -> Pairs:
     """Return suggested pairs, the best first."""
     source, target = site.choose_views(source, target)
-    pairs = site.questions(source, target, clean_name(who))
-    return {"source": source, "target": target, "pairs": [asdict(own) for own in pairs]}
+    found = site.questions(source, target, clean_name(who))
+    pairs = [Pair(**asdict(own)) for own in found]
+    return Pairs(source=source, target=target, pairs=pairs)
 
 
 @api.get("/judgements")
@@ -133,19 +317,13 @@ def judgements(
     site: Here,
     before: Number = None,
     n: Annotated[int, Param(ge=1, le=500)] = 50,
-) -> dict[str, Any]:
+) -> Rows:
     """Return judgements and undos, the newest first."""
-    rows = [
-        vars(entry.row)
-        | {"at": entry.row.at.isoformat(), "is_active": entry.is_active}
-        | {"is_undo": isinstance(entry.row, Undo)}
-        for entry in site.history(before=before, n=n)
-    ]
-    return {"judgements": rows}
+    return Rows(judgements=[_row(own) for own in site.history(before=before, n=n)])
 
 
 @api.post("/judgements", status_code=201, dependencies=[Depends(check_json)])
-def add_judgement(site: Here, given: JudgementIn) -> dict[str, Any]:
+def add_judgement(site: Here, given: JudgementIn) -> Stored:
     """Store a judgement; it is on the disk before the answer."""
     id, is_in_model = site.judge(
         who=clean_name(given.who),
@@ -156,27 +334,27 @@ def add_judgement(site: Here, given: JudgementIn) -> dict[str, Any]:
         note=given.note,
         patience=QUICK,
     )
-    return {"id": id, "is_in_model": is_in_model}
+    return Stored(id=id, is_in_model=is_in_model)
 
 
 @api.post("/judgements/{id}/undo", status_code=201, dependencies=[Depends(check_json)])
-def undo_judgement(site: Here, id: str, given: UndoIn) -> dict[str, Any]:
+def undo_judgement(site: Here, id: str, given: UndoIn) -> Stored:
     """Take a judgement back."""
     id, is_in_model = site.take_back(id, who=clean_name(given.who), patience=QUICK)
-    return {"id": id, "is_in_model": is_in_model}
+    return Stored(id=id, is_in_model=is_in_model)
 
 
 @api.get("/overview")
-def overview(site: Here) -> dict[str, Any]:
+def overview(site: Here) -> Overview:
     """Return views, links and conflicts in numbers."""
-    curve = [asdict(own) for own in site.curve.points]
-    return look(site.live, site.contents) | {"curve": curve}
+    curve = [Point(**asdict(own)) for own in site.curve.points]
+    return Overview(**look(site.live, site.contents), curve=curve)
 
 
 @api.get("/state")
-def state(site: Here) -> dict[str, Any]:
+async def state(site: Here) -> State:
     """Return the last row in the model, for pages that wait for changes."""
-    return {"number": site.live.shown.number, "takes_links": not site.live.refusal}
+    return State(number=site.live.shown.number, takes_links=not site.live.refusal)
 
 
 @monitoring.get("/metrics")
@@ -187,7 +365,7 @@ def metrics(site: Here) -> PlainTextResponse:
         "store_number": number,
         "model_number": live.shown.number,
         "pending_rows": number - live.shown.number,
-        "absorb_seconds": live.seconds,
+        "apply_seconds": live.seconds,
         "takes_links": float(not live.refusal),
     }
     gauges |= {f"{name}_judgements": n for name, n in live.ledger.verdicts.items()}
@@ -204,3 +382,44 @@ def health(site: Here) -> PlainTextResponse:
         log.exception("health")
         return PlainTextResponse("The search or its store fails.\n", status_code=503)
     return PlainTextResponse("ok\n")
+
+
+def describe(schema: dict[str, Any], *, needs_token: bool) -> dict[str, Any]:
+    """Return the OpenAPI description with the answers and access that routes have."""
+    parts = schema["components"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        parts["schemas"].pop(name, None)
+    for methods in schema["paths"].values():
+        for call in methods.values():
+            # Malformed parameters are answered with 400, as all errors of the input.
+            call["responses"].pop("422", None)
+    if needs_token:
+        parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{"token": []}]
+    return schema
+
+
+def _row(entry: Entry) -> Row:
+    """Return a row of the store as JSON has it."""
+    row = entry.row
+    common: dict[str, Any] = {
+        "number": row.number,
+        "id": row.id,
+        "who": row.who,
+        "at": row.at,
+        "note": row.note,
+        "is_active": entry.is_active,
+    }
+    if isinstance(row, Undo):
+        return Row(**common, is_undo=True, takes_back=row.takes_back)
+    assert isinstance(row, Judgement)
+    return Row(
+        **common,
+        is_undo=False,
+        left_view=row.left_view,
+        left_id=str(row.left_id),
+        right_view=row.right_view,
+        right_id=str(row.right_id),
+        verdict=row.verdict,
+        weight=row.weight,
+    )

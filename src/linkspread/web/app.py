@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from linkspread import __version__
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage import LinkStore
-from linkspread.web.api import api, monitoring
+from linkspread.web.api import api, describe, monitoring
 from linkspread.web.contents import choose_contents
 from linkspread.web.guard import Access, Guard
 from linkspread.web.pages import pages, render_error
@@ -20,6 +20,14 @@ from linkspread.web.server import Settings
 from linkspread.web.site import Busy, Site
 
 SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
+
+
+class Application(FastAPI):
+    """An application whose description says what its routes answer."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI description."""
+        return describe(super().openapi(), needs_token=self.state.access.needs_token)
 
 
 def create_app(
@@ -41,10 +49,10 @@ def create_app(
         yield
         site.stop()
 
-    app = FastAPI(
+    app = Application(
         title=settings.title,
         version=__version__,
-        # The usual pages load scripts from other sites; /api replaces them.
+        # The usual pages load scripts from other sites; ours does not.
         docs_url=None,
         redoc_url=None,
         lifespan=live,

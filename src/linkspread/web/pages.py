@@ -31,7 +31,7 @@ STATIC = {
 }
 SIDES = {"small": 320, "huge": 1280}
 # Pages that can be asked for again after a form.
-LASTING = ("/", "/ask", "/history", "/look", "/why", "/api")
+LASTING = ("/", "/ask", "/history", "/look", "/why", "/docs")
 CACHED = {"Cache-Control": "private, max-age=3600"}
 
 # Parameters of addresses and forms, with limits.
@@ -357,7 +357,7 @@ def enter(page: Anyone, token: Text = "", back: Text = "/") -> Response:
     return page.redirect(page.access.root + back, **cookie)
 
 
-@pages.get("/api")
+@pages.get("/docs")
 def describe_api(request: Request, page: Anyone) -> HTMLResponse:
     """List the routes for programs, from their OpenAPI description."""
     return page.render("api.html", schema=request.app.openapi())
