@@ -2,12 +2,14 @@
 
 import io
 import re
+import runpy
 import socket
 import threading
 import time
 import urllib.request
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -25,6 +27,7 @@ from linkspread.web.site import Busy, Turns
 from web_sites import EVIL, fit_model, form_token, make_data, many_browsers
 
 TOKEN = "a token nobody knows"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 HTML = {"accept": "text/html"}
 JUDGEMENT = {
     "source": "text",
@@ -456,3 +459,19 @@ def test_a_body_that_never_ends_is_given_up(listening, monkeypatch):
     with socket.create_connection(("127.0.0.1", listening), timeout=20) as own:
         own.sendall(head)
         assert own.recv(200).startswith(b"HTTP/1.1 408")
+
+
+def test_the_client_of_the_examples_searches_and_judges(listening):
+    example = runpy.run_path(str(EXAMPLES / "page_client.py"))
+    client = example["Client"](f"http://127.0.0.1:{listening}")
+    assert ("text", "image") in client.directions()
+    found = client.search("green thing", source="text", target="image", n=3)
+    assert [own.rank for own in found] == [1, 2, 3]
+    key = "12345678-1234-4234-8234-123456789012"
+    pair = ("text", "t5"), ("image", found[0].id)
+    ids = {client.judge(*pair, "must", key=key) for _ in range(2)}
+    client.undo(ids.pop())
+    assert not ids
+    assert client.suggestions("text", "image")[0].gain > 0
+    with pytest.raises(example["Refused"], match="must name views of the model"):
+        client.judge(("nothing", "t5"), pair[1], "must")
