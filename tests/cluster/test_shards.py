@@ -81,7 +81,7 @@ def test_what_may_be_found_is_what_may_be_found_on_one_machine(both):
 
 def test_shards_are_opened_without_workers_and_need_the_table_for_new_items(both, case):
     one, _, folder = both
-    again = cluster.open_shards(folder, verify=True)
+    again = cluster.open_shards(folder)
     assert_same_answers(one, again, [1, 2], n_results=5)
     with pytest.raises(LinkspreadError, match="table of view 'text' must be given"):
         again.search(case[1]["text"][:2], **BETWEEN)
@@ -166,34 +166,54 @@ def test_an_index_of_shards_finds_what_an_index_of_all_finds(tmp_path, rng, size
             assert_array_equal(own, other)
 
 
-def test_damaged_shards_are_refused_with_the_file(client, case, tmp_path):
-    views, _, labels = case
-    shards = cluster.fit_shards(model(), views, labels, client=client, output=tmp_path)
-    name = shards.pairs_["text", "image"].left.files[0].name
-    path = tmp_path / "vectors" / name
+@pytest.fixture
+def copied(both, tmp_path):
+    """Return a copy of the folder of shards."""
+    return shutil.copytree(both[2], tmp_path / "copied")
+
+
+@pytest.mark.parametrize("helped", [False, True], ids=["here", "by workers"])
+def test_a_flipped_bit_anywhere_is_refused(client, copied, helped):
+    rng = np.random.default_rng(0)
+    files = sorted(path for path in copied.rglob("*") if path.is_file())
+    # In every file, then more often in large ones.
+    sizes = np.array([path.stat().st_size for path in files])
+    more = rng.choice(len(files), 30 - len(files), p=sizes / sizes.sum())
+    places = [*files, *(files[i] for i in more)]
+    for path in rng.permutation(places)[:4] if helped else places:
+        whole = path.read_bytes()
+        place, bit = rng.integers(len(whole)), rng.integers(8)
+        flipped = whole[place] ^ (1 << bit)
+        path.write_bytes(whole[:place] + bytes([flipped]) + whole[place + 1 :])
+        with pytest.raises(ModelError):
+            cluster.open_shards(copied, client=client if helped else None)
+        path.write_bytes(whole)
+    cluster.open_shards(copied)
+
+
+def test_damaged_shards_are_refused_with_the_file(both, copied):
+    name = both[1].pairs_["text", "image"].left.files[0].name
+    path = copied / "vectors" / name
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    cluster.open_shards(tmp_path)  # the size is the same
+    cluster.open_shards(copied, verify=False)  # the size is the same
     with pytest.raises(ModelError, match=f"{name}.*size and checksum"):
-        cluster.open_shards(tmp_path, verify=True)
+        cluster.open_shards(copied)
     path.write_bytes(whole[:-8])
-    with pytest.raises(ModelError, match=f"{name}.*whole .npy files"):
-        cluster.open_shards(tmp_path)
+    with pytest.raises(ModelError, match=f"{name}.*whole .npy file"):
+        cluster.open_shards(copied, verify=False)
     path.unlink()
-    with pytest.raises(ModelError, match=f"{name}.*whole .npy files"):
-        cluster.open_shards(tmp_path)
-    elsewhere = tmp_path.with_name("elsewhere.npy")
+    with pytest.raises(ModelError, match=f"{name}.*whole .npy file"):
+        cluster.open_shards(copied)
+    elsewhere = copied.with_name("elsewhere.npy")
     elsewhere.write_bytes(whole)
     path.symlink_to(elsewhere)
     with pytest.raises(ModelError, match="symbolic link"):
-        cluster.open_shards(tmp_path)
+        cluster.open_shards(copied)
 
 
-def test_a_manifest_cannot_name_files_elsewhere(both, tmp_path):
+def test_a_manifest_cannot_name_files_elsewhere(copied):
     # The checksum of the manifest itself is mended, as a stranger would.
-    _, _, folder = both
-    copied = tmp_path / "copied"
-    shutil.copytree(folder, copied)
     manifest = copied / "head" / "manifest.json"
     text = manifest.read_text()
     name = next((copied / "vectors").iterdir()).name
@@ -253,7 +273,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_the_model_that_was_there(
         client.run(_limit_files, resource.RLIM_INFINITY)
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
     one = model().fit(tables, labels)
-    assert_same_answers(one, cluster.open_shards(tmp_path, verify=True), [5])
+    assert_same_answers(one, cluster.open_shards(tmp_path), [5])
     cluster.fit_shards(model(alpha=0.4), views, labels, client=client, output=tmp_path)
     n_files = len(list((tmp_path / "vectors").iterdir()))
     assert n_files == len([name for name in before if name.startswith("vectors-")])

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from linkspread.cluster.block_graphs import SLAB_BYTES
 from linkspread.cluster.neighbors import choose_search
 from linkspread.cluster.session import cut_rows
 from linkspread.cluster.view_graphs import CODED
-from linkspread.cluster.views import ChunkedView, open_view
+from linkspread.cluster.views import open_view
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import format_bytes
@@ -28,7 +26,6 @@ from linkspread.propagation.chebyshev import N_TERMS
 from linkspread.propagation.exact import has_thin_factors, spread_responses
 from linkspread.propagation.filter import separate
 from linkspread.propagation.spread import widest_basis
-from linkspread.tables.frames import is_frame
 from linkspread.tables.validation import as_mapping, check_views
 
 INDEX_BYTES = 4
@@ -108,12 +105,18 @@ def plan(
     """
     check_spreading(model)
     n_workers = check_count(n_workers, name="n_workers", remedy="One is enough.")
-    tables = {view: _shaped(own, view) for view, own in as_mapping(views).items()}
+    tables: dict[str, Any] = {}
     items = {}
-    for view, own in tables.items():
+    for view, own in as_mapping(views).items():
+        if isinstance(own, str | os.PathLike):
+            own = open_view(own, name=view)
+        has_type = hasattr(own, "shape") and hasattr(own, "dtype")
+        tables[view] = own if has_type else check_views({view: own}).read[view]
         known = (ids or {}).get(view)
-        known = getattr(own, "ids", None) if known is None else known
-        items[view] = Items(own.shape[0] if known is None else known, view=view)
+        known = getattr(tables[view], "ids", None) if known is None else known
+        items[view] = Items(
+            tables[view].shape[0] if known is None else known, view=view
+        )
     return plan_of(model, tables, choose_links(links, tables).resolve(items), n_workers)
 
 
@@ -136,28 +139,31 @@ def plan_of(
     views = {v: _ViewCost(X, choices[v], n_workers) for v, X in tables.items()}
     costs = views.values()
     held = sum(own.held_bytes for own in costs)
-    held += CELL_SEARCH_BYTES * any(own.has_cells for own in costs)
+    held += CELL_SEARCH_BYTES * any(own.cell_bytes for own in costs)
     rounds, moved, vectors = 0, sum(own.moved_bytes for own in costs), 0
     peaks = [held + own.building_bytes for own in costs]
     for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
         responses = spread_responses((alphas[a], alphas[b]), model.beta)
-        separable = separate(responses, tol=model.tol / 2)
-        rank = model.rank
+        separable, rank = separate(responses, tol=model.tol / 2), model.rank
         if rank is None and not has_thin_factors(Z, separable, rank):
             # An upper bound: a model that keeps its graphs computes rows on demand.
             rank = widest_basis(Z.shape, views[a].itemsize)
         width, n_passes = working_width(Z, rank)
-        functions = len(separable.left), len(separable.right)
-        degrees = separable.degrees
-        for own, f, degree in zip(
-            (views[a], views[b]), functions, degrees, strict=True
-        ):
-            rounds += n_passes * degree * -(-width // own.slab(width))
-            moved += n_passes * degree * own.round_bytes(width)
-            peaks.append(held + own.spreading_bytes(width, f))
+        sides = (a, separable.left), (b, separable.right)
+        for (view, functions), degree in zip(sides, separable.degrees, strict=True):
+            own, f = views[view], len(functions)
+            thin = own.n_items * width * own.itemsize
+            slab = min(max(SLAB_BYTES // (own.n_items * own.itemsize), 1), width)
+            rounds += n_passes * degree * -(-width // slab)
+            moved += n_passes * degree * (n_workers - 1) * thin
+            # A worker receives and joins slabs, keeps terms of a few rounds, and the
+            # sums with a copy of one block's.
+            copied = 1 + 1 / max(own.n_blocks / n_workers, 1)
+            kept = (N_TERMS + 2 + copied * f) * thin / n_workers
+            peaks.append(held + 2 * thin * slab / width + kept)
             # Vectors for new items too, and the triangles of all blocks.
-            vectors += own.n_items * own.itemsize * 3 * width
+            vectors += 3 * thin
             moved += own.n_blocks * 8 * (f * width) ** 2
     return ClusterPlan(
         n_workers=n_workers,
@@ -173,63 +179,34 @@ class _ViewCost:
     """Bytes of one view in each step."""
 
     def __init__(self, X: Any, chosen: Mapping[str, Any], n_workers: int) -> None:
-        self.n_items, n_features = X.shape
-        self.itemsize, self.n_workers = X.dtype.itemsize, n_workers
-        n_items, n_neighbors = self.n_items, chosen["n_neighbors"]
+        self.itemsize, (n_items, n_features) = X.dtype.itemsize, X.shape
+        self.n_items, n_neighbors = n_items, chosen["n_neighbors"]
         row_bytes = n_features * self.itemsize
-        blocks = cut_rows(n_items, row_bytes, n_workers=n_workers)
-        self.n_blocks = len(blocks)
+        ranges = cut_rows(n_items, row_bytes, n_workers=n_workers)
+        self.n_blocks = len(ranges)
         # Every block of rows is compared with the whole table.
         self.read_bytes = (self.n_blocks + 1) * n_items * row_bytes
-        # A fit with method="auto" searches the neighbours of codes exactly.
-        searched = X, n_neighbors, chosen["metric"], n_workers
-        is_coded = chosen["graph"] in CODED
-        self.has_cells = not is_coded and choose_search("auto", *searched) != "exact"
-        # The cells of all blocks, which every worker gets.
-        cells = self.has_cells * n_items * (n_features / 4 + 8)
+        # The cells of all blocks go to every worker. Neighbours of codes are exact.
+        asked = X, n_neighbors, chosen["metric"], n_workers
+        has_cells = chosen["graph"] not in CODED
+        has_cells = has_cells and choose_search("auto", *asked) != "exact"
+        self.cell_bytes = has_cells * n_items * (n_features / 4 + 8)
         # From each item to its neighbours, and the symmetric graph.
         edges = n_items * n_neighbors * (self.itemsize + INDEX_BYTES)
         self.graph_bytes = EDGES_PER_NEIGHBOR * edges
         # Edges go to their other end, vectors to all workers, the graph to the client.
         pieces = edges + INDEX_BYTES * self.n_blocks * n_items
-        self.moved_bytes = (n_workers - 1) * (pieces / n_workers + cells)
+        self.moved_bytes = (n_workers - 1) * (pieces / n_workers + self.cell_bytes)
         self.moved_bytes += 2 * 8 * n_items * n_workers + 2 * self.graph_bytes
         # A worker holds edges and the normalised graph until the end,
         share = (edges + self.graph_bytes) / n_workers
-        self.held_bytes = share + 2 * 8 * n_items + cells
-        # and more while a graph is built.
-        n_rows = max(stop - start for start, stop in blocks)
+        self.held_bytes = share + 2 * 8 * n_items + self.cell_bytes
+        # and while a graph is built what it searches and finds, or the mirrored pieces
+        # of all blocks, the graph, and a block being joined.
+        n_rows = ranges[0][1]
         searching = n_rows * n_features * (3 * self.itemsize + 4)
         searching += 2 * FOUND_BYTES * n_rows * n_neighbors
-        found = FOUND_BYTES * n_items * n_neighbors / n_workers
-        # The mirrored pieces of all blocks, the graph, and a block being joined.
         joining = (2 * edges + self.graph_bytes) / n_workers
         joining += n_rows / n_items * (edges + 2 * self.graph_bytes)
+        found = FOUND_BYTES * n_items * n_neighbors / n_workers
         self.building_bytes = found + max(searching, joining)
-
-    def slab(self, width: int) -> int:
-        """Return the columns of a slab of a thin matrix."""
-        return min(max(SLAB_BYTES // (self.n_items * self.itemsize), 1), width)
-
-    def round_bytes(self, width: int) -> float:
-        """Return the bytes that all workers receive in a round of all slabs."""
-        return (self.n_workers - 1) * self.n_items * width * self.itemsize
-
-    def spreading_bytes(self, width: int, n_functions: int) -> float:
-        """Return the bytes that a worker holds in a round."""
-        whole = self.n_items * self.slab(width) * self.itemsize
-        own = self.n_items * width * self.itemsize / self.n_workers
-        # Received and joined; the terms of a few rounds; the sums and one copy of them.
-        copied = 1 + 1 / max(self.n_blocks / self.n_workers, 1)
-        return 2 * whole + (N_TERMS + 2) * own + copied * n_functions * own
-
-
-def _shaped(view: Any, name: str) -> Any:
-    """Return a view as an object with `shape` and `dtype`."""
-    if isinstance(view, str | os.PathLike):
-        return open_view(view, name=name)
-    if is_frame(view):
-        return check_views({name: view}).read[name]
-    if isinstance(view, ChunkedView) or hasattr(view, "dtype"):
-        return view
-    return np.asarray(view, float)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +26,13 @@ from linkspread.cluster.fitting import ClusterReport, SpreadingFit
 from linkspread.cluster.neighbors import nearest_in_chunks
 from linkspread.cluster.planning import check_spreading
 from linkspread.cluster.session import Session
-from linkspread.cluster.shards import ShardFile, ShardIndex, VectorShards, write_shard
+from linkspread.cluster.shards import (
+    ShardFile,
+    ShardIndex,
+    VectorShards,
+    run_each,
+    write_shard,
+)
 from linkspread.cluster.views import ChunkedView, check_files, open_view, open_views
 from linkspread.graphs import normalize_rows
 from linkspread.graphs.distances import METRICS
@@ -86,14 +92,8 @@ class ShardedPair:
     @property
     def T(self) -> "ShardedPair":
         """The same scores with the views exchanged."""
-        return ShardedPair(
-            self.right,
-            self.left,
-            self.core.T,
-            self.unseen_right.T,
-            self.unseen_left.T,
-            self.error,
-        )
+        cores = self.core.T, self.unseen_right.T, self.unseen_left.T
+        return ShardedPair(self.right, self.left, *cores, self.error)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ShardedModel(VectorSearch):
         self.folder = folder
         self.client = client
 
-    def fit(self, views: Any, links: Any) -> Self:
+    def fit(self, views: Any, links: Any) -> None:
         """Refuse: shards are written by `fit_shards`.
 
         Parameters
@@ -145,14 +145,13 @@ class ShardedModel(VectorSearch):
         )
 
     def index(self, source: str, target: str, *, method: str = "auto") -> Any:
-        """Return the index of the shards of a view.
+        """Return the index of the shards of a view, which are searched exactly.
 
         Parameters
         ----------
         source, target : str
             View that searches and view that is searched.
         method : {"exact", "auto"}, default="auto"
-            Shards are searched exactly.
 
         Returns
         -------
@@ -263,17 +262,24 @@ def fit_shards(
     with open_views(views, ids, folder) as opened:
         check_files(session, opened.chunked)
         work = SpreadingFit(model, session, opened, links, method)
-        _check_metrics(work.choices)
+        for view, chosen in work.choices.items():
+            if not isinstance(chosen["metric"], str):
+                raise LinkspreadError(
+                    f"view {view!r}: `metric` must be one of {', '.join(METRICS)} for "
+                    "shards, got a function, which cannot be stored. Use `cluster.fit`."
+                )
         (target / VECTORS).mkdir(parents=True, exist_ok=True)
         sharded, graphs = {}, {}
         for view in opened.chunked:
             with naming(view):
                 sharded[view], graphs[view] = _build(work, view)
         pairs = {pair: _spread(work, graphs, pair, target) for pair in work.pairs}
-        _write_head(target, work, pairs, sharded)
+        head = Head(dict(work.items), work.links, pairs, sharded)
+        _write_head(target, head)
     report = ClusterReport(work.expected, session.usage())
     announce(str(report.usage), verbose=model.verbose)
-    result = open_shards(target, views=opened.lasting, client=client)
+    # The checksums of what was just written need not be computed again.
+    result = open_shards(target, views=opened.lasting, client=client, verify=False)
     result.cluster_report_ = report
     return result
 
@@ -283,7 +289,7 @@ def open_shards(
     *,
     views: Mapping[str, Any] | None = None,
     client: Any = None,
-    verify: bool = False,
+    verify: bool = True,
 ) -> ShardedModel:
     """Open shards that `fit_shards` wrote.
 
@@ -294,10 +300,11 @@ def open_shards(
     views : mapping from str to path or ChunkedView, default=None
         The tables of the fit, for searches with new items.
     client : distributed.Client, default=None
-        Its workers, which must see the folder, search the shards in parallel; None
-        searches them here one by one.
-    verify : bool, default=False
-        Compare the checksums of all shards, which reads every byte.
+        Its workers, which must see the folder, check and search the shards in
+        parallel; None does so here, one by one.
+    verify : bool, default=True
+        Compare the checksums of all shards, which reads every byte; `client` shares
+        the work. False compares sizes only.
 
     Returns
     -------
@@ -307,16 +314,33 @@ def open_shards(
     content = read_folder(folder / HEAD, kind=SHARDS)
     with naming_file(MANIFEST):
         head = REGISTRY.decode(content, of=Head)
-    for pair in head.pairs.values():
-        for shards in (pair.left, pair.right):
-            shards.check(folder / VECTORS, verify=verify)
+    checks = [
+        (shards, k, str(folder / VECTORS), verify)
+        for pair in head.pairs.values()
+        for shards in (pair.left, pair.right)
+        for k in range(len(shards.files))
+    ]
+    run_each(client if verify else None, VectorShards.check, checks)
     model = ShardedModel(folder / VECTORS, client=client)
     model.view_names_, model.items_ = tuple(head.items), head.items
     model.links_, model.pairs_ = head.links, head.pairs
     model._sharded = head.views
-    model._tables = {
-        view: _open_table(own, view, model) for view, own in (views or {}).items()
-    }
+    model._tables = {}
+    for view, table in (views or {}).items():
+        if view not in head.items:
+            raise ViewError(
+                f"`views` must be those of the shards, {list(head.items)}, got "
+                f"{view!r}. Correct the name."
+            )
+        if not isinstance(table, ChunkedView):
+            table = open_view(table, name=view)
+        expected = head.items[view].n_items, head.views[view].n_features
+        if table.shape != expected:
+            raise ViewError(
+                f"view {view!r} must be the table of the fit, of shape {expected}, got "
+                f"{table.shape}. Give its path."
+            )
+        model._tables[view] = table
     return model
 
 
@@ -357,29 +381,17 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _check_metrics(choices: Mapping[str, Any]) -> None:
-    """Refuse metrics that are functions, which cannot be stored."""
-    for view, chosen in choices.items():
-        if not isinstance(chosen["metric"], str):
-            raise LinkspreadError(
-                f"view {view!r}: `metric` must be one of {', '.join(METRICS)} for "
-                "shards, got a function, which cannot be stored. Use `cluster.fit`."
-            )
-
-
 def _build(work: SpreadingFit, view: str) -> tuple[ShardedView, BlockGraph]:
-    """Build the graph of a view; return it and what new items need."""
+    """Build the graph of a view; return what new items need, and the graph."""
     built, _ = work.build(view)
-    graph = built.affinity.normalized()
     names = ("graph", "n_neighbors", "metric", "bandwidth", "weights")
-    chosen = {name: built.near.chosen[name] for name in names}
-    placing = ShardedView(
-        **chosen,
+    sharded = ShardedView(
+        **{name: built.near.chosen[name] for name in names},
         n_features=built.near.view.n_features,
         widths=built.near.widths,
         degrees=built.affinity.row_sums(),
     )
-    return placing, graph
+    return sharded, built.affinity.normalized()
 
 
 def _spread(
@@ -389,41 +401,32 @@ def _spread(
     target: Path,
 ) -> ShardedPair:
     """Propagate the links of two views, and let the workers write the vectors."""
-    found = work.spread(graphs, pair)
-    core, unseen_left, unseen_right = found.cores
+    found, folder = work.spread(graphs, pair), str(target / VECTORS)
+    core, for_left, for_right = found.cores
     if work.model.rank is None:
         # Shards hold vectors only, so exact rows cannot be computed.
         warn_of_error(found.error, work.model.tol, core)
-    left = _write_vectors(graphs[pair[0]], found.left, target, core.shape[0])
-    right = _write_vectors(graphs[pair[1]], found.right, target, core.shape[1])
-    return ShardedPair(left, right, core, unseen_left, unseen_right, found.error)
+
+    def write(view: str, parts: list[Any], width: int) -> VectorShards:
+        if isinstance(parts[0], np.ndarray):  # wide links are propagated by the client
+            files = [write_shard(part, folder) for part in parts]
+        else:
+            tasks = work.session.map(write_shard, parts, folder=folder)
+            work.session.finish(tasks, f"vectors of {view}")
+            files = work.session.fetch(tasks)
+        return VectorShards(tuple(files), width, core.dtype.name)
+
+    left = write(pair[0], found.left, core.shape[0])
+    right = write(pair[1], found.right, core.shape[1])
+    return ShardedPair(left, right, core, for_left, for_right, found.error)
 
 
-def _write_vectors(
-    graph: BlockGraph, parts: list[Any], target: Path, width: int
-) -> VectorShards:
-    """Let the workers write the vectors of a view, a file for each block."""
-    if isinstance(parts[0], np.ndarray):  # wide links are propagated by the client
-        files = [write_shard(part, str(target / VECTORS)) for part in parts]
-        return VectorShards(tuple(files), width, parts[0].dtype.name)
-    tasks = graph.session.map(write_shard, parts, folder=str(target / VECTORS))
-    graph.session.finish(tasks, f"vectors of {graph.name}")
-    files = graph.session.fetch(tasks)
-    return VectorShards(tuple(files), width, graph.dtype.name)
-
-
-def _write_head(
-    folder: Path,
-    work: SpreadingFit,
-    pairs: Mapping[tuple[str, str], ShardedPair],
-    views: Mapping[str, ShardedView],
-) -> None:
+def _write_head(folder: Path, head: Head) -> None:
     """Write the head, which makes the written shards the model of a folder."""
-    head = Head(dict(work.items), work.links, dict(pairs), dict(views))
-    about = {view: {"n_items": own.n_items} for view, own in work.items.items()}
+    about = {view: {"n_items": own.n_items} for view, own in head.items.items()}
     content = REGISTRY.encode(head, about={"views": about})
     write_folder(folder / HEAD, content, kind=SHARDS)
-    kept = {file.name for pair in pairs.values() for file in pair.files}
+    kept = {file.name for pair in head.pairs.values() for file in pair.files}
     for entry in list(os.scandir(folder / VECTORS)):
         if entry.name not in kept:
             with suppress(OSError):
@@ -463,20 +466,3 @@ REGISTRY = Registry(
         Stored(Head, check=_fits_all),
     )
 )
-
-
-def _open_table(own: Any, view: str, model: ShardedModel) -> ChunkedView:
-    """Open the table of a view; refuse one of another shape than in the fit."""
-    if view not in model.items_:
-        raise ViewError(
-            f"`views` must be those of the shards, {list(model.items_)}, got {view!r}. "
-            "Correct the name."
-        )
-    table = own if isinstance(own, ChunkedView) else open_view(own, name=view)
-    expected = model.items_[view].n_items, model._sharded[view].n_features
-    if table.shape != expected:
-        raise ViewError(
-            f"view {view!r} must be the table of the fit, of shape {expected}, got "
-            f"{table.shape}. Give its path."
-        )
-    return table

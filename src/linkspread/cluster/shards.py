@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.cluster.session import Session, alone
+from linkspread.cluster.session import Session, Task, alone
 from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.ground.progress import format_bytes
 from linkspread.search.best import best_entries
@@ -18,6 +18,7 @@ from linkspread.search.rank import count_open, rank
 from linkspread.storage.files import HashingFile, hash_file, open_plain, write_file
 
 Array = np.ndarray
+FilePath = str | os.PathLike[str]
 
 # Named after the checksum, so that no file is ever overwritten.
 SHARD_NAME = re.compile(r"vectors-[0-9a-f]{32}\.npy")
@@ -43,11 +44,6 @@ class VectorShards:
     precision: str
 
     @property
-    def boundaries(self) -> Array:
-        """Position of the first item of each file, and the end of the last."""
-        return np.cumsum([0, *(file.n_rows for file in self.files)])
-
-    @property
     def n_items(self) -> int:
         """Number of items."""
         return sum(file.n_rows for file in self.files)
@@ -59,7 +55,14 @@ class VectorShards:
             SHARD_NAME.fullmatch(file.name) and file.n_rows > 0 for file in self.files
         )
 
-    def read(self, k: int, folder: str | os.PathLike[str]) -> Array:
+    def ranges(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the number, the first item and the end of each file."""
+        stop = 0
+        for k, file in enumerate(self.files):
+            start, stop = stop, stop + file.n_rows
+            yield k, start, stop
+
+    def read(self, k: int, folder: FilePath) -> Array:
         """Return the vectors of one file, mapped into memory."""
         file = self.files[k]
         try:
@@ -69,20 +72,14 @@ class VectorShards:
         except LinkspreadError:
             raise
         except (OSError, ValueError, EOFError) as error:
-            raise ModelError(
-                f"{file.name}: shards must be whole .npy files that this process can "
-                f"read, got {error}. Copy the whole folder, or fit again."
-            ) from error
+            raise _damaged(file, "be a whole .npy file", str(error)) from error
         expected = (file.n_rows, self.width), np.dtype(self.precision)
         if (rows.shape, rows.dtype) != expected:
-            raise ModelError(
-                f"{file.name}: a shard must be of shape {expected[0]} and "
-                f"{self.precision}, got {rows.shape} and {rows.dtype}. Copy the whole "
-                "folder, or fit again."
-            )
+            rule = f"be of shape {expected[0]} and {self.precision}"
+            raise _damaged(file, rule, f"{rows.shape} and {rows.dtype}")
         return rows
 
-    def take(self, positions: Array, folder: str | os.PathLike[str]) -> Array:
+    def take(self, positions: Array, folder: FilePath) -> Array:
         """Return the vectors of some items."""
         taken = np.empty((len(positions), self.width), self.precision)
         for k, start, stop in self.ranges():
@@ -91,23 +88,23 @@ class VectorShards:
                 taken[own] = self.read(k, folder)[positions[own] - start]
         return taken
 
-    def ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the number, the first item and the end of each file."""
-        bounds = self.boundaries.tolist()
-        for k, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
-            yield k, start, stop
+    def check(self, k: int, folder: FilePath, verify: bool) -> None:
+        """Refuse a file that differs from the one that was written."""
+        file = self.files[k]
+        self.read(k, folder)
+        with open_plain(Path(folder), file.name) as opened:
+            n_bytes = os.fstat(opened.fileno()).st_size
+            if n_bytes != file.n_bytes or (verify and hash_file(opened) != file.sha256):
+                rule = "have the size and checksum of the manifest"
+                raise _damaged(file, rule, "others")
 
-    def check(self, folder: Path, *, verify: bool) -> None:
-        """Refuse files that differ from those that were written."""
-        for k, file in enumerate(self.files):
-            self.read(k, folder)
-            with open_plain(folder, file.name) as opened:
-                fits = os.fstat(opened.fileno()).st_size == file.n_bytes
-                if not fits or (verify and hash_file(opened) != file.sha256):
-                    raise ModelError(
-                        f"{file.name}: a shard must have the size and checksum of the "
-                        "manifest, got others. Copy it again, or fit again."
-                    )
+
+def _damaged(file: ShardFile, rule: str, got: str) -> ModelError:
+    """Return the error for a file that is not the one that was written."""
+    return ModelError(
+        f"{file.name}: a shard must {rule}, got {got}. Copy the whole folder again, or "
+        "fit again."
+    )
 
 
 def write_shard(vectors: Array, folder: str) -> ShardFile:
@@ -130,13 +127,21 @@ def write_shard(vectors: Array, folder: str) -> ShardFile:
     return ShardFile(entry.name, len(vectors), entry.n_bytes, entry.sha256)
 
 
+def run_each(client: Any, task: Task, calls: list[tuple[Any, ...]]) -> list[Any]:
+    """Return the results of calls, by the workers of a client or here."""
+    if client is None:
+        return [alone(task, *call) for call in calls]
+    session = Session(client)
+    return session.fetch([session.submit(task, *call) for call in calls])
+
+
 class ShardIndex:
     """Find items by inner product among vectors in shards, exactly."""
 
     method_, recall_ = "exact", 1.0
 
     def __init__(
-        self, shards: VectorShards, folder: str | os.PathLike[str], client: Any = None
+        self, shards: VectorShards, folder: FilePath, client: Any = None
     ) -> None:
         self.shards, self.folder, self.client = shards, str(folder), client
 
@@ -151,16 +156,15 @@ class ShardIndex:
     ) -> tuple[Array, Array]:
         """Return the items with the largest inner products for each query."""
         n_found = min(n_results, count_open(self.shards.n_items, only, barred))
-        shared = vectors, n_found + most_barred(barred), backend
-        tasks = [
-            (self.shards, k, self.folder, own, *shared)
-            for k, own in self._open_of(only)
-        ]
-        if self.client is None:
-            found = [alone(_search_shard, *task) for task in tasks]
-        else:
-            session = Session(self.client)
-            found = session.fetch([session.submit(_search_shard, *t) for t in tasks])
+        asked = vectors, n_found + most_barred(barred), backend
+        calls = []
+        for k, start, stop in self.shards.ranges():
+            own = only
+            if only is not None:
+                own = only[slice(*np.searchsorted(only, (start, stop)))] - start
+            if own is None or len(own):
+                calls.append((self.shards, k, start, self.folder, own, *asked))
+        found = run_each(self.client, _search_shard, calls)
         nothing = np.zeros((len(vectors), 0))
         positions = np.hstack([nothing.astype(int), *(own for own, _ in found)])
         scores = np.hstack([nothing.astype(vectors.dtype), *(own for _, own in found)])
@@ -173,21 +177,11 @@ class ShardIndex:
         places, scores = best_entries(scores, n_found)
         return np.take_along_axis(positions, places, axis=1), scores
 
-    def _open_of(self, only: Array | None) -> list[tuple[int, Array | None]]:
-        """Return the shards that may be searched, and which of their items."""
-        if only is None:
-            return [(k, None) for k in range(len(self.shards.files))]
-        cuts = np.searchsorted(only, self.shards.boundaries)
-        return [
-            (k, only[cuts[k] : cuts[k + 1]] - start)
-            for k, start, _ in self.shards.ranges()
-            if cuts[k + 1] > cuts[k]
-        ]
-
 
 def _search_shard(
     shards: VectorShards,
     k: int,
+    start: int,
     folder: str,
     only: Array | None,
     vectors: Array,
@@ -197,4 +191,4 @@ def _search_shard(
     """Return the best items of one shard, by their positions in the view."""
     rows = shards.read(k, folder)
     found, scores = rank(vectors, rows, n_results=n_results, only=only, backend=backend)
-    return found + shards.boundaries[k], scores
+    return found + start, scores

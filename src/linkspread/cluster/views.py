@@ -8,7 +8,7 @@
 ...     path = Path(folder, "text.npy")
 ...     np.save(path, np.arange(12.0).reshape(6, 2))
 ...     view = open_view(path, chunk_rows=4)
-...     view.shape, view.boundaries, view.read(1).tolist()
+...     view.shape, view.boundaries, view.rows(4, 6).tolist()
 ((6, 2), (0, 4, 6), [[8.0, 9.0], [10.0, 11.0]])
 """
 
@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,22 +75,8 @@ class ChunkedView:
         """Numbers of items and of features."""
         return self.boundaries[-1], self.n_features
 
-    def read(self, k: int) -> Array:
-        """Return the rows of one chunk.
-
-        Parameters
-        ----------
-        k : int
-
-        Returns
-        -------
-        rows : ndarray of shape (n_rows, n_features)
-            float32 or float64, finite.
-        """
-        return self._part(k, slice(None))
-
     def rows(self, start: int, stop: int) -> Array:
-        """Return the rows from one position to another.
+        """Return the rows from one position to another, finite.
 
         Parameters
         ----------
@@ -101,13 +88,13 @@ class ChunkedView:
         """
         parts = [
             self._part(k, slice(max(start - first, 0), min(stop, last) - first))
-            for k, (first, last) in enumerate(self._ends())
+            for k, (first, last) in enumerate(pairwise(self.boundaries))
             if first < stop and start < last
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def take(self, positions: Array) -> Array:
-        """Return the rows at some positions.
+        """Return the rows at some positions, finite.
 
         Parameters
         ----------
@@ -120,22 +107,18 @@ class ChunkedView:
         """
         taken = np.empty((len(positions), self.n_features), self.dtype)
         edges = np.searchsorted(positions, self.boundaries)
-        for k, (first, _) in enumerate(self._ends()):
-            own = slice(edges[k], edges[k + 1])
-            if own.stop > own.start:
-                taken[own] = self._part(k, positions[own] - first)
+        for k, (start, stop) in enumerate(pairwise(edges)):
+            if stop > start:
+                own = positions[start:stop] - self.boundaries[k]
+                taken[start:stop] = self._part(k, own)
         return taken
-
-    def _ends(self) -> Iterator[tuple[int, int]]:
-        """Yield the first row and the end of every chunk."""
-        return zip(self.boundaries[:-1], self.boundaries[1:], strict=True)
 
     def _part(self, k: int, rows: Any) -> Array:
         """Return some rows of a chunk, checked."""
         path, n_rows = self.files[k], self.boundaries[k + 1] - self.boundaries[k]
         name = f"{self.name}, chunk {k}"
-        must = f"chunk {k} of view {self.name!r} must be a file that can be read"
-        with _refusing(f"{must}, got {path}", "Let every worker see the same folder."):
+        rule = f"chunk {k} of view {self.name!r} must be a file that can be read"
+        with _refusing(f"{rule}, got {path}", "Let every worker see the same folder."):
             part = read_chunk(path, self.origins[k], n_rows, name=name)
         if part.shape != (n_rows, self.n_features):
             raise ViewError(
@@ -256,8 +239,8 @@ class OpenViews:
             if mapped.dtype == own.dtype:
                 return mapped
         whole = np.empty(own.shape, own.dtype)
-        for k, start in enumerate(own.boundaries[:-1]):
-            whole[start : own.boundaries[k + 1]] = own.read(k)
+        for start, stop in pairwise(own.boundaries):
+            whole[start:stop] = own.rows(start, stop)
         return whole
 
     def whole(self) -> Views:
