@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # makes small products twenty times slower as soon as they share their cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: serve demo test quick lint format bench clean
+.PHONY: serve demo test quick lowest lint format bench clean
 
 demo: $(VENV)/product  ## Fit glyphs from a few labels, print a table, write a picture page
 	$(BIN)/linkspread demo
@@ -18,7 +18,12 @@ test: $(VENV)/installed  ## Run every test
 	$(ONE_THREAD) $(BIN)/python -m pytest src tests --numprocesses auto --dist loadfile
 
 quick: $(VENV)/installed  ## Run the tests that take less than a minute together
-	$(BIN)/python -m pytest src tests -m "not slow" -q
+	$(ONE_THREAD) $(BIN)/python -m pytest src tests -m "not slow" -q --numprocesses auto --dist loadfile
+
+# Warnings are no errors here: newer versions of indirect dependencies give some.
+lowest: $(VENV)-lowest/installed  ## Run the quick tests with the lowest versions declared
+	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest src tests -m "not slow" -q \
+	  --numprocesses auto --dist loadfile -o filterwarnings=
 
 lint: $(VENV)/installed  ## Check style and types
 	$(BIN)/ruff check .
@@ -33,7 +38,7 @@ bench: $(VENV)/installed  ## Measure time and memory; LINKSPREAD_DATA names the 
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest build dist .pytest_cache .mypy_cache .ruff_cache
 
 # Some systems ship Python without ensurepip; the virtualenv package fills in.
 $(BIN)/python:
@@ -49,3 +54,12 @@ $(VENV)/product: pyproject.toml | $(BIN)/python
 $(VENV)/installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/product
+
+$(VENV)-lowest/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
+	  --resolution lowest-direct --editable '.[all]'
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
+	  httpx hypothesis numpydoc polars pytest pytest-xdist safetensors schemathesis
+	@touch $@
