@@ -216,7 +216,7 @@ BEGUN = "linkspread reproduce wikipedia --protocol inductive --quick --resplits 
          f"{BEGUN!r}, got 'linkspread reproduce wikipedia --quick'. "),
         ("--protocol inductive", "`--resume` must have the options of the study, "),
         ("--quick --protocol=inductive --resplits 3", "a table must be continued as "
-         "it was begun, 'Image to text', got 'The labels of 110 items are known; "),
+         "it was begun, 'Image to text. And back.', got 'The labels of 110 items "),
     ],
 )  # fmt: skip
 def test_another_table_is_refused_and_kept(

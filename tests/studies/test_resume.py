@@ -198,13 +198,9 @@ def test_more_splits_can_be_asked_for_and_nothing_is_lost_meanwhile(
                     EMPTY, introduction="Labels are known. Queries are new."
                 )
             },
-            "as it was begun, 'Queries are in the graphs.', got 'Queries are new.'",
+            "as it was begun, 'Labels are known.*', got 'Labels are known. Q",
         ),
-        ({"methods": METHODS[1:]}, "all its methods, got none named 'k-NN'"),
-        (
-            {"methods": [replace(METHODS[0], grid=[{"alpha": [0.2]}]), *METHODS[1:]]},
-            r"'beta' of 'k-NN' among them, got \['alpha'\]",
-        ),
+        ({"methods": METHODS[1:]}, "all its methods.*'k-NN', 're-split 1'"),
     ],
 )
 def test_another_table_is_not_gone_on_with(
@@ -218,7 +214,7 @@ def test_another_table_is_not_gone_on_with(
 def test_fewer_splits_are_refused_as_methods_would_be_measured_unequally(
     collection, splits, whole
 ):
-    with pytest.raises(LinkspreadError, match="all its splits, .* 're-split 1'. Give"):
+    with pytest.raises(LinkspreadError, match="all its .* 're-split 1'.. Give"):
         run(collection, splits[:1], before=whole[1][1])
 
 

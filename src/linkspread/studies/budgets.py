@@ -7,13 +7,13 @@ parameters is fitted to pairs that it suggested, and to random pairs.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from linkspread.ground.errors import FewLinksError, LinkspreadError
-from linkspread.ground.progress import announce
 from linkspread.links import Links
 from linkspread.models import LinkSpreading
 from linkspread.studies.collections import (
@@ -30,15 +30,14 @@ from linkspread.studies.methods import (
     link_methods,
     matched_methods,
 )
-from linkspread.studies.report import Budget, Run, Study
+from linkspread.studies.report import Budget, Study
 from linkspread.studies.running import (
-    Keep,
     Measured,
-    Step,
     Task,
     average_of_directions,
     choose,
     chosen_parameters,
+    measured,
     run_tasks,
     score_test,
 )
@@ -68,9 +67,7 @@ def run_budgets(
     links: Sequence[int] = LINKS,
     matched: bool = True,
     n_splits: int = 5,
-    before: Study | None = None,
-    keep: Keep | None = None,
-    step: Step = print,
+    **running: Any,
 ) -> Study:
     """Measure every method at every amount of supervision.
 
@@ -78,34 +75,25 @@ def run_budgets(
     """
     plan = plan_budgets(metrics, labels=labels, links=links, matched=matched)
     tasks = [
-        Task(method, split.name, ((*budget, method.name),))
-        for split in splits
+        Task(method, split.name, ((*budget, method.name),), (split, seed, budget))
+        for seed, split in enumerate(splits)
         for budget, method in plan
     ]
-    seeds = {split.name: seed for seed, split in enumerate(splits)}
 
     def measure(task: Task) -> list[Measured]:
-        seed = seeds[task.split]
-        split, budget = splits[seed], Budget(*task.cells[0][:2])
+        split, seed, budget = task.given
         start = time.perf_counter()
         known = _known_links(collection, split, budget, seed)
         is_few = budget.kind == "labels per class" and (budget.amount or FEW) < FEW
-        model, tuning = choose(
-            task.method,
-            collection.views,
-            known,
-            n_splits=n_splits,
-            n_repeats=N_REPEATS_FOR_FEW if is_few else 1,
-        )
+        repeats = N_REPEATS_FOR_FEW if is_few else 1
+        settings: Any = {"n_splits": n_splits, "n_repeats": repeats}
+        model, tuning = choose(task.method, collection.views, known, **settings)
         score = _average(model, collection, split, known)
-        seconds = time.perf_counter() - start
-        announce(f"{task.text}: {score:.3f}, {seconds:.0f} s")
-        parameters = chosen_parameters(tuning)
-        run = Run(split.name, score, {}, {"total": seconds}, parameters)
-        return [Measured(task.cells[0], run)]
+        chosen = chosen_parameters(tuning)
+        return [measured(task, task.cells[0], score, start, chosen)]
 
     study = replace(study, ours=LEARNER)
-    return run_tasks(study, tasks, measure, before=before, keep=keep, step=step)
+    return run_tasks(study, tasks, measure, **running)
 
 
 def plan_budgets(
@@ -164,8 +152,7 @@ def run_judging(
     learner: Any,
     *,
     amounts: Sequence[int] = AMOUNTS,
-    keep: Keep | None = None,
-    step: Step = print,
+    **running: Any,
 ) -> Study:
     """Measure the gain from judged pairs, suggested ones against random ones.
 
@@ -185,29 +172,28 @@ def run_judging(
             Method(name, "", learner),
             split.name,
             tuple(("links", amount, name) for amount in amounts),
+            (split, partial(make, collection, split, learner, amounts, seed)),
         )
-        for split in splits
-        for name in rounds
+        for seed, split in enumerate(splits)
+        for name, make in rounds.items()
     ]
-    seeds = {split.name: seed for seed, split in enumerate(splits)}
 
     def measure(task: Task) -> list[Measured]:
-        seed = seeds[task.split]
-        split, found = splits[seed], []
-        models = rounds[task.method.name](collection, split, learner, amounts, seed)
+        split, make = task.given
+        models, found = make(), []
         for key in task.cells:
             start = time.perf_counter()
             model = next(models)
-            score = _average_of_fitted(model, collection, split)
-            seconds = {"total": time.perf_counter() - start}
-            must = model.links_.judged(*collection.views).data > 0
-            parameters = {"must-links": int(np.sum(must))}
-            run = Run(split.name, score, {}, seconds, parameters)
-            found.append(Measured(key, run))
+            views, rows = list(collection.views), split.test
+            block = model.scores(*views, rows=rows, cols=rows)
+            both = block, np.ascontiguousarray(block.T)
+            score = average_of_directions(both, collection.labels[rows])
+            must = int(np.sum(model.links_.judged(*views).data > 0))
+            found.append(measured(task, key, score, start, {"must-links": must}))
         return found
 
     study = replace(study, ours=SUGGESTED)
-    return run_tasks(study, tasks, measure, keep=keep, step=step)
+    return run_tasks(study, tasks, measure, **running)
 
 
 def needed_judgements(study: Study, n_random: int) -> int | None:
@@ -249,11 +235,3 @@ def _random_rounds(
     for amount in amounts:
         links = random_links(collection.labels, split.train, views, amount, seed=seed)
         yield clone(learner).fit(collection.views, links)
-
-
-def _average_of_fitted(model: Any, collection: Any, split: Split) -> float:
-    """Measure a fitted model among the test items, in both directions."""
-    first, second = collection.views
-    block = model.scores(first, second, rows=split.test, cols=split.test)
-    both = (block, np.ascontiguousarray(block.T))
-    return average_of_directions(both, collection.labels[split.test])

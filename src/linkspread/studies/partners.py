@@ -20,20 +20,18 @@ from linkspread.datasets import (
 )
 from linkspread.graphs.memory import cache_tables
 from linkspread.ground.errors import FewLinksError, LinkspreadError
-from linkspread.ground.progress import announce
 from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
 from linkspread.studies.baselines import CosineMatching, RidgeMap, RidgeToIdentity
 from linkspread.studies.baselines.matching import PairMatching, corrected_scores
 from linkspread.studies.methods import LEARNER, Method, partner_methods
-from linkspread.studies.report import Budget, Run, Study
+from linkspread.studies.report import Budget, Study
 from linkspread.studies.running import (
-    Keep,
     Measured,
-    Step,
     Task,
     choose,
     chosen_parameters,
+    measured,
     run_tasks,
 )
 
@@ -114,10 +112,7 @@ def run_partners(
     judged: Sequence[int] = JUDGED,
     n_repetitions: int = 5,
     n_splits: int = 3,
-    n_jobs: int = 1,
-    before: Study | None = None,
-    keep: Keep | None = None,
-    step: Step = print,
+    **running: Any,
 ) -> Study:
     """Measure every method at every amount of pairs."""
     study = replace(
@@ -130,22 +125,22 @@ def run_partners(
     # Drawn here, so that processes need not draw them again for each method.
     for seed in range(n_repetitions) if judged else ():
         known.at(Budget("judged pairs", 0), seed)
-    seeds = {f"draw {seed + 1}": seed for seed in range(n_repetitions)}
+    plan = plan_partners(collection, matched=matched, judged=judged)
     tasks = [
-        Task(method, split, tuple((*budget, row) for row in rows))
-        for split in seeds
-        for budget, method, rows in plan_partners(
-            collection, matched=matched, judged=judged
+        Task(
+            method,
+            f"draw {seed + 1}",
+            tuple((*budget, row) for row in rows),
+            (budget, seed),
         )
+        for seed in range(n_repetitions)
+        for budget, method, rows in plan
     ]
 
     def measure(task: Task) -> list[Measured]:
-        now = known.at(Budget(*task.cells[0][:2]), seeds[task.split])
-        return _measure(collection, now, task, n_splits)
+        return _measure(collection, known.at(*task.given), task, n_splits)
 
-    return run_tasks(
-        study, tasks, measure, n_jobs=n_jobs, before=before, keep=keep, step=step
-    )
+    return run_tasks(study, tasks, measure, **running)
 
 
 class _Known(NamedTuple):
@@ -174,13 +169,9 @@ def _measure(
             scores = corrected_scores(scores, HUBS)
             back = scores.T
         details = _qualities(scores, back, collection, known)
+        score, chosen = details["recall at 1"], chosen_parameters(tuning)
         # A row with hub correction includes the time of the row without.
-        seconds = time.perf_counter() - start
-        score = details["recall at 1"]
-        announce(f"{task.text}: {key[2]}: {score:.3f}, {seconds:.0f} s")
-        parameters = chosen_parameters(tuning)
-        run = Run(task.split, score, details, {"total": seconds}, parameters)
-        found.append(Measured(key, run))
+        found.append(measured(task, key, score, start, chosen, details))
     return found
 
 

@@ -4,6 +4,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from linkspread.ground.errors import FewLinksError, LinkspreadError
+from linkspread.ground.progress import announce
 from linkspread.links import Links
 from linkspread.metrics import mean_average_precision
 from linkspread.selection import Tuning, tune
@@ -32,11 +34,15 @@ PACKAGES = ("linkspread", "numpy", "scipy", "scikit-learn", "numba")
 
 @dataclass(frozen=True)
 class Task:
-    """A method to measure on a split, and the cells of the study that it fills."""
+    """A method to measure on a split, and the cells of the study that it fills.
+
+    `given` is what the study needs to measure it.
+    """
 
     method: Method
     split: str
     cells: tuple[Key, ...]
+    given: Any = None
 
     @property
     def text(self) -> str:
@@ -51,6 +57,21 @@ class Measured(NamedTuple):
     key: Key
     run: Run
     curves: tuple[ParameterCurve, ...] = ()
+
+
+def measured(
+    task: Task,
+    key: Key,
+    score: float,
+    start: float,
+    parameters: dict[str, Any],
+    details: dict[str, float] | None = None,
+) -> Measured:
+    """Return the run of a cell that was measured since a time, and announce it."""
+    seconds = time.perf_counter() - start
+    announce(f"{task.text}: {key[2]}: {score:.3f}, {seconds:.0f} s")
+    run = Run(task.split, score, details or {}, {"total": seconds}, parameters)
+    return Measured(key, run)
 
 
 def run_tasks(
@@ -76,6 +97,19 @@ def run_tasks(
             runs |= {(key, run.split): run for run in cell.runs}
         for curve in before.curves:
             curves[curve.method] = (*curves.get(curve.method, ()), curve)
+    planned = [(key, task.split) for task in tasks for key in task.cells]
+    names = dict.fromkeys(task.method.name for task in tasks)
+
+    def so_far() -> Study:
+        """Return the study with all runs, those of tasks first and in their order."""
+        own: dict[Key, list[Run]] = {}
+        for key, split in dict.fromkeys([*planned, *runs]):
+            if (key, split) in runs:
+                own.setdefault(key, []).append(runs[key, split])
+        cells = (Cell(m, kind, n, tuple(r)) for (kind, n, m), r in own.items())
+        drawn = (curve for name in names for curve in curves.get(name, ()))
+        return replace(study, cells=tuple(cells), curves=tuple(drawn))
+
     missing = []
     for task in tasks:
         if all((key, task.split) in runs for key in task.cells):
@@ -92,33 +126,9 @@ def run_tasks(
             runs[key, run.split] = run
             if own:
                 curves[task.method.name] = own
-        study = _with_runs(study, tasks, runs, curves)
         if keep is not None:
-            keep(study)
-    return _with_runs(study, tasks, runs, curves)
-
-
-def _with_runs(
-    study: Study,
-    tasks: Sequence[Task],
-    runs: Mapping[tuple[Key, str], Run],
-    curves: Mapping[str, tuple[ParameterCurve, ...]],
-) -> Study:
-    """Return a study with all runs, those of tasks first and in their order."""
-    planned = [(key, task.split) for task in tasks for key in task.cells]
-    cells: dict[Key, list[Run]] = {}
-    for key, split in dict.fromkeys([*planned, *runs]):
-        if (key, split) in runs:
-            cells.setdefault(key, []).append(runs[key, split])
-    methods = dict.fromkeys(task.method.name for task in tasks)
-    return replace(
-        study,
-        cells=tuple(
-            Cell(method, kind, amount, tuple(own))
-            for (kind, amount, method), own in cells.items()
-        ),
-        curves=tuple(curve for name in methods for curve in curves.get(name, ())),
-    )
+            keep(so_far())
+    return so_far()
 
 
 def check_continued(before: Study, name: str) -> None:
@@ -142,16 +152,10 @@ def choose(
     """Choose the parameters of a method by cross-validation on its links."""
     if not method.grid:
         return clone(method.model), None
+    settings: dict[str, Any] = {"n_splits": n_splits, "n_repeats": n_repeats}
+    settings |= {"model": method.model, "protocol": protocol}
     try:
-        tuning = tune(
-            views,
-            links,
-            list(method.grid),
-            model=method.model,
-            n_splits=n_splits,
-            n_repeats=n_repeats,
-            protocol=protocol,
-        )
+        tuning = tune(views, links, list(method.grid), **settings)
     except FewLinksError:
         return clone(method.model), None
     return tuning.model, tuning

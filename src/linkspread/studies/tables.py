@@ -4,7 +4,6 @@ import base64
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,7 +30,6 @@ from linkspread.studies.report import (
     choose_queries,
 )
 from linkspread.studies.running import (
-    Keep,
     Measured,
     Step,
     Task,
@@ -61,42 +59,42 @@ def run_table(
     n_splits: int = 5,
     printed: bool = True,
     before: Study | None = None,
-    keep: Keep | None = None,
     step: Step = print,
+    **running: Any,
 ) -> Study:
     """Measure every method on every split."""
     directions = both_directions(collection.views)
+    ways = (*directions, "average")
+    known = {m.name: PRINTED[m.name] for m in methods if printed and m.name in PRINTED}
     study = replace(
         study,
         directions=directions,
         groups={method.name: method.group for method in methods},
-        printed={
-            method.name: dict(
-                zip((*directions, "average"), PRINTED[method.name], strict=True)
-            )
-            for method in methods
-            if printed and method.name in PRINTED
-        },
+        printed={m: dict(zip(ways, own, strict=True)) for m, own in known.items()},
     )
     runs: Runs = {}
     if before is not None:
         check_continued(before, study.collection)
-        _check_introduction(before.introduction, study.introduction)
-        for cell in before.cells:
-            for run in cell.runs:
-                _check_planned(cell.method, run, methods, splits)
-                runs[cell.method, run.split] = run
-    by_name = {split.name: split for split in splits}
+        if before.introduction != study.introduction:
+            raise LinkspreadError(
+                f"a table must be continued as it was begun, {before.introduction!r}, "
+                f"got {study.introduction!r}. Use another folder."
+            )
+        runs = {(c.method, run.split): run for c in before.cells for run in c.runs}
+        missing = runs.keys() - {
+            (m.name, split.name) for m in methods for split in splits
+        }
+        if missing:
+            raise LinkspreadError(
+                "a table must be continued with all its methods and splits, got none "
+                f"of {min(missing)}. Give as many re-splits, or use another folder."
+            )
 
     def measure_task(task: Task) -> list[Measured]:
-        method, split = task.method, by_name[task.split]
-        run, tuning = measure(
-            _inheriting(method, methods, runs, split),
-            collection,
-            split,
-            protocol=protocol,
-            n_splits=n_splits,
-        )
+        method, split = task.method, task.given
+        inheriting = _inheriting(method, methods, runs, split)
+        settings: Any = {"protocol": protocol, "n_splits": n_splits}
+        run, tuning = measure(inheriting, collection, split, **settings)
         runs[method.name, split.name] = run
         announce(
             f"{method.name}, {run.split}: {run.score:.3f} after "
@@ -106,11 +104,11 @@ def run_table(
         return [Measured(task.cells[0], run, curves)]
 
     tasks = [
-        Task(method, split.name, ((*ALL_LABELS, method.name),))
+        Task(method, split.name, ((*ALL_LABELS, method.name),), split)
         for method in methods
         for split in splits
     ]
-    study = run_tasks(study, tasks, measure_task, before=before, keep=keep, step=step)
+    study = run_tasks(study, tasks, measure_task, before=before, step=step, **running)
     step("examples")
     model = _best_of_ours(methods, runs, splits[0])
     return replace(study, examples=_examples(collection, model, splits[0], protocol))
@@ -164,41 +162,6 @@ def measure(
         },
     )
     return run, tuning
-
-
-def _check_introduction(before: str, now: str) -> None:
-    """Refuse to continue a table of other items or of another protocol."""
-    pairs = zip_longest(before.split(". "), now.split(". "), fillvalue="")
-    for old, new in pairs:
-        if old != new:
-            raise LinkspreadError(
-                f"a table must be continued as it was begun, {old!r}, got {new!r}. Use "
-                "another folder."
-            )
-
-
-def _check_planned(
-    name: str, run: Run, methods: Sequence[Method], splits: Sequence[Split]
-) -> None:
-    """Refuse a run that does not come from these methods and splits."""
-    method = next((m for m in methods if m.name == name), None)
-    if method is None:
-        raise LinkspreadError(
-            f"a table must be continued with all its methods, got none named {name!r}. "
-            "Use another folder."
-        )
-    if run.split not in [split.name for split in splits]:
-        raise LinkspreadError(
-            f"a table must be continued on all its splits, got none named "
-            f"{run.split!r}. Give as many re-splits, or use another folder."
-        )
-    chosen = {name for stage in method.grid for name in stage}.union(method.inherited)
-    other = unflatten(run.parameters).keys() - chosen
-    if other:
-        raise LinkspreadError(
-            f"a table must be continued with the same parameters, {min(other)!r} of "
-            f"{name!r} among them, got {sorted(chosen)}. Use another folder."
-        )
 
 
 def _inheriting(
