@@ -25,7 +25,7 @@ from linkspread.graphs.neighbors import Found, NeighborIndex, sort_candidates
 from linkspread.ground.checks import check_name
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, MissingDependencyError, require
-from linkspread.ground.progress import format_seconds, track
+from linkspread.ground.progress import track
 
 Array = np.ndarray
 METHODS = ("exact", "approximate", "auto")
@@ -65,16 +65,21 @@ def choose_method(
     n_items, n_features = items.shape
     seconds = knn_cost(n_items, n_features, n_neighbors)[0] / n_machines
     is_fast = method == "auto" and seconds <= SLOW_SECONDS
-    if method == "exact" or obstacle or is_fast:
+    if method == "exact" or obstacle or is_fast or not has_faiss(method):
         return "exact"
+    return "approximate" if n_items >= MIN_ITEMS else "exact"
+
+
+def has_faiss(method: str) -> bool:
+    """Return whether faiss can be imported; method="approximate" must have it."""
     try:
         load_faiss()
     except MissingDependencyError as error:
         if method == "approximate":
             raise
-        logger.info("%s The search is exact: %s.", error, format_seconds(seconds))
-        return "exact"
-    return "approximate" if n_items >= MIN_ITEMS else "exact"
+        logger.info("%s The search is exact.", error)
+        return False
+    return True
 
 
 def load_faiss(purpose: str = "method='approximate'") -> ModuleType:

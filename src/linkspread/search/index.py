@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.graphs.approximate import limit_faiss, load_faiss
+from linkspread.graphs.approximate import has_faiss, limit_faiss, load_faiss
 from linkspread.ground.checks import check_name
 from linkspread.ground.cores import count_threads
-from linkspread.ground.errors import MissingDependencyError
 from linkspread.search.best import best_entries
 from linkspread.search.rank import count_open, rank
 
@@ -282,14 +281,8 @@ def choose_method(method: str, items: Array) -> str:
     check_name(method, METHODS, name="method")
     if method == "exact" or (method == "auto" and items.size < LARGE_ENTRIES):
         return "exact"
-    try:
-        load_faiss()
-    except MissingDependencyError as error:
-        if method == "approximate":
-            raise
-        logger.info("%s The search is exact.", error)
-        return "exact"
-    return "approximate" if len(items) >= MIN_ITEMS and items.size else "exact"
+    is_large = len(items) >= MIN_ITEMS and items.size
+    return "approximate" if has_faiss(method) and is_large else "exact"
 
 
 def most_barred(barred: Any) -> int:
