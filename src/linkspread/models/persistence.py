@@ -6,12 +6,19 @@ judged pairs. Its shared spaces are computed again from the tables and its cores
 the links: the same numbers, up to rounding after many pairs judged since the fit.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
+from platformdirs import user_cache_path
+from scipy import sparse
 
+from linkspread.graphs.normalize import ROUNDING_UNITS
 from linkspread.ground.errors import ModelError
 from linkspread.learning import (
     Choice,
@@ -35,14 +42,18 @@ from linkspread.models.spreading import (
     check_parameters,
 )
 from linkspread.models.stored_parts import PARTS, Graph, Pair
-from linkspread.models.view_graphs import GivenGraph
+from linkspread.models.view_graphs import GivenGraph, fitted_table
 from linkspread.propagation import Spread
 from linkspread.propagation.rows import SpreadRows
 from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.files import naming_file
-from linkspread.storage.manifest import MANIFEST
+from linkspread.storage.manifest import MANIFEST, read_manifest
 from linkspread.storage.schema import AnyMatrix, Matrix, Vector
-from linkspread.tables.validation import check_table
+from linkspread.tables.validation import LARGEST, check_table
+
+# Empty files, named by the models that were checked on this machine; the last of them.
+CHECKED = user_cache_path("linkspread", appauthor=False) / "checked models"
+N_MARKS = 1000
 
 # For both views: scales of each term, hub corrections, the models of the labels, and
 # features of landmarks among the judged pairs.
@@ -88,14 +99,19 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a folder."""
     views = {v: {"n_items": model.items_[v].n_items} for v in model.view_names_}
     about = {"model": type(model).__name__, "views": views, "links": str(model.links_)}
-    write_folder(path, REGISTRY.encode(model, about=about))
+    content = REGISTRY.encode(model, about=about)
+    write_folder(path, content)
+    manifest = read_manifest(Path(path))
+    _remember(manifest["content"], manifest["arrays"]["name"])
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
     """Load a model that its method `save` wrote.
 
     Nothing is executed, and everything is checked before it is used: a damaged or
-    forged folder is refused with a message that names the file.
+    forged folder is refused with a message that names the file. Whether graphs are
+    symmetric and not negative is checked once on each machine, and not at all where the
+    folder was written; it takes a second for 10 million edges.
 
     Parameters
     ----------
@@ -124,7 +140,70 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
     """
     content = read_folder(path, verify=verify)
     with naming_file(MANIFEST):
-        return REGISTRY.decode(content, of=CrossViewSearch | LinkSpreading)
+        model = REGISTRY.decode(content, of=CrossViewSearch | LinkSpreading)
+    # Without the checksums the files need not be those that were checked before.
+    if not (verify and _mark(content.tree, content.arrays_file).exists()):
+        with naming_file(content.arrays_file):
+            _check_values(model)
+        if verify:
+            _remember(content.tree, content.arrays_file)
+    return model
+
+
+def _mark(tree: Any, arrays_file: str) -> Path:
+    """Return the file that marks a model as checked on this machine."""
+    text = json.dumps([tree, arrays_file], sort_keys=True)
+    return CHECKED / hashlib.sha256(text.encode()).hexdigest()
+
+
+def _remember(tree: Any, arrays_file: str) -> None:
+    """Mark a model as checked, unless the cache of the user cannot be written."""
+    with suppress(OSError):
+        CHECKED.mkdir(parents=True, exist_ok=True)
+        _mark(tree, arrays_file).touch()
+        marks = sorted(CHECKED.iterdir(), key=lambda own: own.stat().st_mtime)
+        for oldest in marks[:-N_MARKS]:
+            oldest.unlink(missing_ok=True)
+
+
+def _check_values(model: Any) -> None:
+    """Refuse graphs that are none, and numbers so large that scores overflow."""
+    graphs: list[Any] = []
+    if isinstance(model, LinkSpreading):
+        graphs += model.graphs_.values()
+        tables = [fitted_table(graph) for graph in graphs]
+        spread = [own for own in model.spreads_.values() if isinstance(own, Spread)]
+        tables += [table for own in spread for table in (own.left, own.core, own.right)]
+        normalized = list(model._spreading.normalized.values())
+        edges = [*normalized, *(graph.affinity_ for graph in graphs)]
+    else:
+        maps = [(own, own.blocks.get("graph")) for own in model._maps.values()]
+        edges = [block.graph.affinity_ for _, block in maps if block is not None]
+        tables = [own.values for own, _ in maps]
+        for factors in model._factors.values():
+            tables += [*factors.bias, *(s for own in factors.scales for s in own)]
+    for W in edges:
+        if not W.has_sorted_indices or W.data.min(initial=0) < 0 or _is_skew(W):
+            raise ModelError(
+                "a graph must be symmetric and its edges at least 0 and in order, got "
+                f"another of {W.shape[0]:,} items. Save the model again."
+            )
+    for table in [*tables, *edges]:
+        values = getattr(table, "data", table) if sparse.issparse(table) else table
+        if values is not None and np.abs(values).max(initial=0) > LARGEST:
+            raise ModelError(
+                f"numbers of a model must be at most {LARGEST:.0e}, got "
+                f"{np.abs(values).max():.3g}. Save the model again."
+            )
+
+
+def _is_skew(W: Any) -> bool:
+    """Return whether a graph differs from its transpose by more than rounding."""
+    transposed = sparse.csr_array(W.T)
+    if not np.array_equal(transposed.indices, W.indices):
+        return True
+    gap = np.abs(transposed.data - W.data).max(initial=0)
+    return bool(gap > ROUNDING_UNITS * np.finfo(W.dtype).eps * W.data.max(initial=0))
 
 
 def _take_spreading(model: LinkSpreading) -> dict[str, Any]:
@@ -170,6 +249,8 @@ def _make_search(
     _refuse(_misfits_of_items(model))
     _refuse(_misfits_of_search(model))
     _refuse(_misfits_of_factors(model, _factors))
+    for view, X in model._tables.items():
+        check_table(X, view=view)
     model._priors = choose_priors(model.prior, model._tables)
     model._factors = {
         pair: _make_factors(model, pair, own) for pair, own in _factors.items()
