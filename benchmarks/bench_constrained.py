@@ -17,6 +17,7 @@ from linkspread.graphs import nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
 from linkspread.graphs.l1 import ROOTS, LinkedNeighborhoods, NeighborhoodKernels
 from linkspread.graphs.neighbors import NeighborIndex
+from linkspread.graphs.weights import weigh_edges
 from linkspread.metrics import mean_average_precision
 
 METRICS = {"text": "hellinger", "image": "chi2"}
@@ -80,8 +81,8 @@ def measure_stability(data, root):
     affinities = LinkedNeighborhoods(Z).affinities
 
     def codes(ids, distances, noise=0.0):
-        own = np.full(len(ids), width)
-        targets = kernels.to_neighbors(distances, ids, own)
+        how = {"weights": "gaussian", "metric": "euclidean"}
+        targets = weigh_edges(ids, distances, width, width, **how)
         links = affinities(ids)
         links += noise * np.abs(rng.standard_normal(links.shape))
         scale = 1 / np.sqrt(links.sum(axis=2))

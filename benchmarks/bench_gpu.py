@@ -175,7 +175,7 @@ def measure_codes(n, backend, rates):
     from linkspread.graphs.adjust import links_within
     from linkspread.graphs.l1 import LinkedNeighborhoods, NeighborhoodKernels
     from linkspread.graphs.neighbors import NeighborIndex
-    from linkspread.graphs.weights import local_bandwidths
+    from linkspread.graphs.weights import local_bandwidths, weigh_edges
 
     X, classes = clouds(n)
     device = open_device(backend)
@@ -183,7 +183,8 @@ def measure_codes(n, backend, rates):
     ids, distances = nearest_neighbors(X, n_neighbors=k, backend=backend)
     widths = local_bandwidths(distances)
     kernels = NeighborhoodKernels(NeighborIndex(X), widths, "gaussian")
-    targets = kernels.to_neighbors(distances, ids, widths)
+    how = {"weights": "gaussian", "metric": "euclidean"}
+    targets = weigh_edges(ids, distances, widths, widths, **how)
     y = np.where(np.random.default_rng(0).random(n) < 0.1, classes % 10, -1)
     links = links_within(
         ls.Links.from_labels({"X": y}), view=None, balance="literal", n_items=n
@@ -194,7 +195,7 @@ def measure_codes(n, backend, rates):
         ("CSR", LinkedNeighborhoods(links, root="symmetric")),
     ):
         m = k if roots is None else 2 * k
-        problems = kernels.problems_on(device, ids, targets, roots)
+        problems = kernels.problems(ids, targets, roots, device)
         block = slice(0, min(n, 8192))
         A, b = problems(block)
         building = seconds(partial(problems, block), repeats=1)

@@ -44,7 +44,7 @@ STAGES = [
     (maps._Gaussian, "of"),
     (maps.NeighborGraph, "fit"),
     (NeighborIndex, "search"),
-    (knn, "edge_exponents"),
+    (knn, "weigh_edges"),
     (knn, "symmetric_graph"),
     (maps, "heat"),
     (maps, "heat_on_device"),

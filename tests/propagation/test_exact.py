@@ -89,7 +89,7 @@ def test_same_alpha_in_both_views(graphs, Z, alpha, beta):
 @pytest.mark.parametrize("alpha, beta", [(0.025, 0.5), (0.3, 0.95), (0.6, 0.5)])
 def test_propagation_is_where_the_papers_loop_converges(graphs, Z, alpha, beta):
     S_x, S_y = graphs
-    wanted = alternate(S_x, Z, S_y, alpha=alpha, beta=beta, n_outer=400, n_inner=60)
+    wanted = alternate(S_x, Z, S_y, alpha=alpha, beta=beta, n_outer=220, n_inner=40)
     F = propagate(S_x, Z, S_y, alpha=alpha, beta=beta, tol=1e-9)
     assert relative_error(F.toarray(), wanted) <= 1e-8
 

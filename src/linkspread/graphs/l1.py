@@ -40,6 +40,7 @@ from linkspread.graphs.weights import (
     choose_widths,
     exponents,
     neighbor_matrix,
+    weigh_edges,
 )
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import GraphError
@@ -209,17 +210,17 @@ class L1Graph(BaseEstimator):
     ) -> tuple[sp.csr_array, Report]:
         """Return the codes of items, fitted or new, over their neighbours."""
         n_rows, k = ids.shape
+        kernels, roots = self._kernels, self._roots_
+        how: dict[str, Any] = {"weights": self.kernel, "metric": self.metric}
         own = np.broadcast_to(np.asarray(widths, dtype=float), (n_rows,))
-        targets = self._kernels.to_neighbors(distances, ids, own)
-        given = ids, targets, self._roots_
+        targets = weigh_edges(ids, distances, own, kernels.widths, **how)
         device = device_for(backend, float(n_rows) * k**3, MIN_CODES, self._index)
-        how: dict[str, Any] = {"tol": self.tol, "n_jobs": self.n_jobs}
+        problems = kernels.problems(ids, targets, roots, device)
+        how = {"tol": self.tol, "n_jobs": self.n_jobs}
         if device is None:
-            problems = self._kernels.problems(*given)
             found = solve_many(problems, n_rows, verbose=self.verbose, **how)
         else:
-            problems = self._kernels.problems_on(device, *given)
-            shape = (k if self._roots_ is None else 2 * k, k)
+            shape = (k if roots is None else 2 * k, k)
             found = solve_on_device(device, problems, n_rows, shape=shape, **how)
         codes, _, solved = found
         items = self._index.items
@@ -288,46 +289,39 @@ class NeighborhoodKernels:
         exponent = exponents(distances, widths[:, :, None], widths[:, None, :])
         return WEIGHTS[self.kernel](distances, exponent, self.metric)
 
-    def to_neighbors(self, distances: Array, ids: Array, own_widths: Array) -> Array:
-        """Return the affinities of items, fitted or new, to their neighbours."""
-        exponent = exponents(distances, own_widths[:, None], self.widths[ids])
-        return WEIGHTS[self.kernel](distances, exponent, self.metric)
+    def problems(
+        self, ids: Array, targets: Array, roots: Any, device: Any = None
+    ) -> Problems:
+        """Return a function that builds the problems of some rows, or tensors of it."""
+        among = self.among if device is None else self._among_on(device)
+        put = np.asarray if device is None else device.put
+        join: Any = np.concatenate if device is None else load_torch().cat
 
-    def problems(self, ids: Array, targets: Array, roots: Any) -> Problems:
-        """Return a function that builds the problems of some rows."""
-
-        def build(rows: slice) -> tuple[Array, Array]:
-            blocks, wanted = self.among(ids[rows]), targets[rows]
+        def build(rows: slice) -> tuple[Any, Any]:
+            blocks, wanted = among(ids[rows]), put(targets[rows])
             if roots is None:
                 return blocks, wanted
-            blocks = np.concatenate([blocks, roots.roots(ids[rows])], axis=1)
-            return blocks, np.concatenate([wanted, np.zeros_like(wanted)], axis=1)
+            own = put(roots.roots(ids[rows]))
+            return join([blocks, own], 1), join([wanted, 0 * wanted], 1)
 
         return build
 
-    def problems_on(
-        self, device: Any, ids: Array, targets: Array, roots: Any
-    ) -> Problems:
-        """Return a function that builds problems as tensors on a device."""
+    def _among_on(self, device: Any) -> Callable[[Array], Any]:
+        """Return `among` with tensors on a device."""
         from linkspread.compiled.gpu.codes import affinities, distances_within
 
         items = device.put(self.embedded)
         # Most metrics embed queries and items alike.
         is_same = self.queries is self.embedded
         queries = items if is_same else device.put(self.queries)
-        widths, metric = device.put(self.widths.copy()), self.metric
+        widths = device.put(self.widths.copy())
 
-        def build(rows: slice) -> tuple[Any, Any]:
-            near, wanted = device.put(ids[rows]).long(), device.put(targets[rows])
+        def among(ids: Array) -> Any:
+            near = device.put(ids).long()
             distances = distances_within(queries[near], items[near])
-            blocks = affinities(distances, widths[near], self.kernel, metric.name)
-            if roots is None:
-                return blocks, wanted
-            own = device.put(roots.roots(ids[rows]))
-            cat, zeros = load_torch().cat, wanted.new_zeros(wanted.shape)
-            return cat([blocks, own], dim=1), cat([wanted, zeros], dim=1)
+            return affinities(distances, widths[near], self.kernel, self.metric.name)
 
-        return build
+        return among
 
 
 class LinkedNeighborhoods:

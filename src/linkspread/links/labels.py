@@ -33,7 +33,13 @@ def memberships_of(labels: Mapping[str, Any]) -> dict[str, Any]:
     soft = {v: _check_soft(a, v) for v, a in arrays.items() if a.ndim == 2}
     hard = {v: a for v, a in arrays.items() if a.ndim != 2}
     if soft:
-        n_classes = _check_widths(soft)
+        widths = {view: array.shape[1] for view, array in soft.items()}
+        n_classes = next(iter(widths.values()))
+        if set(widths.values()) != {n_classes}:
+            raise LinkError(
+                f"memberships of all views must have the same classes, got {widths} "
+                "columns. Give each view a column for every class."
+            )
         numbers = {v: _column_numbers(a, n_classes, v) for v, a in hard.items()}
     else:
         numbers = number_classes(hard)
@@ -154,17 +160,6 @@ def _as_array(labels: Any, view: str) -> Any:
             f"labels of view {view!r} must be a flat list or a table, got rows of "
             "different lengths. Give each item one label, or a value for every class."
         ) from error
-
-
-def _check_widths(soft: Mapping[str, Any]) -> int:
-    """Return the number of classes that all memberships have."""
-    widths = {view: array.shape[1] for view, array in soft.items()}
-    if len(set(widths.values())) > 1:
-        raise LinkError(
-            f"memberships of all views must have the same classes, got {widths} "
-            "columns. Give each view a column for every class."
-        )
-    return next(iter(widths.values()))
 
 
 def _column_numbers(labels: Any, n_classes: int, view: str) -> Array:
