@@ -25,6 +25,7 @@ from linkspread.graphs.adjust import (
     longest_vectors,
     values_on_edges,
 )
+from linkspread.graphs.distances import sample_items
 from linkspread.graphs.l1 import L1Report
 from linkspread.graphs.weights import (
     LOCAL_NEIGHBOR,
@@ -41,8 +42,6 @@ from linkspread.propagation.filter import fitted_response
 Array = np.ndarray
 # Graphs of sparse codes.
 CODED = ("sr", "csr")
-# Rows from which the mean distance is taken, as by `graphs.mean_distance`.
-N_SAMPLED = 1000
 
 
 @dataclass(frozen=True)
@@ -176,9 +175,8 @@ def _fixed_width(view: ChunkedView, chosen: dict[str, Any]) -> float:
     bandwidth, n_items = chosen["bandwidth"], view.shape[0]
     if not isinstance(bandwidth, str):
         return float(bandwidth)
-    rng, n_sampled = np.random.default_rng(0), min(n_items, N_SAMPLED)
-    sample = np.sort(rng.choice(n_items, n_sampled, replace=False))
-    return fixed_bandwidth(bandwidth, view.take(sample), metric=chosen["metric"])
+    sample = view.take(sample_items(n_items))
+    return fixed_bandwidth(bandwidth, sample, metric=chosen["metric"])
 
 
 def _weigh_block(

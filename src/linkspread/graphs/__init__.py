@@ -9,20 +9,17 @@
 """
 
 from linkspread.graphs.adjust import adjust_weights
-from linkspread.graphs.distances import mean_distance
 from linkspread.graphs.knn import NeighborGraph, knn_graph
 from linkspread.graphs.l1 import L1Graph, l1_graph
 from linkspread.graphs.neighbors import nearest_neighbors
-from linkspread.graphs.normalize import check_graph, normalize, normalize_rows
+from linkspread.graphs.normalize import normalize, normalize_rows
 
 __all__ = [
     "L1Graph",
     "NeighborGraph",
     "adjust_weights",
-    "check_graph",
     "knn_graph",
     "l1_graph",
-    "mean_distance",
     "nearest_neighbors",
     "normalize",
     "normalize_rows",

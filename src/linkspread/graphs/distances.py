@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.compiled import difference_sums, sparse_difference_sums
-from linkspread.ground.checks import check_count
 from linkspread.ground.errors import GraphError, ViewError
 from linkspread.tables.validation import check_table
 
@@ -23,6 +22,8 @@ Pairwise = Callable[[Rows, Rows], Array]
 
 # Mean distance, relative to the largest norm, above which products are accurate.
 ALIKE = 1e-4
+# Items drawn for a mean distance, all pairs of which are compared.
+N_SAMPLED = 1000
 
 
 def check_rows(X: Any, *, name: str = "X", n_features: int | None = None) -> Rows:
@@ -194,6 +195,13 @@ def pairwise_distances(Q: Any, X: Any, *, metric: str | Pairwise) -> Array:
     return np.sqrt(exact_sums(chosen, Q, X, ids))
 
 
+def sample_items(n_items: int) -> Array:
+    """Return the sorted positions of a sample of items, always the same."""
+    n_sampled = min(n_items, N_SAMPLED)
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(n_items, n_sampled, replace=False))
+
+
 class ProductDistances:
     """All distances between queries and one table, from inner products.
 
@@ -227,45 +235,15 @@ class ProductDistances:
         return np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
 
 
-def mean_distance(
-    X: Any,
-    *,
-    metric: str | Pairwise = "euclidean",
-    n_samples: int = 1000,
-    random_state: int | np.random.Generator = 0,
-) -> float:
-    """Return the mean distance between two different items, from a sample.
-
-    Parameters
-    ----------
-    X : array-like or sparse of shape (n_items, n_features)
-    metric : str or callable, default="euclidean"
-        As in `NeighborGraph`.
-    n_samples : int, default=1000
-        Items drawn, all pairs of which are compared; all items when there are fewer.
-    random_state : int or Generator, default=0
-
-    Returns
-    -------
-    distance : float
-
-    Examples
-    --------
-    >>> from linkspread.graphs import mean_distance
-    >>> mean_distance([[0.0], [1.0], [3.0]])
-    2.0
-    """
-    rows, remedy = check_rows(X), "The default is 1000."
-    check_count(
-        n_samples, name="n_samples", remedy=remedy, at_least=2, error=GraphError
-    )
+def mean_distance(X: Any, *, metric: str | Pairwise = "euclidean") -> float:
+    """Return the mean distance between two different items, from a sample."""
+    rows = check_rows(X)
     if rows.shape[0] < 2:
         raise ViewError(
             "`X` must have at least 2 items to have a mean distance, got 1. Add items."
         )
-    if rows.shape[0] > n_samples:
-        rng = np.random.default_rng(random_state)
-        rows = rows[np.sort(rng.choice(rows.shape[0], n_samples, replace=False))]
+    if rows.shape[0] > N_SAMPLED:
+        rows = rows[sample_items(rows.shape[0])]
     pairs = np.triu_indices(rows.shape[0], k=1)
     measure = ProductDistances(rows, metric=metric)
     mean = float(measure(rows)[pairs].mean())

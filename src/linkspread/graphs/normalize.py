@@ -12,51 +12,25 @@ from linkspread.ground.errors import GraphError
 ROUNDING_UNITS = 100
 
 
-def check_graph(
-    W: Any, *, n_items: int | None = None, name: str = "graph"
-) -> sp.csr_array:
-    """Return a user's graph as a symmetric csr_array, checked.
+def check_graph(W: Any) -> sp.csr_array:
+    """Return a copy of a user's graph as a symmetric csr_array, checked.
 
-    Parameters
-    ----------
-    W : array-like or sparse of shape (n_items, n_items)
-        Symmetric and non-negative; a diagonal is allowed. It is not modified.
-    n_items : int, default=None
-        The number of items it must have; None accepts any.
-    name : str, default="graph"
-        Its name in messages.
-
-    Returns
-    -------
-    W : csr_array of shape (n_items, n_items)
-        A copy in float32 or float64; duplicates are summed, zeros dropped, indices
-        sorted, and asymmetric rounding averaged.
-
-    Examples
-    --------
-    >>> from linkspread.graphs import check_graph
-    >>> check_graph([[0, 1], [1, 0]]).nnz
-    2
+    Duplicates are summed, zeros dropped, and asymmetry by rounding is averaged.
     """
-    graph = _copy_csr(W, name)
+    graph = _copy_csr(W, "graph")
     if graph.shape[0] != graph.shape[1]:
         raise GraphError(
-            f"`{name}` must be square, got shape {graph.shape}. Build one with "
+            f"`graph` must be square, got shape {graph.shape}. Build one with "
             "`knn_graph(X)`."
         )
-    if n_items is not None and graph.shape[0] != n_items:
-        raise GraphError(
-            f"`{name}` must have one row per item, {n_items} here, got "
-            f"{graph.shape[0]}. Build it from the same items in the same order."
-        )
-    _check_weights(graph.data, name)
+    _check_weights(graph.data, "graph")
     transposed = sp.csr_array(graph.T)
     difference = abs(graph - transposed).data.max(initial=0)
     if difference == 0:
         return graph
     if difference > ROUNDING_UNITS * np.finfo(graph.dtype).eps * graph.data.max():
         raise GraphError(
-            f"`{name}` must be symmetric, got weights that differ by {difference:.3g} "
+            f"`graph` must be symmetric, got weights that differ by {difference:.3g} "
             "from their mirror images. Use (W + W.T) / 2."
         )
     return (graph + transposed) * graph.dtype.type(0.5)
@@ -99,7 +73,7 @@ def normalize(W: Any) -> sp.csr_array:
     Parameters
     ----------
     W : array-like or sparse of shape (n_items, n_items)
-        As in `check_graph`.
+        Symmetric and non-negative; a diagonal is allowed. It is not modified.
 
     Returns
     -------

@@ -12,12 +12,12 @@ from linkspread.graphs import (
     L1Graph,
     NeighborGraph,
     adjust_weights,
-    check_graph,
     normalize_rows,
 )
 from linkspread.graphs.distances import resolve_metric
 from linkspread.graphs.memory import cached
 from linkspread.graphs.neighbors import check_n_neighbors
+from linkspread.graphs.normalize import check_graph
 from linkspread.graphs.weights import WEIGHTS, check_bandwidth
 from linkspread.ground.checks import check_name, naming
 from linkspread.ground.errors import GraphError

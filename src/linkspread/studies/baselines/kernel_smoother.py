@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from linkspread.graphs import mean_distance
-from linkspread.graphs.distances import Pairwise, ProductDistances
+from linkspread.graphs.distances import Pairwise, ProductDistances, mean_distance
 from linkspread.graphs.memory import cached
 from linkspread.graphs.weights import exponents, lift_exponents
 from linkspread.ground.checks import check_name, check_positive, naming
