@@ -311,6 +311,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_nothing_half_written(folder):
     before = sorted(folder.rglob("*"))
     words = f"{QUICK} --output new/model --quiet".split()

@@ -18,6 +18,8 @@ from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError, LinkspreadError, ViewError
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def client():

@@ -13,6 +13,8 @@ from linkspread.cluster.fitting import BlockWork
 from linkspread.cluster.session import Session
 from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 
+pytestmark = pytest.mark.slow
+
 PAIR = ("text", "image")
 
 

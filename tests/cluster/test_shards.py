@@ -18,6 +18,8 @@ from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
 from linkspread.search import ItemIndex
 from linkspread.storage.manifest import checksum
 
+pytestmark = pytest.mark.slow
+
 BETWEEN = {"source": "text", "target": "image"}
 
 

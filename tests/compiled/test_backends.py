@@ -19,6 +19,8 @@ from linkspread.learning import make_map
 from linkspread.propagation import propagate, spread_links
 from linkspread.search import rank
 
+pytestmark = pytest.mark.slow
+
 torch = pytest.importorskip("torch")
 
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-10}

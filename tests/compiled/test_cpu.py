@@ -100,6 +100,7 @@ def graph_of(n_rows, n_edges, dtype, index):
 @pytest.mark.parametrize("n_rows", [N_ITEMS, 300])
 @pytest.mark.parametrize("n_edges", [0, AHEAD - 1, 5_000])
 @pytest.mark.parametrize("width", [2, 30, 70])
+@pytest.mark.slow
 def test_steps_are_the_products_of_scipy(dtype, index, n_rows, n_edges, width):
     data, indices, indptr, S = graph_of(n_rows, n_edges, dtype, index)
     rng = np.random.default_rng(0)

@@ -18,6 +18,8 @@ from linkspread.compiled.gpu import Device, codes, plain, search  # noqa: E402
 from linkspread.compiled.gpu.graphs import symmetric_edges, triangle  # noqa: E402
 from linkspread.propagation.exact import spread_on_device  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 

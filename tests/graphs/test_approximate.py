@@ -52,6 +52,7 @@ def share_found(ids, expected):
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "hellinger"])
+@pytest.mark.slow
 def test_nearly_all_neighbors_are_found(rng, metric):
     pytest.importorskip("faiss")
     centres = rng.random((50, 32), dtype=np.float32)

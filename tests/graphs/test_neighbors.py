@@ -224,6 +224,7 @@ def test_distances_follow_a_permutation_of_the_items(X, order, metric):
 
 
 @given(X=grids)
+@pytest.mark.slow
 def test_ties_go_to_the_smaller_index(X):
     ids, _ = nearest_neighbors(X, n_neighbors=6)
     # Squared distances of whole numbers are exact, so these ties are true ties.

@@ -56,6 +56,7 @@ def test_blocks_keep_their_line_numbers():
         "docs/web.md",
     ],
 )
+@pytest.mark.slow
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = ROOT / name

@@ -48,6 +48,7 @@ def expected(estimator):
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
+@pytest.mark.slow
 def test_scikit_learn_accepts_the_estimator(estimator, check):
     check(estimator)
 

@@ -77,6 +77,7 @@ def test_a_bare_import_is_light():
     ],
     ids=" ".join,
 )
+@pytest.mark.slow
 def test_the_command_line_starts_without_what_only_commands_need(words):
     program = "from linkspread.cli import main; main()"
     loaded = imported_by(program, *words)

@@ -103,6 +103,7 @@ def test_staleness_is_the_share_of_neighbours_that_are_no_edges(rng):
     assert missing > 0
 
 
+@pytest.mark.slow
 def test_new_items_are_searched_and_found_over_the_grown_graph(rng):
     views, links = make_views(rng), make_links(rng)
     model = make_model().fit(views, links)

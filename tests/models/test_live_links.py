@@ -48,6 +48,7 @@ def make_model(**parameters):
 
 @pytest.mark.parametrize("balance", ["auto", "literal", 0.3])
 @pytest.mark.parametrize("base", ["labels", "pairs", "both"])
+@pytest.mark.slow
 def test_changed_links_score_as_in_a_fit_to_them(rng, balance, base):
     views = make_views(rng)
     parts = [label_links(rng)] * (base != "pairs") + [as_links(draw(rng, 6))] * (

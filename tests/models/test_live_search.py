@@ -51,6 +51,7 @@ def some_pairs(source, target, n_pairs=100):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "within"])
+@pytest.mark.slow
 def test_every_split_adds_up_to_the_score(kind):
     model, ends = fitted_once(kind), ("image", "text")
     directions = [("text", "image"), ("image", "text"), ("text", "text")]

@@ -24,6 +24,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 
 
 @pytest.mark.parametrize("kind", ["shared", "judged", "labels"])
+@pytest.mark.slow
 def test_a_snapshot_stays_as_it_was(kind):
     search = model(kind)
     before = search.scores(*PAIR)
@@ -64,6 +65,7 @@ def test_snapshots_are_searched_while_links_come():
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "every"])
+@pytest.mark.slow
 def test_a_rebuilt_search_is_the_fit_of_all_links(kind):
     search = model(kind)
     before = search.scores(*PAIR)
@@ -400,6 +402,7 @@ def judge_at_random(model, given, rng, n):
 
 @pytest.mark.filterwarnings("ignore::linkspread.ground.errors.ConflictWarning")
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_judgements_give_what_a_fit_gives(case, monkeypatch):
     model = fitted(case, monkeypatch)
     start = all_scores(model._factors[VIEWS])
@@ -473,6 +476,7 @@ def test_more_pairs_than_are_compared_get_landmarks(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_links_are_taken_back_and_given_again(case, monkeypatch):
     """Other terms stand in where hardly a link is left, and go again."""
     model = fitted(case, monkeypatch)

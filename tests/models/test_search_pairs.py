@@ -23,6 +23,7 @@ def explained(search, source, target, i, j, **options):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.slow
 def test_parts_add_up_to_the_score(kind, way):
     search = model(kind)
     scores = search.scores(*way)

@@ -32,6 +32,7 @@ def some_link(search):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_a_loaded_search_has_the_same_scores(kind, tmp_path):
     search = model(kind)
     again = saved(search, tmp_path / "model")

@@ -87,6 +87,7 @@ def test_same_alpha_in_both_views(graphs, Z, alpha, beta):
 
 
 @pytest.mark.parametrize("alpha, beta", [(0.025, 0.5), (0.3, 0.95), (0.6, 0.5)])
+@pytest.mark.slow
 def test_propagation_is_where_the_papers_loop_converges(graphs, Z, alpha, beta):
     S_x, S_y = graphs
     wanted = alternate(S_x, Z, S_y, alpha=alpha, beta=beta, n_outer=220, n_inner=40)
@@ -195,6 +196,7 @@ def test_no_links_give_zeros(graphs):
     assert not F.toarray().any()
 
 
+@pytest.mark.slow
 def test_float32_graphs_give_float32_factors(graphs, Z):
     S_x, S_y = graphs
     wanted = propagate(S_x, Z, S_y, alpha=0.3).toarray()

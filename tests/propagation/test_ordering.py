@@ -58,6 +58,7 @@ KINDS = ["classes", "random", "disconnected", "isolated", "empty"]
 
 @pytest.mark.parametrize("links", ["labels", "few pairs", "many pairs"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_renumbering_does_not_change_propagation(rng, monkeypatch, kind, links):
     S_x, S_y = graph_of(kind, rng, N), graph_of(kind, rng, M)
     Z = links_of(links, rng)

@@ -69,6 +69,7 @@ class Query:
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.slow
 def test_every_score_is_within_its_bounds(seed):
     tables, parts, bias = random_tables(np.random.default_rng(seed))
     tables["values"][3] = 0
@@ -110,6 +111,7 @@ def test_distances_of_rows_from_their_codes_are_needed(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.slow
 def test_codes_are_within_half_a_step_of_turned_rows(rng, dtype):
     table = rng.normal(size=(60, 70)).astype(dtype)
     table[:, 1] = 0
@@ -148,6 +150,7 @@ def test_values_that_overflow_are_bounded_by_nothing(rng):
     assert best[0].tolist() == np.argsort(-query.scores()[0], kind="stable").tolist()
 
 
+@pytest.mark.slow
 def test_codes_are_made_once_and_go_with_their_table(rng):
     table = rng.normal(size=(20, 5)).astype(np.float32)
     made, n_kept = coded(table), len(bounds._CODED)
@@ -248,6 +251,7 @@ LIMITS = [{}, {"n_results": 500}, {"only": np.arange(0, 400, 3)}, {"only": [5, 9
 
 
 @pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.slow
 def test_searches_by_bounds_find_the_same(monkeypatch, model, limits):
     assert_same(monkeypatch, model, 7, **limits)
     assert_same(monkeypatch, model, [3, 3, 200], **limits)

@@ -66,6 +66,7 @@ def plain_scores(trials, settings, model):
 
 @pytest.mark.parametrize("protocol", ["transductive", "inductive"])
 @pytest.mark.parametrize("graph", ["knn", "cwa"])
+@pytest.mark.slow
 def test_a_grid_scores_as_single_fits_do(data, known, protocol, graph):
     model = LinkSpreading(
         n_neighbors=8, graph=graph, adjustment={"alpha": 0.1, "beta": 0.5}
@@ -79,6 +80,7 @@ def test_a_grid_scores_as_single_fits_do(data, known, protocol, graph):
 
 @pytest.mark.parametrize("n_pairs", [30, 600])
 @pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.slow
 def test_pairs_score_as_single_fits_do(data, n_pairs, turned):
     model = LinkSpreading(n_neighbors=8)
     grid = {"alpha": [0.1, 0.7], "rank": [4, 30, None]}
@@ -242,6 +244,7 @@ def test_rivals_share_work_and_score_as_single_fits_do(data, known, model, grid)
 
 
 @pytest.mark.parametrize(("model", "grid"), RIVALS_OF_PAIRS)
+@pytest.mark.slow
 def test_rivals_of_pairs_share_work_and_score_as_single_fits_do(data, model, grid):
     links = pairs_of(data, 150)
     tuning = tune(data.views(), links, grid, model=model, n_splits=3)

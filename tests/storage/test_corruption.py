@@ -14,6 +14,8 @@ from model_folders import copy_folder, model
 from spoilt_files import flip
 from spoilt_manifests import CASES
 
+pytestmark = pytest.mark.slow
+
 MB = 1 << 20
 
 

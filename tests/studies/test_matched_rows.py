@@ -435,6 +435,7 @@ ON_DIGITS = {
 
 
 @pytest.mark.parametrize("name", ON_DIGITS)
+@pytest.mark.slow
 def test_partners_among_all_digits(name, digits):
     views, pairs, others = digits
     model, plain, corrected = ON_DIGITS[name]

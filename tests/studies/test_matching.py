@@ -69,6 +69,7 @@ def test_labels_are_enough_to_find_the_class(name, data):
 
 
 @pytest.mark.parametrize("name", BY_PAIRS)
+@pytest.mark.slow
 def test_pairs_are_enough_to_find_the_class(name, data):
     model = baseline(name).fit(data.views(), some_pairs(data))
     scores = model.scores("text", "image")
@@ -85,6 +86,7 @@ def test_searching_back_scores_the_same(name, data):
 
 
 @pytest.mark.parametrize("name", BY_LABELS)
+@pytest.mark.slow
 def test_single_pairs_score_as_in_a_block(name, data, rng):
     model = baseline(name).fit(data.views(), some_labels(data))
     rows, cols = (rng.integers(0, n, 30) for n in SIZES.values())

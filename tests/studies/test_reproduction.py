@@ -113,6 +113,7 @@ def test_links_know_training_rows_only(collection, split):
 
 
 @pytest.mark.parametrize("protocol", ["transductive", "inductive"])
+@pytest.mark.slow
 def test_permuted_test_labels_change_no_score_that_is_chosen_by(
     collection, split, protocol
 ):
@@ -139,6 +140,7 @@ def quick_budgets(monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_permuted_test_labels_change_no_choice_of_the_budgets(
     collection, split, quick_budgets
 ):
