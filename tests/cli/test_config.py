@@ -36,8 +36,8 @@ def test_what_is_typed_goes_before_the_file(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     path = tmp_path / "sub" / "fit.toml"
     path.write_text('view = ["a=a.npy"]\nlinks = "p.csv:l,r"\nbeta = 0.5\nrank = 3\n')
-    typed = {"view": None, "links": [], "beta": 0.9, "rank": None, "config": path}
-    options = gather_options(typed)
+    typed = {"view": None, "links": [], "beta": 0.9, "rank": None}
+    options = gather_options(typed, path)
     # Paths of a file are taken from its own folder.
     assert options == {
         "view": [f"a={tmp_path / 'sub' / 'a.npy'}"],
@@ -46,9 +46,9 @@ def test_what_is_typed_goes_before_the_file(tmp_path, monkeypatch):
         "rank": 3,
     }
     again = tmp_path / "run.toml"
-    again.write_text(run_file("fit", options, tmp_path))
+    again.write_text(run_file(options, tmp_path))
     assert tomllib.loads(again.read_text())["view"] == ["a=sub/a.npy"]
-    assert gather_options(dict.fromkeys(typed) | {"config": again}) == options
+    assert gather_options(dict.fromkeys(typed), again) == options
 
 
 def test_a_run_file_names_only_what_is_beside_it_from_there(tmp_path):
@@ -61,7 +61,7 @@ def test_a_run_file_names_only_what_is_beside_it_from_there(tmp_path):
         "output": str(tmp_path / "model"),
         "beta": 0.5,
     }
-    text = run_file("fit", options, tmp_path / "model")
+    text = run_file(options, tmp_path / "model")
     written = tomllib.loads(text)
     assert written["view"] == [f"text={outside}", "image=image.npy"]
     assert written["links"] == ["text,image=sub/p.csv:l,r"]
@@ -81,15 +81,17 @@ def test_a_run_file_names_only_what_is_beside_it_from_there(tmp_path):
     [
         ("views = 1", "must name options of the command, beta, view, got 'views'"),
         ("beta = ", "must be a TOML file"),
-        ("view = [3]", "places of input must be texts, got 3"),
+        ("view = [3]", "`--view` must be a name and a file, .*, got 3"),
     ],
 )
 def test_mistakes_in_a_file_are_named(tmp_path, text, message):
     path = tmp_path / "c.toml"
     path.write_text(text)
     with pytest.raises(LinkspreadError, match=message):
-        read_config(path, known=["view", "beta", "config"])
-    with pytest.raises(LinkspreadError, match="must be a file, and there is none at"):
+        read_config(path, known=["view", "beta"])
+    with pytest.raises(
+        LinkspreadError, match="must be a TOML file, and .*No such file"
+    ):
         read_config(tmp_path / "no.toml", known=[])
 
 

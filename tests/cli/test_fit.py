@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 import linkspread as ls
 from example_files import command, made_data, write_pairs, write_views
 from linkspread.cli import app, fit
-from linkspread.cli.inputs import JudgedTable, add_up
+from linkspread.cli.inputs import Judged, add_up
 from linkspread.ground.errors import MissingDependencyError
+from linkspread.links.pairs import PairTable
 from linkspread.models.plan import plan_fit
 from linkspread.selection import held_out_quality, plan_search
 from linkspread.storage import Judgement, LinkStore
@@ -98,9 +99,9 @@ def test_parameters_are_those_of_the_library(run, folder):
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
-        ("--output held-out.csv", "`--output` must be a folder, and"),
+        ("--output held-out.csv", "must be a new folder, an empty one"),
         ("--output full", "holds other files. Give another."),
-        ("", "`--output` must be a folder for the model, and was not given"),
+        ("", "`--output` must be a folder for a model, and was not given"),
         ("--output m --metric sound=cosine", "`--metric` must be one value, or a value "
          "for each of the views 'text', 'image', got 'sound'"),
         ("--output m --metric a --metric b", "got 2 values for all"),
@@ -207,9 +208,12 @@ def test_a_fit_over_a_model_takes_up_what_people_judged(run, folder):
 
 
 def test_pairs_that_repeat_are_added_up_for_the_store():
+    def judged(between, *pairs):
+        return Judged(between, PairTable(*map(np.array, zip(*pairs, strict=True))))
+
     tables = [
-        JudgedTable(("a", "b"), [(0, 1, 1.0), (0, 1, 0.5), (2, 2, 1.0)], 0),
-        JudgedTable(("b", "a"), [(2, 2, -1.0), (7, 8, -1.0)], 0),
+        judged(("a", "b"), (0, 1, 1.0), (0, 1, 0.5), (2, 2, 1.0)),
+        judged(("b", "a"), (2, 2, -1.0), (7, 8, -1.0)),
     ]
     assert add_up(tables) == {("a", "b"): [(0, 1, 1.5), (8, 7, -1.0)]}
 

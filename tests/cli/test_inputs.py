@@ -7,10 +7,10 @@ from scipy import sparse
 
 from example_files import made_data, write_pairs, write_views
 from linkspread import Links
-from linkspread.cli.inputs import read_inputs, read_judged
-from linkspread.cli.options import Place, parse_labels, parse_links, parse_view
+from linkspread.cli.inputs import Judged, read_inputs
+from linkspread.cli.options import parse_place
 from linkspread.ground.errors import LinkspreadError
-from linkspread.links import Items
+from linkspread.links import Items, reading
 from linkspread.links.collection import count_links
 
 ITEMS = {v: Items([f"{v[0]}{i}" for i in range(4)], view=v) for v in ("text", "image")}
@@ -34,32 +34,33 @@ def read(**options):
 
 @pytest.mark.parametrize("text", ["text=a.npy", "text=a.npz:key", "a b=C:\\x.csv:p,q"])
 def test_a_view_is_written_as_it_was_typed(text):
-    assert str(parse_view(text)) == text
+    assert str(parse_place(text, "view")) == text
 
 
 def test_a_colon_parts_columns_only_after_the_name_of_a_file():
-    assert parse_links(r"C:\pairs.csv").columns == ()
-    assert parse_links(r"C:\pairs.csv:l,r").columns == ("l", "r")
-    place = parse_links("text,image=pairs.csv:left,right,verdict")
+    assert parse_place(r"C:\pairs.csv", "links").columns == ()
+    assert parse_place(r"C:\pairs.csv:l,r", "links").columns == ("l", "r")
+    place = parse_place("text,image=pairs.csv:left,right,verdict", "links")
     assert place.views == ("text", "image")
     assert place.columns == ("left", "right", "verdict")
     # The sign belongs to the name of the file where no two views stand before it.
-    assert parse_links("a=1.csv").path.name == "a=1.csv"
-    assert parse_labels("features").views == ()
+    assert parse_place("a=1.csv", "links").path.name == "a=1.csv"
+    assert parse_place("features", "labels").views == ()
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "message"),
+    ("option", "text", "message"),
     [
-        (parse_view, "text.npy", "`--view` must be a name and a file, got 'text.npy'"),
-        (parse_view, "text=", "`--view` must be a name and a file, got 'text='"),
-        (parse_labels, "a.csv", "`--labels` must be the name of a view and a table"),
-        (parse_links, "text,=a.csv", "`--links` must name two views before the sign"),
+        ("view", "text.npy", "`--view` must be a name and a file, .* got 'text.npy'"),
+        ("view", "text=", "`--view` must be a name and a file, .* got 'text='"),
+        ("labels", "a.csv", "`--labels` must be a view and a table"),
+        ("links", "text,=a.csv", "`--links` must be a table of pairs"),
+        ("links", 7, "`--links` must be a table of pairs.* got 7"),
     ],
 )
-def test_places_that_cannot_be_read(parse, text, message):
+def test_places_that_cannot_be_read(option, text, message):
     with pytest.raises(LinkspreadError, match=message):
-        parse(text)
+        parse_place(text, option)
 
 
 def test_tables_and_pairs_are_those_of_the_library(folder):
@@ -202,7 +203,7 @@ def judged(tmp_path, text, *, columns=(), views=()):
     """Return the pairs of a table."""
     path = tmp_path / "p.csv"
     path.write_text(text)
-    return read_judged(Place(views, path, columns), ITEMS)
+    return Judged(*reading.read_judged(path, ITEMS, columns=columns, views=views)[:2])
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_verdicts_of_all_kinds(tmp_path, cells, weights):
     text = f"text,image,said\nt0,i1,{cells[0]}\nt1,i2,{cells[1]}\n"
     table = judged(tmp_path, text)
     assert [pair[2] for pair in table.pairs] == weights
-    assert table.n_unsure == 2 - len(weights)
+    assert table.table.n_unsure == 2 - len(weights)
     assert table.between == ("text", "image")
 
 
@@ -255,7 +256,7 @@ def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):
         ("pic,text\ni1,t0\n", {}, "must have a column named 'text' and one named "
          "'image', or these ids"),
         ("a,b\nt0,i1\n", {"views": ("text", "sound")}, "must name two of the views "
-         "'text', 'image', got 'sound'"),
+         "'text', 'image', got 'text', 'sound'"),
     ],
 )  # fmt: skip
 def test_mistakes_in_pairs_are_named(tmp_path, text, given, message):
@@ -269,7 +270,7 @@ def test_of_three_views_the_pairs_must_say_which_they_join(folder):
     (folder / "q.csv").write_text("a,b\nt0,i1\n")
     with pytest.raises(LinkspreadError, match="must name two of the views 'text'"):
         read(view=views, links=["q.csv"])
-    assert read(view=views, links=["text,image=q.csv"]).judged[0].n_unsure == 0
+    assert read(view=views, links=["text,image=q.csv"]).judged[0].table.n_unsure == 0
 
 
 def test_contradictions_and_unsure_rows_become_notes(folder):
@@ -303,7 +304,7 @@ def test_pairs_and_labels_may_be_parted_by_semicolons_or_tabs(folder):
     for name, sign in (("pairs", ";"), ("text-labels", "\t"), ("image-labels", ";")):
         path = folder / f"{name}.csv"
         (folder / f"other-{name}.csv").write_text(path.read_text().replace(",", sign))
-    assert read(links=["other-pairs.csv"]).judged == read().judged
+    assert read(links=["other-pairs.csv"]).judged[0].pairs == read().judged[0].pairs
     usual, other = (
         read(links=[], labels=[f"{v}={start}{v}-labels.csv" for v in ("text", "image")])
         for start in ("", "other-")
@@ -363,11 +364,11 @@ def test_labels_of_tables_are_unknown_as_in_python(folder):
         ("id,label\nt0,a\nt0,b\n", "text=l.csv", "'t0' of view 'text' is 'a' and 'b'"),
         ("id,label\nzz,a\n", "text=l.csv", "l.csv: labels must name items of view "
          "'text', which does not have 'zz', 1 of 1"),
-        ("id,label\nt0,a\n", "text=l.csv:id,kind", "must have the column 'kind' for "
-         "the labels, and has 'id', 'label'"),
+        ("id,label\nt0,a\n", "text=l.csv:id,kind", "one of labels, got 'id', "
+         "'kind' of 'id', 'label'"),
         ("id\nt0\n", "text=l.csv", "must have a column of ids and one of labels"),
         ("id,label\nt0,a\n", "sound=l.csv", "`--labels` must name one"),
-        ("id,label\nt0,a\n", "text=l.csv:id", "must be one of ids and one of labels"),
+        ("id,label\nt0,a\n", "text=l.csv:id", "one of labels, got 'id' of"),
     ],
 )  # fmt: skip
 def test_mistakes_in_labels_are_named(folder, text, place, message):

@@ -212,7 +212,7 @@ def test_conflicts_name_the_people(path, capsys):
         (["t7", "i3", "--must", "--cannot"], "got --must and --cannot"),
         (["t7", "i333", "--must"], "`RIGHT` must be an item of view 'image'"),
         (["t777", "i3", "--must", "--source", "text"], "`LEFT` must be an item"),
-        (["t7", "i3", "--must", "--weight", "-1"], "`weight` must be positive"),
+        (["t7", "i3", "--must", "--weight", "-1"], "`weight` must be between"),
     ],
 )
 def test_a_mistake_stores_nothing(path, capsys, options, words):

@@ -8,12 +8,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread import Links
-from linkspread.cli.inputs import read_judged
-from linkspread.cli.options import Place
 from linkspread.ground.errors import LinkError, ViewError
 from linkspread.links import Items
 from linkspread.links.pairs import PairTable
-from linkspread.links.reading import read_file, read_pairs, read_verdicts
+from linkspread.links.reading import read_file, read_judged, read_pairs, read_verdicts
 from linkspread.storage import PairColumns
 
 BETWEEN = ("text", "image")
@@ -357,8 +355,8 @@ def from_file(tmp_path, verdicts, **options):
     lines = [f"text{i},image{i},{'' if v is None else v}"
              for i, v in enumerate(verdicts)]  # fmt: skip
     (tmp_path / "p.csv").write_text("\n".join(["text,image,said", *lines]))
-    table = read_judged(Place((), tmp_path / "p.csv"), ITEMS, **options)
-    return [weight for *_, weight in table.pairs], table.n_unsure
+    _, table, _ = read_judged(tmp_path / "p.csv", ITEMS, **options)
+    return table.weights.tolist(), table.n_unsure
 
 
 SAID = [

@@ -6,8 +6,8 @@ import os
 import shlex
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,51 +22,44 @@ if TYPE_CHECKING:
     from linkspread.cli.inputs import Inputs
     from linkspread.links import Links
     from linkspread.models.model_folder import PairsOfViews
-    from linkspread.selection import Quality
     from linkspread.storage import LinkStore
 
-# Options that do not change the model and are not stored in run.toml.
-CALL_OPTIONS = (
-    "overwrite",
-    "dry_run",
-    "quality",
-    "quiet",
-    "scheduler",
-    "shards",
-    "store",
-)
-SEARCH, SPREADING = MODELS = ("search", "spreading")
+MODELS = ("search", "spreading")
 BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
-ONE = ("beta", "balance", "rank", "tol", "n_jobs")
-PARAMETERS = (*BY_VIEW, *ONE)
-# Options of `--model spreading` only.
-SPREADING_OPTIONS = (
-    "graph",
-    "n_neighbors",
-    "alpha",
-    "beta",
-    "balance",
-    "rank",
-    "tol",
-    "shards",
-    "quality",
-    "no_quality",
-)
+PARAMETERS = (*option.BOTH_MODELS, *option.SPREADING)
 # Most seconds for held-out fits, each of which takes as long as the fit.
 MAX_SECONDS = 30.0
 
 
+@dataclass
+class Task:
+    """A fit: its model, its input, and where it is computed and written."""
+
+    options: dict[str, Any]
+    model: Any
+    inputs: Inputs
+    folder: Path
+    store: str | None
+    scheduler: str | None
+
+    @property
+    def is_spreading(self) -> bool:
+        """Whether the model is LinkSpreading."""
+        return self.options.get("model") == "spreading"
+
+    @property
+    def links(self) -> Links:
+        """All links; spreading needs some."""
+        return self.inputs.some_links if self.is_spreading else self.inputs.links
+
+    @property
+    def shared_folder(self) -> Path | None:
+        """The parent of the model folder, which workers can probably read."""
+        return self.folder.parent if self.folder.parent.is_dir() else None
+
+
+@option.takes(option.INPUTS, option.BOTH_MODELS, option.SPREADING)
 def run_fit(
-    view: option.View = None,
-    columns: option.Columns = None,
-    features: option.Features = None,
-    links: option.PairTables = None,
-    labels: option.LabelTables = None,
-    label_column: option.LabelColumn = None,
-    id_column: option.IdColumn = None,
-    matched: option.Matched = None,
-    must_above: option.MustAbove = None,
-    skip_unknown: option.SkipUnknown = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the model.", show_default=False)
     ] = None,
@@ -79,24 +72,6 @@ def run_fit(
             "for graphs and links.",
         ),
     ] = None,
-    metric: option.Metric = None,
-    graph: option.Graph = None,
-    n_neighbors: option.Neighbors = None,
-    alpha: option.Alpha = None,
-    beta: Annotated[
-        float | None, typer.Option(help="How strongly the views' results must agree.")
-    ] = None,
-    balance: Annotated[
-        str | None,
-        typer.Option(help="Weight of cannot-links: auto, literal or a number."),
-    ] = None,
-    rank: Annotated[
-        int | None, typer.Option(help="Most dimensions of the vectors.")
-    ] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="Relative error of the scores.")
-    ] = None,
-    n_jobs: option.Jobs = None,
     config: option.Config = None,
     store: option.Store = None,
     scheduler: Annotated[
@@ -119,6 +94,8 @@ def run_fit(
         ),
     ] = None,
     quiet: option.Quiet = False,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Fit a model to tables, and to judged pairs, labels or matched items.
 
@@ -126,47 +103,40 @@ def run_fit(
     pairs. The last lines state what was known, what was chosen, and how well held-out
     items are found.
     """
-    typed = {
-        name: value for name, value in locals().items() if name not in CALL_OPTIONS
-    }
-    options = option.gather_options(typed, also=["grid"])
+    typed |= {"output": output, "model": model}
+    options = option.gather_options(typed, config, also=["grid"])
     options.pop("grid", None)  # of `tune`, which may share the file
     measured = "no_quality" if quality is False else "quality"
-    of_spreading = {"shards": shards or None, measured: quality}
-    _check_model(options | {k: v for k, v in of_spreading.items() if v is not None})
-    may_replace = overwrite or dry_run
-    folder = _check_output(options.get("output"), shards, overwrite=may_replace)
-    is_spreading = options.get("model") == SPREADING
-    measures = is_spreading and not shards and quality is not False
-    n_steps = 4 if measures else 3
-    with step_bar(n_steps, lines=True, quiet=quiet or dry_run) as step:
+    flags = {"shards": shards or None, measured: quality}
+    _check_model(options | {k: v for k, v in flags.items() if v is not None})
+    folder = _check_output(options.get("output"), shards, replaces=overwrite or dry_run)
+    measures = (
+        options.get("model") == "spreading" and not shards and quality is not False
+    )
+    with step_bar(4 if measures else 3, lines=True, quiet=quiet or dry_run) as step:
         from linkspread.cli.inputs import read_inputs
 
         step("Reading")
         inputs = read_inputs(options)
         chosen = choose_model(options, inputs)
+        task = Task(options, chosen, inputs, folder, store, scheduler)
         if dry_run:
-            _print_plan(options, chosen, inputs, folder, quality=measures)
+            _print_plan(task, quality=measures)
             return
         if shards:
             step("Fitting and saving")
-            notes = [*inputs.notes, _fit_shards(chosen, inputs, scheduler, folder)]
-            if not quiet:
-                _print_notes(notes, inputs)
-            return
-        seconds, found, notes = _fit_and_write(
-            chosen,
-            inputs,
-            options,
-            folder,
-            store=store,
-            scheduler=scheduler,
-            measures=measures,
-            step=step,
-        )
-    if not quiet:
-        _print_notes([*notes, *chosen.notes_], inputs)
-        _print_fit(chosen, folder, seconds, found)
+            notes = [_fit_shards(task)]
+        else:
+            seconds, notes = _fit_and_save(task, step)
+            found, more = _measure(task, step) if measures else (None, [])
+            notes += [*more, *chosen.notes_]
+    if quiet:
+        return
+    for note in [*inputs.notes, *notes]:
+        notice(f"linkspread: {note}")
+    print_columns(inputs)
+    if not shards:
+        _print_fit(task, seconds, found)
 
 
 def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
@@ -175,23 +145,25 @@ def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
     from linkspread.models.view_graphs import fitting_neighbors
 
     _check_model(options)
-    given = {name: options[name] for name in ONE if name in options}
-    if "balance" in given:
-        given["balance"] = option.read_value(given["balance"])
-    is_spreading = options.get("model") == SPREADING
-    make = LinkSpreading if is_spreading else CrossViewSearch
-    usual: dict[str, Any] = {}
-    if is_spreading:
-        # A view may have fewer items than the default number of neighbours.
-        usual["n_neighbors"] = fitting_neighbors(inputs.views)
+    is_spreading = options.get("model") == "spreading"
+    make: Any = LinkSpreading if is_spreading else CrossViewSearch
     defaults = make().get_params(deep=False)
+    # A view may have fewer items than the default number of neighbours.
+    given: dict[str, Any] = {}
+    if is_spreading:
+        given["n_neighbors"] = fitting_neighbors(inputs.views)
     if inputs.metrics:
         metrics = dict.fromkeys(inputs.views, defaults["metric"])
-        usual["metric"] = metrics | inputs.metrics
-    for name in set(BY_VIEW) & options.keys():
-        default = usual.get(name, defaults[name])
-        given[name] = _by_view(options[name], list(inputs.views), name, default)
-    return make(**usual | given)
+        given["metric"] = metrics | inputs.metrics
+    for name in [name for name in PARAMETERS if name in options]:
+        if name in BY_VIEW:
+            default = given.get(name, defaults[name])
+            given[name] = _by_view(options[name], list(inputs.views), name, default)
+        else:
+            is_number = name == "balance"  # or a word
+            own = options[name]
+            given[name] = option.read_value(own) if is_number else own
+    return make(**given)
 
 
 def print_columns(inputs: Inputs) -> None:
@@ -202,13 +174,14 @@ def print_columns(inputs: Inputs) -> None:
 
 def _check_model(options: Mapping[str, Any]) -> None:
     """Refuse an unknown model, and options of the other model."""
-    model = options.get("model", SEARCH)
+    model = options.get("model", "search")
     if model not in MODELS:
         raise LinkspreadError(
             f"`--model` must be {' or '.join(MODELS)}, got {model!r}. Leave it out for "
             "search."
         )
-    for name in SPREADING_OPTIONS if model == SEARCH else ():
+    others = (*option.SPREADING, "shards", "quality", "no_quality")
+    for name in others if model == "search" else ():
         if name in options:
             own = option.option_of(name)
             raise LinkspreadError(
@@ -238,133 +211,105 @@ def _by_view(typed: Any, views: list[str], name: str, default: Any) -> Any:
     return {**others, **own}
 
 
-def _check_output(path: str | None, shards: bool, *, overwrite: bool) -> Path:
+def _check_output(path: str | None, shards: bool, *, replaces: bool) -> Path:
     """Return the output folder, after checking it before anything is computed."""
     from linkspread import cluster
 
-    kind = "shards" if shards else "model"
+    kind = "shards" if shards else "a model"
     if path is None:
         raise LinkspreadError(
-            f"`--output` must be a folder for the {kind}, and was not given. Add "
-            "--output model/."
+            f"`--output` must be a folder for {kind}, and was not given. Add --output "
+            "model/."
         )
     folder = cluster.check_output(path) if shards else Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise LinkspreadError(
-            f"`--output` must be a folder, and {str(folder)!r} is a file. Give another."
-        )
-    holds_files = folder.exists() and any(folder.iterdir())
+    holds_files = folder.is_dir() and any(folder.iterdir())
     holds = cluster.is_sharded(folder) if shards else holds_files and is_model(folder)
-    if holds_files and not holds and not shards:
+    is_other = holds_files and not holds and not shards
+    if is_other or (folder.exists() and not folder.is_dir()):
         raise LinkspreadError(
             f"`--output` must be a new folder, an empty one, or a model, and "
-            f"{str(folder)!r} holds other files. Give another."
+            f"{str(folder)!r} {'holds other files' if is_other else 'is a file'}. Give "
+            "another."
         )
-    if holds and not overwrite:
-        what = kind if shards else "a model"
+    if holds and not replaces:
         raise LinkspreadError(
-            f"`--output` must be a new folder, and {str(folder)!r} holds {what}. Add "
+            f"`--output` must be a new folder, and {str(folder)!r} holds {kind}. Add "
             "--overwrite to replace it, or give another."
         )
     check_writable(folder)
     return folder
 
 
-def _fit_shards(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> str:
+def _fit_shards(task: Task) -> str:
     """Fit by the workers of a cluster, which write the shards; return a note."""
     from linkspread import cluster
 
-    if scheduler is None:
+    if task.scheduler is None:
         raise LinkspreadError(
             "`--shards` needs the workers of a cluster to write them, and no "
             "`--scheduler` was given. Add its address, or leave --shards out."
         )
-    with cluster.connect(scheduler) as client, warnings.catch_warnings():
+    with cluster.connect(task.scheduler) as client, warnings.catch_warnings():
         # The notes already contain these warnings, with the option to add.
         warnings.simplefilter("ignore", ColumnWarning)
-        given = model, inputs.tables, inputs.some_links
-        shared = _shared_folder(folder)
-        sharded = cluster.fit_shards(
-            *given, client=client, output=folder, folder=shared
-        )
+        given = task.model, task.inputs.tables, task.inputs.some_links
+        place: Any = {"output": task.folder, "folder": task.shared_folder}
+        sharded = cluster.fit_shards(*given, client=client, **place)
     pairs = sharded.pairs_.values()
     n_files = sum(len(own.left.files) + len(own.right.files) for own in pairs)
-    return f"wrote {n_files:,} shards to {folder}, for `linkspread search`."
+    return f"wrote {n_files:,} shards to {task.folder}, for `linkspread search`."
 
 
-def _shared_folder(folder: Path) -> Path | None:
-    """Return the parent of the model folder, which workers can probably read."""
-    return folder.parent if folder.parent.is_dir() else None
-
-
-def _fit_and_write(
-    model: Any,
-    inputs: Inputs,
-    options: Mapping[str, Any],
-    folder: Path,
-    *,
-    store: str | None,
-    scheduler: str | None,
-    measures: bool,
-    step: Callable[[str], None],
-) -> tuple[float, Quality | None, list[str]]:
-    """Fit, save and measure; return seconds, quality and notes for the user."""
+def _fit_and_save(task: Task, step: Callable[[str], None]) -> tuple[float, list[str]]:
+    """Fit here or by workers, and save; return seconds and notes for the user."""
+    from linkspread import cluster
     from linkspread.cli.inputs import add_up
-    from linkspread.models.model_folder import ModelFolder, write_run
-    from linkspread.selection import held_out_quality
+    from linkspread.models.model_folder import ModelFolder
 
-    pairs = add_up(inputs.judged)
-    inputs, applied = _with_judgements(folder, store, inputs, pairs)
-    notes = list(inputs.notes)
+    pairs = add_up(task.inputs.judged)
+    applied = _add_judgements(task, pairs)
     step("Fitting")
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         # The notes already contain these warnings, with the option to add.
         warnings.simplefilter("ignore", ColumnWarning)
-        _fit(model, inputs, scheduler, folder)
+        model, given = task.model, (task.inputs.tables, task.links)
+        if task.scheduler is None:
+            model.fit(*given)
+        else:
+            with cluster.connect(task.scheduler) as client:
+                shared = task.shared_folder
+                cluster.fit(model, *given, client=client, folder=shared)
         seconds = time.perf_counter() - start
         step("Saving")
-        run = option.run_file("fit", options, folder)
-        ModelFolder.create(
-            folder, model, pairs=pairs, applied=applied, store=store, run=run
-        )
-    notes += dict.fromkeys(str(own.message) for own in caught)
-    quality = None
-    if measures:
-        step("Measuring")
-        try:
-            quality = held_out_quality(model, inputs.views, max_seconds=MAX_SECONDS)
-        except LinkspreadError as error:
-            notes.append(f"no held-out quality: {error}")
-        else:
-            document = {"summary": str(quality), **asdict(quality)}
-            run = option.run_file("fit", options, folder, quality=document)
-            write_run(folder, run)
-    return seconds, quality, notes
+        run = option.run_file(task.options, task.folder)
+        stored: Any = {"pairs": pairs, "applied": applied, "store": task.store}
+        ModelFolder.create(task.folder, model, run=run, **stored)
+    return seconds, list(dict.fromkeys(str(own.message) for own in caught))
 
 
-def _with_judgements(
-    folder: Path, store: str | None, inputs: Inputs, pairs: PairsOfViews
-) -> tuple[Inputs, int | None]:
-    """Add the judgements of an older model's store; return also its last row."""
+def _add_judgements(task: Task, pairs: PairsOfViews) -> int | None:
+    """Add the judgements of an older model's store; return its last row."""
     from linkspread.models.model_folder import STORE, known_pairs
     from linkspread.storage import LinkStore
 
-    if store is None and not (folder / STORE).is_file():
-        return inputs, None
-    with LinkStore.open(store or folder / STORE) as opened:
+    place = task.store or task.folder / STORE
+    if task.store is None and not (task.folder / STORE).is_file():
+        return None
+    with LinkStore.open(place) as opened:
         _follow_files(opened, pairs)
         judged = opened.pairs()
+    inputs = task.inputs
     known = known_pairs(judged.columns, inputs.items)
-    notes = list(inputs.notes)
     if known.n_unknown:
-        notes.append(
+        inputs.notes.append(
             f"{known.n_unknown:,} judgements of the store are of unknown items and "
             "were left out."
         )
     links = [own for own in (known.links, *inputs.known) if own is not None]
-    return replace(inputs, judged=[], known=links, notes=notes), judged.number
+    task.inputs = replace(inputs, judged=[], known=links)
+    return judged.number
 
 
 def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
@@ -377,12 +322,11 @@ def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
         """Return items, verdict and weight, the same whichever item comes first."""
         return tuple(sorted(pair_of(own))), own.verdict, own.weight
 
-    given = [
-        judgement_of(pair, between, who=IMPORTED, note=FITTED)
-        for between, own in pairs.items()
-        for pair in own
-    ]
-    new = {content_of(own): own for own in given}
+    new = {}
+    for between, some in pairs.items():
+        for pair in some:
+            own = judgement_of(pair, between, who=IMPORTED, note=FITTED)
+            new[content_of(own)] = own
     undone = {r.takes_back: r.who for r in store.changes() if isinstance(r, Undo)}
     for row in list(store.judgements(active_only=False)):
         # The files may contain a pair again that they had taken back.
@@ -395,57 +339,40 @@ def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
     store.add_many(new.values())
 
 
-def _fit(model: Any, inputs: Inputs, scheduler: str | None, folder: Path) -> None:
-    """Fit the model here or by the workers of a cluster."""
-    given = inputs.tables, _links_for(model, inputs)
-    if scheduler is None:
-        model.fit(*given)
-        return
-    from linkspread import cluster
+def _measure(task: Task, step: Callable[[str], None]) -> tuple[Any, list[str]]:
+    """Measure the model on held-out items, add it to run.toml; or return a note."""
+    from linkspread.models.model_folder import write_run
+    from linkspread.selection import held_out_quality
 
-    with cluster.connect(scheduler) as client:
-        cluster.fit(model, *given, client=client, folder=_shared_folder(folder))
-
-
-def _links_for(model: Any, inputs: Inputs) -> Links:
-    """Return the links; spreading needs some."""
-    return inputs.some_links if _is_spreading(model) else inputs.links
-
-
-def _is_spreading(model: Any) -> bool:
-    """Return whether a model is LinkSpreading."""
-    from linkspread.models import LinkSpreading
-
-    return isinstance(model, LinkSpreading)
+    step("Measuring")
+    try:
+        found = held_out_quality(task.model, task.inputs.views, max_seconds=MAX_SECONDS)
+    except LinkspreadError as error:
+        return None, [f"no held-out quality: {error}"]
+    document = {"summary": str(found), **asdict(found)}
+    run = option.run_file(task.options, task.folder, quality=document)
+    write_run(task.folder, run)
+    return found, []
 
 
-def _print_plan(
-    options: Mapping[str, Any],
-    model: Any,
-    inputs: Inputs,
-    folder: Path,
-    *,
-    quality: bool,
-) -> None:
+def _print_plan(task: Task, *, quality: bool) -> None:
     """Print what a fit would do, with its memory and time."""
-    from linkspread.links.collection import count_links
     from linkspread.models.plan import plan_fit
     from linkspread.selection import plan_held_out, plan_search
 
-    links = _links_for(model, inputs)
-    plan: Any
-    if _is_spreading(model):
-        plan = plan_fit(model, inputs.tables, links)
-    else:
-        plan = plan_search(inputs.tables, links)
+    inputs = task.inputs
+    plan: Any = (
+        plan_search(inputs.tables, task.links)
+        if not task.is_spreading
+        else (plan_fit(task.model, inputs.tables, task.links))
+    )
     for note in inputs.notes:
         notice(f"linkspread: {note}")
     print_line("Nothing is written. The fit would have:")
     for view, table in inputs.tables.items():
         print_line(f"  {view}: {table.shape[0]:,} items, {table}")
-    for count in count_links(plan.links):
-        print_line(f"  {count}")
-    chosen = {n: v for n, v in options.items() if n in model.get_params(deep=False)}
+    _print_counts(plan.links, "  ")
+    chosen = {n: task.options[n] for n in PARAMETERS if n in task.options}
     typed = ", ".join(f"{name} {value}" for name, value in chosen.items())
     print_line(f"  {typed or 'all parameters as by default'}")
     print_line(f"  {plan.cost}")
@@ -455,29 +382,27 @@ def _print_plan(
             print_line(f"  {held_out} (--no-quality skips it)")
         except FewLinksError as error:
             print_line(f"  no held-out quality: {error}")
-    print_line(f"  model folder: {_relative_path(folder)}")
+    print_line(f"  model folder: {_relative_path(task.folder)}")
 
 
-def _print_notes(notes: Iterable[str], inputs: Inputs) -> None:
-    """Print notes, and which columns are features."""
-    for note in notes:
-        notice(f"linkspread: {note}")
-    print_columns(inputs)
-
-
-def _print_fit(
-    model: Any, folder: Path, seconds: float, quality: Quality | None
-) -> None:
-    """Print what was fitted, and the next command."""
-    from linkspread.ground.progress import format_seconds
+def _print_counts(links: Links, start: str = "") -> None:
+    """Print the numbers of links by kind."""
     from linkspread.links.collection import count_links
 
-    if _is_spreading(model):
+    for count in count_links(links):
+        print_line(f"{start}{count}")
+
+
+def _print_fit(task: Task, seconds: float, quality: Any) -> None:
+    """Print what was fitted, and the next command."""
+    from linkspread.ground.progress import format_seconds
+
+    model = task.model
+    if task.is_spreading:
         for view, own in model.report_.graphs.items():
             sizes = f"{own.n_items:,} items, {own.mean_degree:.1f} neighbours each"
             print_line(f"{view}: {sizes}, {own.n_isolated:,} isolated")
-        for count in count_links(model.links_):
-            print_line(count)
+        _print_counts(model.links_)
     else:
         print_line(model.summary_)
     if quality is not None:
@@ -485,7 +410,7 @@ def _print_fit(
     print_line(f"Fitted in {format_seconds(seconds)}.")
     # Two different views if there are any.
     source, target = min(model.pairs_, key=lambda pair: pair[0] == pair[1])
-    words = ["linkspread", "search", _relative_path(folder), "--source", source]
+    words = ["linkspread", "search", _relative_path(task.folder), "--source", source]
     words += ["--target", target, "--id", str(model.items_[source].ids[0])]
     print_line(f"Next: {shlex.join(words)}")
 

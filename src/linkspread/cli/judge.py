@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ SHORT_ID, FEWEST = 8, 4
 KEYS = {"y": "must", "n": "cannot", "u": "unsure"}
 PROMPT = "Do they belong together? [y]es [n]o [u]nsure, [z] undo, [q]uit: "
 
+SIDES = ("source", "target")
 ViewPair = tuple[str, str]
 
 links_app = typer.Typer(
@@ -71,26 +73,15 @@ def run_suggest(
     if ask and found:
         _ask(folder, found, between, judge)
         apply_judgements(folder)
-    if as_json:
-        document: dict[str, Any] = dict(zip(("source", "target"), between, strict=True))
-        if ask:
-            document["n_answers"] = sum("verdict" in own for own in found)
-        print_json(document | {"pairs": found})
-    elif found and not ask:
-        rows = [
-            (
-                _name(own, "source", SHOWN),
-                _name(own, "target", SHOWN),
-                f"{own['score']:.4g}",
-                f"{own['gain']:.2%}",
-            )
-            for own in found
-        ]
-        headings, title = (*between, "score", "gain"), "Pairs worth judging"
-        print_table(headings, rows, right=("score", "gain"), title=title)
-    if not found:
-        notice("linkspread: there is no pair left to judge.")
-        raise typer.Exit(1)
+    document: dict[str, Any] = dict(zip(SIDES, between, strict=True))
+    if ask:
+        document["n_answers"] = sum("verdict" in own for own in found)
+    headings, rows = (*between, "score", "gain"), []
+    for own in [] if ask else found:
+        names = [_name(own, side, SHOWN) for side in SIDES]
+        rows.append((*names, f"{own['score']:.4g}", f"{own['gain']:.2%}"))
+    _show(document | {"pairs": found}, headings, rows, as_json, title="Pairs to judge")
+    _stop_without(found, "there is no pair left to judge")
 
 
 @links_app.command(
@@ -166,19 +157,32 @@ def list_links(
             some = opened.judgements(active_only=not everything)
             found = [own for own in some if who in (None, own.who)]
     report_pending(folder)
-    if as_json:
-        documents = [
-            vars(own) | {"at": own.at.isoformat(), "taken_back": own.id not in active}
-            for own in found
-        ]
-        print_json({"judgements": documents})
-    elif found:
-        headings = ("number", "id", "when (UTC)", "who", "first", "verdict", "second")
-        rows = [_judgement_row(own, own.id in active) for own in found]
-        print_table((*headings, "note"), rows, right=("number",))
-    if not found:
-        notice("linkspread: there are no such judgements.")
-        raise typer.Exit(1)
+    documents, rows = [], []
+    for own in found:
+        counts = own.id in active
+        documents.append(
+            vars(own) | {"at": own.at.isoformat(), "taken_back": not counts}
+        )
+        weight = "" if own.weight == 1 else f" × {own.weight:g}"
+        about = (own.number, own.id[:SHORT_ID], f"{own.at:%Y-%m-%d %H:%M}", own.who)
+        verdict = f"{own.verdict}{weight}{'' if counts else ' (taken back)'}"
+        first, second = (
+            f"{own.left_view} {own.left_id}",
+            f"{own.right_view} {own.right_id}",
+        )
+        rows.append((*about, first, verdict, second, own.note))
+    headings = (
+        "number",
+        "id",
+        "when (UTC)",
+        "who",
+        "first",
+        "verdict",
+        "second",
+        "note",
+    )
+    _show({"judgements": documents}, headings, rows, as_json)
+    _stop_without(found, "there are no such judgements")
 
 
 @links_app.command("undo", epilog="Example: linkspread links undo model 1")
@@ -219,19 +223,15 @@ def import_links(
     Judgements that the same person already gave are not stored again, even if they were
     taken back.
     """
-    from linkspread.cli.inputs import count_unsure, read_judged
+    from linkspread.cli.inputs import read_judged
 
     folder = open_folder(model, store)
-    table = read_judged(
-        options.parse_links(pairs),
-        folder.model.items_,
-        must_above=must_above,
-        skip_unknown=skip_unknown,
-    )
-    for text in [*count_unsure([table]), *filter(None, [table.skipped])]:
+    rules: Any = {"must_above": must_above, "skip_unknown": bool(skip_unknown)}
+    (judged,), notes = read_judged([pairs], folder.model.items_, **rules)
+    for text in notes:
         notice(f"linkspread: {text}")
-    new = folder.judge_pairs(table.pairs, between=table.between, who=who)
-    notice(f"{len(new):,} of {len(table.pairs):,} pairs are new, and stored.")
+    new = folder.judge_pairs(judged.pairs, between=judged.between, who=who)
+    notice(f"{len(new):,} of {len(judged.pairs):,} pairs are new, and stored.")
     apply_judgements(folder)
 
 
@@ -259,10 +259,8 @@ def export_links(
             columns = opened.pairs().columns
     found = _choose_columns(columns, source, target)
     report_pending(folder)
-    if found is None:
-        notice("linkspread: there are no judged pairs to write.")
-        raise typer.Exit(1)
-    between, pairs = found
+    _stop_without(found, "there are no judged pairs to write")
+    ((between, pairs),) = found
     write_pairs(pairs, output, between=between, overwrite=overwrite)
     notice(f"Written: {output} ({len(pairs.weight):,} pairs).")
 
@@ -280,22 +278,13 @@ def show_conflicts(
         with folder.store() as opened:
             found = opened.pairs().disagreements
     report_pending(folder)
-    if as_json:
-        print_json({"conflicts": [vars(own) for own in found]})
-    elif found:
-        rows = [
-            (
-                f"{own.between[0]} {own.left}",
-                f"{own.between[1]} {own.right}",
-                ", ".join(own.must),
-                ", ".join(own.cannot),
-            )
-            for own in found
-        ]
-        print_table(("first", "second", "must", "cannot"), rows)
-    if not found:
-        notice("linkspread: nobody disagrees.")
-        raise typer.Exit(1)
+    rows = []
+    for own in found:
+        items = f"{own.between[0]} {own.left}", f"{own.between[1]} {own.right}"
+        rows.append((*items, ", ".join(own.must), ", ".join(own.cannot)))
+    document = {"conflicts": [vars(own) for own in found]}
+    _show(document, ("first", "second", "must", "cannot"), rows, as_json)
+    _stop_without(found, "nobody disagrees")
 
 
 @links_app.command("apply", epilog="Example: linkspread links apply model")
@@ -318,6 +307,27 @@ def apply_links(
         print_json(counts._asdict())
 
 
+def _show(
+    document: dict[str, Any],
+    headings: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    as_json: bool,
+    title: str | None = None,
+) -> None:
+    """Print a JSON document, or a table if it has rows."""
+    if as_json:
+        print_json(document)
+    elif rows:
+        print_table(headings, rows, right=("number", "score", "gain"), title=title)
+
+
+def _stop_without(found: Sequence[Any], sentence: str) -> None:
+    """Stop with exit status 1 if nothing was found."""
+    if not found:
+        notice(f"linkspread: {sentence}.")
+        raise typer.Exit(1)
+
+
 def _suggest(
     folder: ModelFolder, between: ViewPair, n: int, seed: int
 ) -> list[dict[str, Any]]:
@@ -332,12 +342,12 @@ def _suggest(
                 for own in opened.judgements()
                 if own.verdict == "unsure" or (own.number or 0) > folder.applied
             }
-    model, views = folder.model, dict(zip(("source", "target"), between, strict=True))
+    model, views = folder.model, dict(zip(SIDES, between, strict=True))
     left, right = model.suggest_pairs(n + len(in_store), **views, random_state=seed)
     pairs = [
-        (i, j)
-        for i, j in zip(left.tolist(), right.tolist(), strict=True)
-        if frozenset([(between[0], str(i)), (between[1], str(j))]) not in in_store
+        pair
+        for pair in zip(left.tolist(), right.tolist(), strict=True)
+        if frozenset(zip(between, map(str, pair), strict=True)) not in in_store
     ][:n]
     if not pairs:
         return []
@@ -346,7 +356,7 @@ def _suggest(
     for pair, gain in zip(pairs, gains.tolist(), strict=True):
         score = model.scores(*between, rows=[pair[0]], cols=[pair[1]]).item()
         own = {"source_id": pair[0], "target_id": pair[1], "score": score, "gain": gain}
-        for side, view, item in zip(("source", "target"), between, pair, strict=True):
+        for side, view, item in zip(SIDES, between, pair, strict=True):
             content = contents.find(view, item)
             if content is not None:
                 own[f"{side}_content"] = content
@@ -369,9 +379,12 @@ def _ask(
     while place < len(found):
         own = found[place]
         notice(f"\n{place + 1} of {len(found)}")
-        for side, view in zip(("source", "target"), between, strict=True):
+        for side, view in zip(SIDES, between, strict=True):
             notice(clean(f"{view} {_name(own, side, SHOWN_WHOLE)}"))
-        key = _read_key()
+        print(PROMPT, end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        # The end of the input ends the questions.
+        key = line.strip().lower()[:1] if line else "q"
         if key == "q":
             break
         if key in KEYS:
@@ -388,28 +401,6 @@ def _ask(
             notice("There is nothing to undo.")
         else:
             notice("Please answer y, n, u, z or q.")
-
-
-def _read_key() -> str:
-    """Return the first letter of the next line, "q" at the end of the input."""
-    print(PROMPT, end="", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    return line.strip().lower()[:1] if line else "q"
-
-
-def _judgement_row(own: Judgement, counts: bool) -> tuple[Any, ...]:
-    """Return a judgement as a row of a table."""
-    weight = "" if own.weight == 1 else f" × {own.weight:g}"
-    return (
-        own.number,
-        own.id[:SHORT_ID],
-        f"{own.at:%Y-%m-%d %H:%M}",
-        own.who,
-        f"{own.left_view} {own.left_id}",
-        f"{own.verdict}{weight}{'' if counts else ' (taken back)'}",
-        f"{own.right_view} {own.right_id}",
-        own.note,
-    )
 
 
 def _find_judgement(store: LinkStore, id: str) -> Judgement:
@@ -433,22 +424,23 @@ def _find_judgement(store: LinkStore, id: str) -> Judgement:
 
 def _choose_columns(
     columns: dict[ViewPair, PairColumns], source: str | None, target: str | None
-) -> tuple[ViewPair, PairColumns] | None:
-    """Return the judged pairs of two views, with `source` first."""
+) -> list[tuple[ViewPair, PairColumns]]:
+    """Return the judged pairs of two views, with `source` first, if there are any."""
     wanted = {view for view in (source, target) if view is not None}
-    fitting = {own for own in columns if wanted <= set(own)}
+    fitting = [own for own in columns if wanted <= set(own)]
     if source is not None and source == target:
-        fitting = {own for own in fitting if own == (source, target)}
-    if not fitting:
-        return None
+        fitting = [own for own in fitting if own == (source, target)]
     if len(fitting) > 1:
         named = "; ".join(" and ".join(own) for own in sorted(fitting))
         raise LinkError(
             f"pairs of two views must be chosen, and the store has pairs of {named}. "
             "Name the views with --source and --target."
         )
-    (between,) = fitting
-    pairs = columns[between]
-    if target == between[0] != between[1] or source == between[1] != between[0]:
-        return between[::-1], pairs._replace(left=pairs.right, right=pairs.left)
-    return between, pairs
+    found = []
+    for between in fitting:
+        pairs = columns[between]
+        if between[0] != between[1] and (source == between[1] or target == between[0]):
+            pairs = pairs._replace(left=pairs.right, right=pairs.left)
+            between = between[::-1]
+        found.append((between, pairs))
+    return found

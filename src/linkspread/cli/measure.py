@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,20 +22,16 @@ from linkspread.cli.output import (
     print_table,
     step_bar,
 )
-from linkspread.ground.errors import (
-    ColumnWarning,
-    LinkspreadError,
-    MissingDependencyError,
-)
+from linkspread.ground.errors import ColumnWarning, LinkspreadError
 
 if TYPE_CHECKING:
     from linkspread.cli.inputs import Inputs
-    from linkspread.selection import Quality, SearchQuality, Tuning
+    from linkspread.selection import Tuning
 
 # Settings in the printed table; --output has all.
 N_SHOWN = 10
 TRIED = ("alpha", "beta", "n_neighbors")
-SUFFIXES = (".csv", ".parquet")
+FOLDS = ("n_splits", "n_repeats", "protocol", "folds", "seed")
 
 
 def run_evaluate(
@@ -62,54 +58,70 @@ def run_evaluate(
     Labels and pairs that the model was fitted to count only with --all. Pairs are
     measured with a 90 % interval and compared with chance.
     """
+    from linkspread.cli.inputs import join_judged, read_judged, read_labels
+    from linkspread.selection import evaluate_pairs, evaluate_search
+
     if bool(labels) == bool(links):
-        got = "both" if labels else "neither"
         raise LinkspreadError(
-            f"an evaluation must have --labels of two views or --links, got {got}. "
-            "Write --labels text=labels.csv --labels image=labels.csv."
+            "an evaluation must have --labels of two views or --links, got "
+            f"{'both' if labels else 'neither'}. Write --labels text=labels.csv "
+            "--labels image=labels.csv."
         )
     loaded = open_folder(model).model
-    reading = {"skip_unknown": skip_unknown}
+    rules: Any = {"skip_unknown": bool(skip_unknown)}
+    found: list[Any]
     if labels:
-        searches, notes = _search_with_labels(loaded, labels, every, reading)
-        values = [own.mean_average_precision for own in searches]
-        document = {"searches": [asdict(own) for own in searches]}
+        names, skipped = read_labels(labels, loaded.items_, **rules)
+        found = evaluate_search(loaded, names, include_known=every)
+        values = [own.mean_average_precision for own in found]
+        knows_labels = any(loaded.links_.memberships(v) is not None for v in names)
+        note = "All items with a label count; the model was fitted to pairs alone."
+        if knows_labels:
+            note = "Items whose label the model was fitted to are not counted."
     else:
-        pairs, notes = _score_pairs(
-            loaded, links or [], every, reading | {"must_above": must_above}
-        )
-        values = [own.average_precision for own in pairs]
-        document = {"pairs": [asdict(own) for own in pairs]}
-    precision = sum(values) / len(values)
+        rules["must_above"] = must_above
+        judged, skipped = read_judged(links or [], loaded.items_, **rules)
+        found = evaluate_pairs(loaded, join_judged(judged), include_known=every)
+        values = [own.average_precision for own in found]
+        n_known = sum(own.n_known for own in found)
+        note = f"{n_known:,} pairs that the model was fitted to are not counted."
+    if every:
+        what = "items with a label" if labels else "pairs"
+        note = f"All {what} count, also those that the model was fitted to."
+    for line in skipped:
+        notice(f"linkspread: {line}")
+    mean = sum(values) / len(values)
     if as_json:
-        print_json(document | {"mean": precision, "includes_known": every})
+        kind = "searches" if labels else "pairs"
+        document: dict[str, Any] = {kind: [asdict(own) for own in found]}
+        print_json(document | {"mean": mean, "includes_known": every})
     else:
-        if labels:
-            _print_searches(searches)
-            print_line(f"Mean: {precision:.3f}")
-        else:
-            for quality in pairs:
-                print_line(quality)
-        for note in [*notes, *loaded.notes_]:
-            print_line(note)
-    if threshold is not None and precision < threshold:
-        notice(f"linkspread: {precision:.3f} is below the threshold {threshold:g}.")
+        _print_measures(found, mean if labels else None)
+        for line in [note, *loaded.notes_]:
+            print_line(line)
+    if threshold is not None and mean < threshold:
+        notice(f"linkspread: {mean:.3f} is below the threshold {threshold:g}.")
         raise typer.Exit(1)
 
 
+def _print_measures(found: list[Any], mean: float | None) -> None:
+    """Print a row for each direction of a search, or a line for pairs of two views."""
+    if mean is None:
+        for own in found:
+            print_line(own)
+        return
+    headings = ("From", "To", "Queries", "Items", "MAP", "Precision@10", "nDCG")
+    rows = []
+    for own in found:
+        measures = (own.mean_average_precision, own.precision_at_10, own.ndcg)
+        cells = [f"{own.n_queries:,}", f"{own.n_items:,}"]
+        rows.append((own.source, own.target, *cells, *(f"{m:.3f}" for m in measures)))
+    print_table(headings, rows, right=headings[2:])
+    print_line(f"Mean: {mean:.3f}")
+
+
+@option.takes(option.INPUTS, {"graph": option.SPREADING["graph"]}, option.BOTH_MODELS)
 def run_tune(
-    view: option.View = None,
-    columns: option.Columns = None,
-    features: option.Features = None,
-    links: option.PairTables = None,
-    labels: option.LabelTables = None,
-    label_column: option.LabelColumn = None,
-    id_column: option.IdColumn = None,
-    matched: option.Matched = None,
-    must_above: option.MustAbove = None,
-    skip_unknown: option.SkipUnknown = None,
-    graph: option.Graph = None,
-    metric: option.Metric = None,
     alpha: option.Tried = None,
     beta: option.Tried = None,
     n_neighbors: option.Tried = None,
@@ -126,14 +138,14 @@ def run_tune(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the folds, by default 0.")
     ] = None,
-    n_jobs: option.Jobs = None,
     output: Annotated[
-        Path | None,
-        typer.Option(help="File for all settings, .csv or .parquet, with figures."),
+        Path | None, typer.Option(help="File for all settings, .csv.")
     ] = None,
     config: option.Config = None,
     as_json: option.AsJson = False,
     quiet: option.Quiet = False,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Compare settings of --model spreading by cross-validation on the links.
 
@@ -141,22 +153,23 @@ def run_tune(
     grid of n_neighbors, alpha and beta is tried. The default of `fit --model spreading`
     is measured too. The model search chooses its settings by itself.
     """
-    typed = {k: v for k, v in locals().items() if k not in ("as_json", "quiet")}
-    options = option.gather_options(typed, also=["grid", "model", *PARAMETERS])
+    typed |= {"alpha": alpha, "beta": beta, "n_neighbors": n_neighbors}
+    drawn = (n_splits, n_repeats, protocol, folds, seed)
+    typed |= dict(zip(FOLDS, drawn, strict=True))
+    # In a --config file, `output` is the model folder of `fit`.
+    also = ["grid", "model", "output", *PARAMETERS]
+    options = option.gather_options(typed, config, also=also)
     if options.get("model", "spreading") != "spreading":
         raise LinkspreadError(
             f"`model` must be spreading to be tuned, got {options['model']!r}. The "
             "model search chooses by itself: use `linkspread fit`."
         )
-    # In a --config file, `output` is the model folder of `fit`.
-    if output is not None and (
-        output.suffix.lower() not in SUFFIXES or output.is_dir()
-    ):
-        raise LinkspreadError(
-            f"`--output` must be a file that ends in {' or '.join(SUFFIXES)}, got "
-            f"{str(output)!r}. Write --output settings.csv."
-        )
     if output is not None:
+        if output.suffix.lower() != ".csv" or output.is_dir():
+            raise LinkspreadError(
+                f"`--output` must be a file that ends in .csv, got {str(output)!r}. "
+                "Write --output settings.csv."
+            )
         check_writable(output)
     with step_bar(2, lines=True, quiet=quiet) as step:
         from linkspread.cli.inputs import read_inputs
@@ -165,8 +178,12 @@ def run_tune(
         inputs = read_inputs(options)
         step("Trying settings")
         tuning = _tune(options, inputs)
-    notes = [*inputs.notes, *(_write(tuning, output) if output else [])]
-    for note in [] if quiet else notes:
+    if output is not None:
+        from linkspread.storage.files import new_file
+
+        with new_file(output, overwrite=True) as file:
+            tuning.frame().to_csv(file, index=False)
+    for note in [] if quiet else inputs.notes:
         notice(f"linkspread: {note}")
     if as_json:
         print_json(_document(tuning))
@@ -175,129 +192,24 @@ def run_tune(
         _print_tuning(tuning)
 
 
-def _search_with_labels(
-    model: Any, labels: list[str], every: bool, reading: dict[str, Any]
-) -> tuple[list[SearchQuality], list[str]]:
-    """Search with all items that have a label; return also notes for the user."""
-    from linkspread.cli.inputs import read_labels
-    from linkspread.selection import evaluate_search
-
-    names: dict[str, Any] = {}
-    skipped: list[str] = []
-    for place in map(option.parse_labels, labels):
-        names |= read_labels(place, model.items_, notes=skipped, **reading)
-    for note in skipped:
-        notice(f"linkspread: {note}")
-    known = [model.links_.memberships(view) for view in names]
-    if every:
-        note = "All items with a label count, also those that the model was fitted to."
-    elif any(own is not None for own in known):
-        note = "Items whose label the model was fitted to are not counted."
-    else:
-        note = "All items with a label count; the model was fitted to pairs alone."
-    return evaluate_search(model, names, include_known=every), [note]
-
-
-def _score_pairs(
-    model: Any, links: list[str], every: bool, reading: dict[str, Any]
-) -> tuple[list[Quality], list[str]]:
-    """Score judged pairs; return also notes for the user."""
-    from linkspread.cli.inputs import count_unsure, join_judged, read_judged
-    from linkspread.selection import evaluate_pairs
-
-    judged = [
-        read_judged(option.parse_links(text), model.items_, **reading) for text in links
-    ]
-    for table in judged:
-        if table.skipped:
-            notice(f"linkspread: {table.skipped}")
-    found = evaluate_pairs(model, join_judged(judged), include_known=every)
-    n_known = sum(quality.n_known for quality in found)
-    note = f"{n_known:,} pairs that the model was fitted to are not counted."
-    if every:
-        note = "All pairs count, also those that the model was fitted to."
-    return found, [*count_unsure(judged), note]
-
-
-def _print_searches(searches: Sequence[SearchQuality]) -> None:
-    """Print a row for each direction."""
-    headings = ("From", "To", "Queries", "Items", "MAP", "Precision@10", "nDCG")
-    rows = [
-        (
-            own.source,
-            own.target,
-            f"{own.n_queries:,}",
-            f"{own.n_items:,}",
-            f"{own.mean_average_precision:.3f}",
-            f"{own.precision_at_10:.3f}",
-            f"{own.ndcg:.3f}",
-        )
-        for own in searches
-    ]
-    print_table(headings, rows, right=headings[2:])
-
-
 def _tune(options: Mapping[str, Any], inputs: Inputs) -> Tuning:
     """Search the grid of the options, of the file, or the default one."""
     from linkspread.selection import tune
 
     grid = dict(options.get("grid", {}))
-    for name in set(TRIED) & options.keys():
+    for name in [name for name in TRIED if name in options]:
         typed = options[name] if isinstance(options[name], list) else [options[name]]
         parts = [v.split(",") if isinstance(v, str) else [v] for v in typed]
         grid[name] = [option.read_value(value) for own in parts for value in own]
     fixed = {n: options[n] for n in PARAMETERS if n in options and n not in TRIED}
-    names = ("n_splits", "n_repeats", "protocol", "folds", "seed")
-    how = {name: options[name] for name in names if name in options}
+    how = {name: options[name] for name in FOLDS if name in options}
     if "seed" in how:
         how["random_state"] = how.pop("seed")
+    model = choose_model(fixed | {"model": "spreading"}, inputs)
     with warnings.catch_warnings():
         # The notes already contain these warnings, with the option to add.
         warnings.simplefilter("ignore", ColumnWarning)
-        return tune(
-            inputs.tables,
-            inputs.some_links,
-            grid or None,
-            model=choose_model(fixed | {"model": "spreading"}, inputs),
-            **how,
-        )
-
-
-def _write(tuning: Tuning, path: Path) -> list[str]:
-    """Write all settings, and a figure for each parameter with several values.
-
-    Returns a note if there are no figures.
-    """
-    from linkspread.storage.files import new_file
-    from linkspread.studies.report import draw_curve, write_page
-
-    frame = tuning.frame()
-    with new_file(path, overwrite=True) as file:
-        if path.suffix.lower() == ".csv":
-            frame.to_csv(file, index=False)
-        else:
-            # Parquet needs one type in each column.
-            texts = {n: str for n, c in frame.items() if c.dtype == object}
-            frame.astype(texts).to_parquet(file, index=False)
-    for name, column in _settings(tuning).items():
-        if name in ("mean", "deviation") or len(set(map(str, column))) < 2:
-            continue
-        values, scores = tuning.curve(name)
-        if len(values) < 2:
-            continue
-        try:
-            svg = draw_curve(name, values, scores.tolist())
-        except MissingDependencyError as error:
-            return [f"no figures were drawn: {error}"]
-        place = path.with_name(f"{path.stem}-{name.replace(' ', '-')}.svg")
-        write_page(place, svg)
-    return []
-
-
-def _settings(tuning: Tuning) -> dict[str, list[Any]]:
-    """Return the columns of a tuning without single folds."""
-    columns = tuning.columns().items()
-    return {name: own for name, own in columns if not name.startswith("fold ")}
+        return tune(inputs.tables, inputs.some_links, grid or None, model=model, **how)
 
 
 def _document(tuning: Tuning) -> dict[str, Any]:
@@ -323,30 +235,21 @@ def _print_tuning(tuning: Tuning) -> None:
     """Print the best settings, the default, and the command that fits the best."""
     from linkspread.ground.progress import format_seconds
 
-    columns = _settings(tuning)
+    columns = tuning.columns().items()
+    shown = {name: own for name, own in columns if not name.startswith("fold ")}
     n_settings = len(tuning.settings)
     best = sorted(range(n_settings), key=lambda k: -tuning.scores[k])[:N_SHOWN]
-    rows = [[_cell(own[k]) for own in columns.values()] for k in best]
+    rows = [[own[k] for own in shown.values()] for k in best]
+    cells = [[f"{v:.4g}" if isinstance(v, float) else v for v in row] for row in rows]
     title = f"{n_settings:,} settings, best first"
-    print_table(list(columns), rows, right=columns, title=title)
+    print_table(list(shown), cells, right=shown, title=title)
     print_line(f"{str(tuning).capitalize()}.")
     print_line(f"Tried in {format_seconds(tuning.seconds)}.")
     advice = ["--model spreading"]
     if tuning.keeps_default:
         advice.append("alone, its default is best.")
-    else:
-        advice += [_typed(n, own) for n, own in tuning.best_parameters.items()]
+    for name, value in () if tuning.keeps_default else tuning.best_parameters.items():
+        own = option.option_of(name)
+        by_view = value if isinstance(value, Mapping) else {"": value}
+        advice += [f"{own} {v}{'=' if v else ''}{one}" for v, one in by_view.items()]
     print_line(f"Add to `linkspread fit`: {' '.join(advice)}")
-
-
-def _cell(value: Any) -> str:
-    """Format a value for the table."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _typed(name: str, value: Any) -> str:
-    """Return a parameter as an option."""
-    own = option.option_of(name)
-    if isinstance(value, Mapping):
-        return " ".join(f"{own} {view}={one}" for view, one in value.items())
-    return f"{own} {value}"

@@ -6,11 +6,13 @@ run.toml of a model has relative paths for files in the model folder, so that a 
 the folder refers to the copy, and absolute paths for all others.
 """
 
+import inspect
 import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,33 +31,17 @@ REPEATED = ("view", "columns", "links", "labels", "metric", "graph", "n_neighbor
 ABOUT = ("command", "version", "quality")
 
 
+def _option(kind: Any, help: str, *names: str, **more: Any) -> Any:
+    """Return an option that may be left out."""
+    return Annotated[kind | None, typer.Option(*names, help=help, **more)]
+
+
 def _by_view(help: str, *names: str) -> Any:
     """Return an option that may be given once for each view."""
-    return typer.Option(*names, metavar="[VIEW=]VALUE", help=help)
+    return _option(list[str], help, *names, metavar="[VIEW=]VALUE")
 
 
 # Input.
-View = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--view",
-        metavar="NAME=PATH",
-        help="A view: .npy, .npz:key, .parquet, .csv or a features folder. Once for "
-        "each view.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="NAME=COLUMNS",
-        help="Columns of a view's table: text=f0,f1 takes these, text=-year,-shop "
-        "leaves these out; once for each view.",
-    ),
-]
-Features = Annotated[
-    Path | None, typer.Option(help="Features folder, with all of its views.")
-]
 PairTables = Annotated[
     list[str] | None,
     typer.Option(
@@ -74,19 +60,6 @@ LabelTables = Annotated[
         "repeated.",
     ),
 ]
-LabelColumn = Annotated[
-    str | None, typer.Option(help="Column of labels in the tables of the views.")
-]
-IdColumn = Annotated[
-    str | None, typer.Option(help="Column of ids in the tables of the views.")
-]
-Matched = Annotated[
-    bool | None,
-    typer.Option(
-        "--matched/--not-matched",
-        help="Items with the same id, or in the same row, belong together.",
-    ),
-]
 MustAbove = Annotated[
     float | None,
     typer.Option(
@@ -101,45 +74,68 @@ SkipUnknown = Annotated[
         help="Leave out pairs and labels of unknown items, and list them.",
     ),
 ]
-# Parameters of a model.
-Graph = Annotated[list[str] | None, _by_view("knn, sr, cwa or csr.")]
-Neighbors = Annotated[list[str] | None, _by_view("Neighbours.", "--n-neighbors")]
-Metric = Annotated[
-    list[str] | None, _by_view("auto, euclidean, cosine, hellinger or chi2.")
-]
-Alpha = Annotated[
-    list[str] | None, _by_view("How far links are propagated within a view.")
-]
+INPUTS = {
+    "view": _option(
+        list[str],
+        "A view: .npy, .npz:key, .parquet, .csv or a features folder. Once for each "
+        "view.",
+        "--view",
+        metavar="NAME=PATH",
+    ),
+    "columns": _option(
+        list[str],
+        "Columns of a view's table: text=f0,f1 takes these, text=-year,-shop leaves "
+        "these out; once for each view.",
+        "--columns",
+        metavar="NAME=COLUMNS",
+    ),
+    "features": _option(Path, "Features folder, with all of its views."),
+    "links": PairTables,
+    "labels": LabelTables,
+    "label_column": _option(str, "Column of labels in the tables of the views."),
+    "id_column": _option(str, "Column of ids in the tables of the views."),
+    "matched": _option(
+        bool,
+        "Items with the same id, or in the same row, belong together.",
+        "--matched/--not-matched",
+    ),
+    "must_above": MustAbove,
+    "skip_unknown": SkipUnknown,
+}
+# Parameters of both models, and of the model spreading.
+BOTH_MODELS = {
+    "metric": _by_view("auto, euclidean, cosine, hellinger or chi2."),
+    "n_jobs": _option(int, "Threads; by default all cores.", "--n-jobs"),
+}
+SPREADING = {
+    "graph": _by_view("knn, sr, cwa or csr."),
+    "n_neighbors": _by_view("Neighbours.", "--n-neighbors"),
+    "alpha": _by_view("How far links are propagated within a view."),
+    "beta": _option(float, "How strongly the views' results must agree."),
+    "balance": _option(str, "Weight of cannot-links: auto, literal or a number."),
+    "rank": _option(int, "Most dimensions of the vectors."),
+    "tol": _option(float, "Relative error of the scores."),
+}
 Tried = Annotated[
     str | None,
     typer.Option(metavar="VALUE,VALUE", help="Values of this parameter to try."),
 ]
-Jobs = Annotated[
-    int | None, typer.Option("--n-jobs", help="Threads; by default all cores.")
-]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
 # Fitted models.
 Model = Annotated[Path, typer.Argument(help="Folder of a model.", show_default=False)]
-Source = Annotated[
-    str | None, typer.Option(help="View of the query.", show_default=False)
-]
-Target = Annotated[
-    str | None, typer.Option(help="View that is searched.", show_default=False)
-]
+Source = Annotated[str | None, typer.Option(help="View of the query.")]
+Target = Annotated[str | None, typer.Option(help="View that is searched.")]
 Store = Annotated[
     str | None,
     typer.Option(
         envvar="LINKSPREAD_STORE",
         help="Link store elsewhere: a file, or a URL of PostgreSQL.",
-        show_default=False,
     ),
 ]
 Who = Annotated[
     str | None,
     typer.Option(
-        envvar="LINKSPREAD_WHO",
-        help="Who judges; by default your login name.",
-        show_default=False,
+        envvar="LINKSPREAD_WHO", help="Who judges; by default your login name."
     ),
 ]
 Note = Annotated[str, typer.Option(help="Comment to store.")]
@@ -158,6 +154,30 @@ Config = Annotated[
 ]
 
 
+def takes(*groups: Mapping[str, Any]) -> Callable[[Callable[..., None]], Any]:
+    """Give a command options of groups, whose values it gets as the dict `typed`."""
+    shared = {name: kind for group in groups for name, kind in group.items()}
+
+    def extend(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            typed = {name: given.pop(name) for name in shared}
+            command(**given, typed=typed)
+
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for name, p in signature.parameters.items() if name != "typed"]
+        more = [
+            inspect.Parameter(n, own[0].kind, default=None, annotation=kind)
+            for n, kind in shared.items()
+        ]
+        parameters = more + own
+        vars(run)["__signature__"] = signature.replace(parameters=parameters)
+        run.__annotations__ = {own.name: own.annotation for own in parameters}
+        return run
+
+    return extend
+
+
 @dataclass(frozen=True)
 class Place:
     """A file or a folder, its views, and the chosen columns."""
@@ -172,15 +192,36 @@ class Place:
         return f"{name}{self.path}{columns}"
 
 
-def parse_view(text: str) -> Place:
-    """Return the place of a view: ``name=PATH``, ``name=PATH.npz:key``."""
-    name, sign, rest = text.partition("=")
-    if not sign or not name.strip() or not rest:
-        raise LinkspreadError(
-            f"`--view` must be a name and a file, got {text!r}. Write "
-            "--view text=text.parquet."
-        )
-    return _parse_place((name.strip(),), rest)
+# Each option that names places: how many views it names, and how it is written.
+PLACES = {
+    "view": (1, "a name and a file, such as text=text.parquet"),
+    "labels": (1, "a view and a table, such as text=labels.csv, or a features folder"),
+    "links": (2, "a table of pairs, such as pairs.csv or text,image=pairs.csv"),
+}
+
+
+def parse_place(text: Any, option: str) -> Place:
+    """Return the place that an option names: ``name=PATH`` or ``PATH:columns``."""
+    n_views, form = PLACES[option]
+    names, sign, path = str(text).partition("=")
+    views = tuple(name.strip() for name in names.split(","))
+    if not sign or len(views) != n_views:
+        # The = is part of the file name, if there is one.
+        views, path = (), str(text)
+    needs_view = option == "view" or (option == "labels" and FILE.fullmatch(path))
+    is_named = all(views) and (views or not needs_view)
+    if not isinstance(text, str) or not path or not is_named:
+        raise LinkspreadError(f"`--{option}` must be {form}, got {text!r:.60}.")
+    return split_columns(path, views)
+
+
+def split_columns(path: str, views: tuple[str, ...] = ()) -> Place:
+    """Separate a path from the columns after it."""
+    match = FILE.fullmatch(path)
+    if match is None:
+        return Place(views, Path(path))
+    columns = tuple(c.strip() for c in (match["columns"] or "").split(",") if c.strip())
+    return Place(views, Path(match["path"]), columns)
 
 
 def parse_columns(text: str) -> tuple[str, list[str]]:
@@ -195,83 +236,30 @@ def parse_columns(text: str) -> tuple[str, list[str]]:
     return view.strip(), columns
 
 
-def parse_labels(text: str) -> Place:
-    """Return the place of labels: ``name=PATH``, or a features folder alone."""
-    name, sign, rest = text.partition("=")
-    if not sign and not FILE.fullmatch(text):
-        return _parse_place((), text)
-    if not sign or not name.strip() or not rest:
-        raise LinkspreadError(
-            "`--labels` must be the name of a view and a table, or a features folder, "
-            f"got {text!r}. Write --labels text=labels.csv."
-        )
-    return _parse_place((name.strip(),), rest)
-
-
-def parse_links(text: str) -> Place:
-    """Return the place of pairs: ``PATH``, or ``left,right=PATH``."""
-    names, sign, rest = text.partition("=")
-    views = tuple(name.strip() for name in names.split(","))
-    # Without a comma, the = is part of the file name.
-    if not sign or len(views) != 2:
-        return _parse_place((), text)
-    if not all(views) or not rest:
-        raise LinkspreadError(
-            f"`--links` must name two views before the sign =, got {text!r}. Write "
-            "--links text,image=pairs.csv."
-        )
-    return _parse_place(views, rest)
-
-
-def _parse_place(views: tuple[str, ...], rest: str) -> Place:
-    """Separate a path from the columns after it."""
-    match = FILE.fullmatch(rest)
-    if match is None:
-        return Place(views, Path(rest))
-    columns = tuple(c.strip() for c in (match["columns"] or "").split(",") if c.strip())
-    return Place(views, Path(match["path"]), columns)
-
-
-PLACES = {"view": parse_view, "labels": parse_labels, "links": parse_links}
-
-
 def gather_options(
-    typed: Mapping[str, Any], *, also: Iterable[str] = ()
+    typed: Mapping[str, Any], config: Path | None, *, also: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Return the options of a command, from its file and from the command line."""
-    given = {
-        name: value
-        for name, value in typed.items()
-        if name != "config" and value is not None and value != []
-    }
+    given = {name: value for name, value in typed.items() if value not in (None, [])}
     options = _with_absolute_paths(given, Path.cwd())
-    if typed.get("config") is not None:
-        known = [*typed, *also]
-        options = read_config(Path(typed["config"]), known=known) | options
-    return options
+    return options if config is None else read_config(config, [*typed, *also]) | options
 
 
-def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
+def read_config(path: Path, known: Iterable[str]) -> dict[str, Any]:
     """Return the options of a file."""
     try:
         options = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise LinkspreadError(
-            f"`--config` must be a file, and there is none at {str(path)!r}. Correct "
-            "the path."
-        ) from error
-    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
+    except (OSError, ValueError) as error:  # missing, not TOML, or not UTF-8
         raise LinkspreadError(
             f"`--config` must be a TOML file, and {str(path)!r} cannot be read as one "
-            f"({error}). Correct that line."
+            f"({error}). Correct the path or that line."
         ) from error
-    names = sorted(set(known) - {"config"})
     options = {k: value for k, value in options.items() if k not in ABOUT}
-    unknown = [name for name in options if name not in names]
-    if unknown:
+    names = sorted(known)
+    for name in options.keys() - set(names):
         raise LinkspreadError(
             f"{path} must name options of the command, {', '.join(names)}, got "
-            f"{unknown[0]!r}. Correct the name."
+            f"{name!r}. Correct the name."
         )
     for name in set(REPEATED) & options.keys():
         if not isinstance(options[name], list):
@@ -279,21 +267,13 @@ def read_config(path: Path, *, known: Iterable[str]) -> dict[str, Any]:
     return _with_absolute_paths(options, path.resolve().parent)
 
 
-def run_file(
-    command: str,
-    options: Mapping[str, Any],
-    folder: Path,
-    quality: Mapping[str, Any] | None = None,
-) -> str:
-    """Return the text of a run file, which runs a command again."""
-    about: dict[str, Any] = {"command": command, "version": __version__}
-    if quality is not None:
-        about["quality"] = quality
+def run_file(options: Mapping[str, Any], folder: Path, **about: Any) -> str:
+    """Return the text of a run file, which runs a fit again."""
     shown = _with_paths(
         options, lambda p: p.relative_to(folder) if p.is_relative_to(folder) else p
     )
-    head = f"# linkspread {command} --config THIS FILE runs it again.\n"
-    return head + write_toml(about | shown)
+    head = "# linkspread fit --config THIS FILE runs it again.\n"
+    return head + write_toml({"command": "fit", "version": __version__} | about | shown)
 
 
 def write_toml(options: Mapping[str, Any]) -> str:
@@ -309,14 +289,12 @@ def write_toml(options: Mapping[str, Any]) -> str:
 
 def read_value(text: Any) -> Any:
     """Return the number in a text, or the text if it is not a number."""
-    if not isinstance(text, str):
-        return text
-    for kind in (int, float):
+    for kind in (int, float) if isinstance(text, str) else ():
         try:
             return kind(text)
         except ValueError:
             continue
-    return text.strip()
+    return text.strip() if isinstance(text, str) else text
 
 
 def option_of(name: str) -> str:
@@ -334,24 +312,12 @@ def _with_paths(
 ) -> dict[str, Any]:
     """Return options with each path changed."""
     changed = dict(options)
-    for name in PATHS:
-        if name in changed:
-            changed[name] = str(change(Path(changed[name])))
-    for name, parse in PLACES.items():
-        if name in changed:
-            places = [_place(parse, text) for text in changed[name]]
-            changed[name] = [str(replace(p, path=change(p.path))) for p in places]
+    for name in set(PATHS) & changed.keys():
+        changed[name] = str(change(Path(changed[name])))
+    for name in PLACES.keys() & changed.keys():
+        places = [parse_place(text, name) for text in changed[name]]
+        changed[name] = [str(replace(p, path=change(p.path))) for p in places]
     return changed
-
-
-def _place(parse: Callable[[str], Place], text: Any) -> Place:
-    """Parse a place, which must be a text."""
-    if not isinstance(text, str):
-        raise LinkspreadError(
-            f"places of input must be texts, got {text!r:.60}. Write them as on the "
-            'command line, such as view = ["text=text.parquet"].'
-        )
-    return parse(text)
 
 
 def _value(value: Any) -> str:
@@ -369,5 +335,4 @@ def _value(value: Any) -> str:
 
 def _key(key: str) -> str:
     """Return a key, quoted unless it is a plain word."""
-    plain = key.replace("_", "").replace("-", "")
-    return key if plain.isascii() and plain.isalnum() else _value(key)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)

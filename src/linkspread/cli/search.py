@@ -218,7 +218,7 @@ def _rows_of_file(
     from linkspread.cli.inputs import read_view
     from linkspread.tables.files import WITH_COLUMNS
 
-    place = options.parse_view(f"{source}={query_file}")
+    place = options.split_columns(query_file, (source,))
     # Shards do not know the names of their columns.
     known = getattr(model, "_columns", {}).get(source) or ()
     has_names = place.path.suffix.lower() in WITH_COLUMNS

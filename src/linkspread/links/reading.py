@@ -1,10 +1,11 @@
-"""Reading of judged pairs: tuples, arrays, DataFrames, CSV or parquet files.
+"""Reading of labels and judged pairs: tuples, arrays, DataFrames, CSV or parquet files.
 
 Verdicts become weights: words, signed numbers, ratings.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import numpy as np
 
 from linkspread.ground.checks import is_number
 from linkspread.ground.errors import LinkError
-from linkspread.links.items import as_ids
-from linkspread.links.pairs import PairTable, ViewPair
+from linkspread.links.items import Items, as_ids, list_first
+from linkspread.links.labels import class_names
+from linkspread.links.pairs import REMEDY, PairTable, ViewPair, with_positions
 from linkspread.storage import PairColumns
-from linkspread.tables.files import read_columns
+from linkspread.tables.files import naming_path, read_columns
 
 Array = np.ndarray
 
@@ -291,3 +293,87 @@ def _read_strengths(values: Sequence[Any], *, column: str, said: Array) -> Array
             f"{column!r}. The verdict gives must or cannot; write 1 for the usual one."
         )
     return strengths
+
+
+def read_judged(
+    path: Path,
+    items: Mapping[str, Items],
+    *,
+    views: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    must_above: float | None = None,
+    skip_unknown: bool = False,
+) -> tuple[ViewPair, PairTable, str]:
+    """Read a file of judged pairs; return its views, pairs of items, and a note.
+
+    Without `views`, the names of the columns say which two they are.
+    """
+    table = read_file(path)
+    with naming_path(path):
+        found = [view for view in items if view in table]
+        between = tuple(views or (found if len(found) == 2 else items))
+        if len(between) != 2 or not set(between) <= items.keys():
+            got = between if views else tuple(table)
+            raise LinkError(
+                "a table of pairs must name two of the views "
+                f"{', '.join(map(repr, items))}, got {', '.join(map(repr, got))}. "
+                "Write text,image=FILE with the names of two views."
+            )
+        pairs = pairs_of_columns(table, between, chosen=columns, must_above=must_above)
+        unknown = "skip" if skip_unknown else "raise"
+        ((_, placed),), skipped = with_positions(
+            [(between, pairs)], items, unknown=unknown
+        )
+    where = placed.known_positions(between)
+    left, right = (items[v].ids[own] for v, own in zip(between, where, strict=True))
+    note = f"{path}: {skipped}" if skipped else ""
+    return between, replace(placed, left=left, right=right, positions=None), note
+
+
+def read_labels(
+    path: Path,
+    items: Items,
+    *,
+    columns: Sequence[str] = (),
+    skip_unknown: bool = False,
+) -> tuple[Array, str]:
+    """Read a file of labels; return one for each item, "" unknown, and a note."""
+    table = read_file(path)
+    with naming_path(path):
+        names, view = list(table), items.view
+        id_column = next((name for name in ("id", view) if name in names), names[0])
+        others = [name for name in names if name != id_column]
+        chosen = columns or [id_column, *(["label"] if "label" in others else others)]
+        if len(chosen) < 2 or len(columns) not in (0, 2) or not set(chosen) <= {*names}:
+            raise LinkError(
+                "a table of labels must have a column of ids and one of labels, got "
+                f"{', '.join(map(repr, columns or names))} of "
+                f"{', '.join(map(repr, names))}. Write FILE:id,label with the names "
+                "of two columns."
+            )
+        ids = as_ids(table[chosen[0]], view)
+        labels = class_names(table[chosen[1]], view=view)
+        known, note = items.contains(ids), ""
+        if not skip_unknown or not known.any():
+            items.positions(ids, what="labels", remedy=REMEDY)
+        elif not known.all():
+            unknown = [repr(i) for i in dict.fromkeys(ids[~known].tolist())]
+            note = (
+                f"{path}: {np.sum(~known):,} of {len(ids):,} labels are of items that "
+                f"view {view!r} does not have and were skipped: {list_first(unknown)}."
+            )
+        return labels_in_rows(ids[known], labels[known], items), note
+
+
+def labels_in_rows(ids: Array, labels: Array, items: Items) -> Array:
+    """Return labels in the rows of their items, empty for all others."""
+    placed = np.full(items.n_items, "", dtype=object)
+    rows = items.positions(ids).tolist()
+    for row, id, label in zip(rows, ids.tolist(), labels.tolist(), strict=True):
+        if label and placed[row] not in ("", label):
+            raise LinkError(
+                f"an item must have one label, but {id!r} of view {items.view!r} is "
+                f"{placed[row]!r} and {label!r}. Keep one of the rows."
+            )
+        placed[row] = label or placed[row]
+    return placed.astype(str)
