@@ -52,5 +52,5 @@ def test_a_run_file_names_the_features(path):
     (path / "run.toml").write_text("graph = 'knn'\n")
     assert read_features(folder) is None
     (path / "run.toml").write_text("graph = \n")
-    with pytest.raises(ModelError, match="run.toml must be a TOML file"):
+    with pytest.raises(ModelError, match="run.toml of .* must be a TOML file"):
         read_features(folder)

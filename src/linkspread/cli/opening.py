@@ -150,15 +150,31 @@ def choose_views(
 
     Both may be None for a model of two views, if the ids are of one view only.
     """
-    names = model.view_names_
+    names, items = model.view_names_, model.items_
     for option, view in (("--source", source), ("--target", target)):
         if view is not None and view not in names:
             raise LinkspreadError(
                 f"`{option}` must be a view of the model, which has "
                 f"{', '.join(map(repr, names))}, got {view!r}. Choose one of these."
             )
-    source = source or _view_of(model, ids, target)
-    return source, target or _other(names, source)
+    found = [v for v in names if ids and items[v].contains(list(ids)).all()]
+    if source is None and len(found) == 1:
+        source = found[0]
+    if source is None and found == []:
+        _check_known(model, ids)
+    # Of two views, one decides the other.
+    if len(names) == 2:
+        other = {names[0]: names[1], names[1]: names[0]}
+        source = source or (other[target] if target else None)
+        target = target or (other[source] if source else None)
+    for option, view in (("--source", source), ("--target", target)):
+        if view is None:
+            got = ", ".join(map(repr, found)) or f"one of {len(names)} views"
+            raise LinkspreadError(
+                f"`{option}` must be given if ids and other options do not decide the "
+                f"view, got {got}. Add {option} with one of {', '.join(names)}."
+            )
+    return str(source), str(target)
 
 
 def check_items(model: Any, view: str, ids: Sequence[str], *, option: str) -> None:
@@ -175,42 +191,21 @@ def check_items(model: Any, view: str, ids: Sequence[str], *, option: str) -> No
             )
 
 
-def _view_of(model: Any, ids: Sequence[str], target: str | None) -> str:
-    """Return the view that has all the ids, if only one does."""
-    names, items = model.view_names_, model.items_
-    found = [v for v in names if ids and items[v].contains(list(ids)).all()]
-    if len(found) == 1:
-        return found[0]
+def _check_known(model: Any, ids: Sequence[str]) -> None:
+    """Refuse an id that no view has, and name similar ids."""
+    views = {view: model.items_[view] for view in model.view_names_}
     for item in ids:
-        if not any(items[view].contains([item]).all() for view in names):
+        if not any(own.contains([item]).all() for own in views.values()):
             near = [
-                f"{own!r} ({v})"
-                for v in names
-                for own in items[v].similar_ids(item, n=2)
+                f"{own!r} ({view})"
+                for view, items in views.items()
+                for own in items.similar_ids(item, n=2)
             ]
             hint = f"Similar: {', '.join(near)}" if near else "No id is similar"
             raise UnknownItemError(
                 f"`--id` must be an item of the model, whose views have none called "
                 f"{item!r}. {hint}; correct the id."
             )
-    if target is not None and len(names) == 2:
-        return _other(names, target)
-    got = f"{', '.join(map(repr, found))}" if found else f"one of {len(names)} views"
-    raise LinkspreadError(
-        f"`--source` must be given if the ids do not decide the view, got {got}. "
-        f"Add --source {names[0]} or another of {', '.join(names)}."
-    )
-
-
-def _other(names: Sequence[str], view: str) -> str:
-    """Return the other of two views."""
-    others = [name for name in names if name != view]
-    if len(others) != 1:
-        raise LinkspreadError(
-            f"`--target` must be given for a model of {len(names)} views, got none. "
-            f"Choose one of {', '.join(names)}."
-        )
-    return others[0]
 
 
 class ItemContents:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkspread.cli.options import takes
 from linkspread.cli.output import console, notice, print_line, step_bar
 from linkspread.ground.errors import LinkspreadError
 
@@ -23,12 +24,25 @@ reproduce_app = typer.Typer(
     no_args_is_help=True,
 )
 
-Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the data; by default inside LINKSPREAD_DATA."),
-]
-Output = Annotated[Path, typer.Option(help="Folder for the report.")]
-Quick = Annotated[bool, typer.Option(help="Fewer choices and folds.")]
+REPORT = {
+    "data": Annotated[
+        Path | None,
+        typer.Option(help="Folder of the data; by default inside LINKSPREAD_DATA."),
+    ],
+    "output": Annotated[
+        Path | None,
+        typer.Option(help="Folder for the report, by default linkspread-NAME."),
+    ],
+}
+RESUMED = {
+    "quick": Annotated[
+        bool | None, typer.Option("--quick", help="Fewer choices and folds.")
+    ],
+    "resume": Annotated[
+        bool | None,
+        typer.Option("--resume", help="Continue the study in the folder."),
+    ],
+}
 Resplits = Annotated[
     int, typer.Option(min=0, help="Random splits besides the standard.")
 ]
@@ -36,7 +50,6 @@ Repetitions = Annotated[int, typer.Option(min=1, help="Random splits to measure.
 Protocol = Annotated[
     str, typer.Option(help="transductive (queries are in the graphs) or inductive.")
 ]
-Resume = Annotated[bool, typer.Option(help="Continue the study in the folder.")]
 Named = Annotated[str, typer.Argument(help="wikipedia, corel5k or glyphs.")]
 
 PROTOCOLS = {
@@ -45,76 +58,118 @@ PROTOCOLS = {
 }
 
 
+@dataclass
+class Report:
+    """The folder of a study: checked first, written as results come."""
+
+    kind: str
+    collection: str
+    output: Path
+    before: Any = None  # the study to resume
+
+    @classmethod
+    def open(cls, name: str, kind: str, collection: str, typed: Any) -> Report:
+        """Refuse an unusable folder, before anything is loaded."""
+        from linkspread.studies.report import check_folder, read_study
+        from linkspread.studies.running import check_continued
+
+        report = cls(kind, collection, typed["output"] or Path(f"linkspread-{name}"))
+        check_folder(report.output)
+        path = report.output / "study.json"
+        if not typed.get("resume") or not path.exists():
+            return report
+        report.before = read_study(path)
+        got = "a table" if report.before.directions else "a budget study"
+        if got != kind:
+            raise LinkspreadError(
+                f"`--resume` needs the folder of {kind}, got {got} in {path}. Use "
+                "another folder."
+            )
+        check_continued(report.before, collection)
+        return report
+
+    def begin(self, title: str, introduction: str) -> Study:
+        """Return the study of this command, without results."""
+        from linkspread.studies.report import Study
+        from linkspread.studies.running import describe_environment
+
+        about = title, introduction, _command(), self.collection
+        return Study(*about, environment=describe_environment())
+
+    def keep(self, study: Study) -> None:
+        """Write an unfinished study."""
+        from linkspread.studies.report import write_study
+
+        write_study(self.output / "study.json", study)
+
+    def write(self, study: Study) -> None:
+        """Write the page, the tables and the data, and print the table."""
+        from linkspread.studies import report
+
+        self.keep(study)
+        writers = (
+            *(report.results_markdown, report.details_markdown),
+            report.parameters_markdown,
+        )
+        tables = "\n\n".join(filter(None, (write(study) for write in writers))) + "\n"
+        report.write_page(self.output / "tables.md", tables)
+        built = report.build_study_page(study)
+        page = report.write_page(self.output / "index.html", built)
+        console().print(report.results_markdown(study))
+        print_line(f"Report: {page.resolve()}")
+
+
 @reproduce_app.command(
     "wikipedia",
     epilog="Example: linkspread reproduce wikipedia --data wikipedia --quick",
 )
+@takes(REPORT, RESUMED)
 def reproduce_wikipedia(
-    data: Data = None,
-    output: Output = Path("linkspread-wikipedia"),
     protocol: Protocol = "transductive",
-    quick: Quick = False,
     resplits: Resplits = 0,
-    resume: Resume = False,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Table 1: images and texts of Wikipedia articles, ten topics.
 
     Takes about 13 minutes on two cores, two with --quick; each re-split takes about as
     long again. Results are stored as they come, and --resume continues.
     """
-    _reproduce_table(
-        "wikipedia",
-        output,
-        load={"folder": data},
-        protocol=protocol,
-        quick=quick,
-        resplits=resplits,
-        resume=resume,
-        printed=True,
-    )
+    _reproduce_table("wikipedia", protocol, resplits, typed)
 
 
 @reproduce_app.command(
     "corel5k", epilog="Example: linkspread reproduce corel5k --data corel5k --quick"
 )
+@takes(REPORT, RESUMED)
 def reproduce_corel5k(
-    data: Data = None,
-    output: Output = Path("linkspread-corel5k"),
     protocol: Protocol = "transductive",
-    quick: Quick = False,
     resplits: Resplits = 0,
     half: Annotated[
         bool, typer.Option(help="Train on a random half, as the paper's table 2.")
     ] = False,
-    resume: Resume = False,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Table 2 on Corel5k, in place of the paper's own pictures.
 
     The features take a minute or two; the table takes much longer than that of
     Wikipedia. Results are stored as they come, and --resume continues.
     """
-    _reproduce_table(
-        "corel5k",
-        output,
-        load={"folder": data, "half": half, "verbose": True},
-        protocol=protocol,
-        quick=quick,
-        resplits=resplits,
-        resume=resume,
-    )
+    notice("The features of 4,999 pictures take a minute or two.")
+    _reproduce_table("corel5k", protocol, resplits, typed, half=half, verbose=True)
 
 
 @reproduce_app.command(
     "budgets",
     epilog="Example: linkspread reproduce budgets glyphs --quick --repetitions 1",
 )
+@takes(REPORT, RESUMED)
 def reproduce_budgets(
     collection: Named = "wikipedia",
-    data: Data = None,
-    output: Output = Path("linkspread-budgets"),
     repetitions: Repetitions = 5,
-    quick: Quick = False,
-    resume: Resume = False,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Precision against the number of known labels or links, all methods tuned.
 
@@ -124,48 +179,46 @@ def reproduce_budgets(
     from linkspread.studies.budgets import plan_budgets, run_budgets
     from linkspread.studies.collections import load_benchmark
 
-    before = _check_folder(output, "a budget study", collection, resume)
-    benchmark = load_benchmark(collection, data, verbose=True)
+    report = Report.open("budgets", "a budget study", collection, typed)
+    benchmark = load_benchmark(collection, typed["data"], verbose=True)
     amounts: dict[str, Any] = {}
-    if quick:
+    if typed["quick"]:
         amounts = {"labels": (3, 30), "links": (1_000,), "matched": False}
     n_cells = len(plan_budgets(benchmark.metrics, **amounts))
     with step_bar(n_cells * repetitions, lines=True) as step:
         study = run_budgets(
-            _begin(
+            report.begin(
                 f"Precision against supervision: {collection}",
                 "Mean average precision, mean of both directions, over "
                 f"{repetitions} random splits. Everything is chosen by "
                 "cross-validation on what is known; where that is too little to hold "
                 "any of it out, defaults are kept.",
-                collection,
             ),
             benchmark.collection,
             benchmark.splits(repetitions)[1:],
             metrics=benchmark.metrics,
             n_splits=3,
-            before=before,
-            keep=_keep(output),
+            before=report.before,
+            keep=report.keep,
             step=step,
             **amounts,
         )
-    _write(study, output)
+    report.write(study)
 
 
 @reproduce_app.command(
     "partners",
     epilog="Example: linkspread reproduce partners fonts --quick --repetitions 1",
 )
+@takes(REPORT, RESUMED)
 def reproduce_partners(
     collection: Annotated[
         str,
         typer.Argument(help="abt-buy, amazon-google, digits-kar-pix, fonts and more."),
     ] = "fonts",
-    data: Data = None,
-    output: Output = Path("linkspread-partners"),
     repetitions: Repetitions = 5,
-    quick: Quick = False,
-    resume: Resume = False,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Recall of the partner against the number of known pairs, all methods tuned.
 
@@ -173,44 +226,38 @@ def reproduce_partners(
     cores. Results are stored as they come, and --resume continues.
     """
     from linkspread.ground.cores import count_threads
-    from linkspread.studies.partners import (
-        load_partners,
-        plan_partners,
-        run_partners,
-    )
+    from linkspread.studies.partners import load_partners, plan_partners, run_partners
 
-    before = _check_folder(output, "a budget study", collection, resume)
-    partners = load_partners(collection, data)
+    report = Report.open("partners", "a budget study", collection, typed)
+    partners = load_partners(collection, typed["data"])
     amounts: dict[str, Any] = {}
-    if quick:
+    if typed["quick"]:
         amounts = {"matched": (0, 100), "judged": (0, 300)}
     n_cells = len(plan_partners(partners, **amounts))
+    introduction = _partners_introduction(partners, repetitions)
     with step_bar(n_cells * repetitions, lines=True) as step:
         study = run_partners(
-            _begin(
-                f"Finding partners: {collection}",
-                _partners_introduction(partners, repetitions),
-                collection,
-            ),
+            report.begin(f"Finding partners: {collection}", introduction),
             partners,
             n_repetitions=repetitions,
             n_jobs=count_threads(None),
-            before=before,
-            keep=_keep(output),
+            before=report.before,
+            keep=report.keep,
             step=step,
             **amounts,
         )
-    _write(study, output)
+    report.write(study)
 
 
 @reproduce_app.command(
     "judging", epilog="Example: linkspread reproduce judging glyphs --repetitions 1"
 )
+@takes(REPORT)
 def reproduce_judging(
     collection: Named = "wikipedia",
-    data: Data = None,
-    output: Output = Path("linkspread-judging"),
     repetitions: Repetitions = 5,
+    *,
+    typed: dict[str, Any],
 ) -> None:
     """Precision against the number of judged pairs, suggested or random.
 
@@ -220,50 +267,42 @@ def reproduce_judging(
     from linkspread.studies import budgets
     from linkspread.studies.collections import load_benchmark
 
-    _check_folder(output, "a budget study", collection, resume=False)
-    benchmark = load_benchmark(collection, data, verbose=True)
+    report = Report.open("judging", "a budget study", collection, typed)
+    benchmark = load_benchmark(collection, typed["data"], verbose=True)
     amounts = budgets.AMOUNTS
     with step_bar(2 * repetitions, lines=True) as step:
         study = budgets.run_judging(
-            _begin(
+            report.begin(
                 f"Judging suggested pairs: {collection}",
                 "Mean average precision among test items, mean of both directions, "
                 f"over {repetitions} random splits. Pairs of training items are judged "
                 f"by their labels; the first {budgets.N_START} are random. One "
                 "learner, `LinkSpreading` with fixed parameters, learns from those "
                 "that `suggest_pairs` asks for and from random ones.",
-                collection,
             ),
             benchmark.collection,
             benchmark.splits(repetitions)[1:],
             budgets.judging_learner(benchmark.metrics),
             amounts=amounts,
-            keep=_keep(output),
+            keep=report.keep,
             step=step,
         )
-    _write(study, output)
+    report.write(study)
     needed = budgets.needed_judgements(study, amounts[-1])
     reached = "not reached with" if needed is None else f"reached with {needed:,}"
     print_line(f"{amounts[-1]:,} random pairs are {reached} suggested pairs.")
 
 
 def _reproduce_table(
-    name: str,
-    output: Path,
-    *,
-    load: Mapping[str, Any],
-    protocol: str,
-    quick: bool,
-    resplits: int,
-    resume: bool,
-    printed: bool = False,
+    name: str, protocol: str, resplits: int, typed: dict[str, Any], **how: bool
 ) -> None:
     """Measure all methods on a collection, and write the report."""
     from linkspread.studies.collections import load_benchmark
     from linkspread.studies.methods import table_methods
     from linkspread.studies.tables import run_table
 
-    before = _check_folder(output, "a table", name, resume)
+    report, quick = Report.open(name, "a table", name, typed), bool(typed["quick"])
+    before = report.before
     if before is not None and _conditions(before.command) != _conditions(_command()):
         raise LinkspreadError(
             f"`--resume` must have the options of the study, {before.command!r}, got "
@@ -274,68 +313,24 @@ def _reproduce_table(
             f"`--protocol` must be {' or '.join(PROTOCOLS)}, got {protocol!r}. Leave "
             "it out for transductive."
         )
-    if name == "corel5k":
-        notice("The features of 4,999 pictures take a minute or two.")
-    benchmark = load_benchmark(name, **load)
+    benchmark = load_benchmark(name, folder=typed["data"], **how)
     methods = table_methods(benchmark.metrics, benchmark.widths, quick=quick)
     splits = benchmark.splits(resplits)
+    introduction = _introduction(benchmark, protocol)
     with step_bar(len(methods) * len(splits) + 1, lines=True) as step:
         study = run_table(
-            _begin(
-                f"Cross-view search on {name}",
-                _introduction(benchmark, protocol),
-                name,
-            ),
+            report.begin(f"Cross-view search on {name}", introduction),
             benchmark.collection,
             methods,
             splits,
             protocol=protocol,
             n_splits=3 if quick else 5,
-            printed=printed,
+            printed=name == "wikipedia",
             before=before,
-            keep=_keep(output),
+            keep=report.keep,
             step=step,
         )
-    _write(study, output)
-
-
-def _check_folder(output: Path, kind: str, collection: str, resume: bool) -> Any:
-    """Refuse an unusable folder, before anything is loaded.
-
-    Returns the study to resume, or None.
-    """
-    from linkspread.studies.report import check_folder, read_study
-    from linkspread.studies.running import check_continued
-
-    check_folder(output)
-    path = output / "study.json"
-    if not resume or not path.exists():
-        return None
-    study = read_study(path)
-    got = "a table" if study.directions else "a budget study"
-    if got != kind:
-        raise LinkspreadError(
-            f"`--resume` needs the folder of {kind}, got {got} in {path}. Use another "
-            "folder."
-        )
-    check_continued(study, collection)
-    return study
-
-
-def _begin(title: str, introduction: str, collection: str) -> Study:
-    """Return the study of this command, without results."""
-    from linkspread.studies.report import Study
-    from linkspread.studies.running import describe_environment
-
-    about = title, introduction, _command(), collection
-    return Study(*about, environment=describe_environment())
-
-
-def _keep(output: Path) -> Callable[[Study], Any]:
-    """Return a function that writes an unfinished study."""
-    from linkspread.studies.report import write_study
-
-    return partial(write_study, output / "study.json")
+    report.write(study)
 
 
 def _introduction(benchmark: Benchmark, protocol: str) -> str:
@@ -385,19 +380,3 @@ def _leave_out(words: Sequence[str], *options: str) -> list[str]:
         else:
             kept.append(word)
     return kept
-
-
-def _write(study: Study, output: Path) -> None:
-    """Write the page, the tables and the data, and print the table."""
-    from linkspread.studies import report
-
-    writers = (
-        *(report.results_markdown, report.details_markdown),
-        report.parameters_markdown,
-    )
-    tables = "\n\n".join(filter(None, (write(study) for write in writers))) + "\n"
-    report.write_study(output / "study.json", study)
-    report.write_page(output / "tables.md", tables)
-    page = report.write_page(output / "index.html", report.build_page(study))
-    console().print(report.results_markdown(study))
-    print_line(f"Report: {page.resolve()}")
