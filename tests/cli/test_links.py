@@ -53,10 +53,10 @@ def test_the_first_item_tells_the_views(path):
 
 
 def test_a_model_that_fails_to_learn_keeps_the_judgement(path, capsys, monkeypatch):
-    def fail(model, links):
+    def fail(model, **links):
         raise ls.ground.errors.LinkError("links must be few, got many. Fit again.")
 
-    monkeypatch.setattr(ls.LinkSpreading, "add_links", fail)
+    monkeypatch.setattr(ls.LinkSpreading, "change_links", fail)
     (path / "run.toml").write_text("")
     assert run("links", "add", path, "t30", "i4", "--must") == 2
     told = capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_three_views_need_both_names(tmp_path, capsys):
     assert run("search", tmp_path, "--id", "7") == 2
     assert "`--source` must be given" in capsys.readouterr().err
     assert run("search", tmp_path, "--id", "7", "--source", "a") == 2
-    assert "`--target` must be given for a model of 3" in capsys.readouterr().err
+    assert "`--target` must be given if" in capsys.readouterr().err
     views = ["--source", "a", "--target", "c"]
     assert run("search", tmp_path, "--id", "7", *views, "--json") == 0
     (query,) = read_json(capsys)["queries"]

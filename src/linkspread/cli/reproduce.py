@@ -113,7 +113,7 @@ class Report:
         )
         tables = "\n\n".join(filter(None, (write(study) for write in writers))) + "\n"
         report.write_page(self.output / "tables.md", tables)
-        built = report.build_study_page(study)
+        built = report.build_page(study)
         page = report.write_page(self.output / "index.html", built)
         console().print(report.results_markdown(study))
         print_line(f"Report: {page.resolve()}")
