@@ -69,16 +69,27 @@ def lines_to_fetch(block):
 @njit(inline="always")
 def add_row_product(data, indices, indptr, i, scale, block, n_lines, out):
     """Add ``scale * (S @ block)[i]`` to ``out``, with rows fetched some edges ahead."""
-    last = len(indices) - 1
-    for k in range(indptr[i], indptr[i + 1]):
+    last, end = len(indices) - 1, indptr[i + 1]
+    # The row that is written is read and written once for four edges.
+    fours = indptr[i] + (end - indptr[i]) // 4 * 4
+    for k in range(indptr[i], fours, 4):
         if n_lines:
-            ahead = np.uint64(indices[min(k + AHEAD, last)])
-            for line in range(n_lines):
-                fetch(block, ahead, line)
-        weight = scale * data[k]
-        j = np.uint64(indices[k])  # unsigned, so that no sign is tested
-        for c in range(block.shape[1]):
-            out[i, c] += weight * block[j, c]
+            for edge in range(k + AHEAD, k + AHEAD + 4):
+                ahead = np.uint64(indices[min(edge, last)])
+                for line in range(n_lines):
+                    fetch(block, ahead, line)
+        a, b = scale * data[k], scale * data[k + 1]
+        c, d = scale * data[k + 2], scale * data[k + 3]
+        # Unsigned, so that no sign is tested.
+        p, q = np.uint64(indices[k]), np.uint64(indices[k + 1])
+        r, s = np.uint64(indices[k + 2]), np.uint64(indices[k + 3])
+        for j in range(block.shape[1]):
+            sums = a * block[p, j] + b * block[q, j] + c * block[r, j] + d * block[s, j]
+            out[i, j] += sums
+    for k in range(fours, end):
+        weight, p = scale * data[k], np.uint64(indices[k])
+        for j in range(block.shape[1]):
+            out[i, j] += weight * block[p, j]
 
 
 @njit(parallel=True, cache=True, fastmath=FAST)

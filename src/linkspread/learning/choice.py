@@ -29,7 +29,8 @@ Array = np.ndarray
 # ridges; maps predict each column, and a grid damps three times, so they need smaller.
 # "classes of partners" finds the class, the others the partner within.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
-    "displacement": (("linear", "linear + gaussian"), (0.1, 1.0, 10.0, 100.0)),
+    "labels": (("linear",), (np.inf,)),
+    "displacement": (("linear", "linear + gaussian"), (0.1, 1.0, 10.0, 100.0, np.inf)),
     "grid": (("linear", "linear + gaussian", "gaussian"), (0.1, 1.0, 10.0)),
     "classes of partners": (("graph",), (10.0,)),
     "pairs": (("linear",), (1.0, 3.0, 10.0, 30.0, 100.0)),
@@ -231,9 +232,11 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
         i, j = i[chosen], j[chosen]
         asked, judged = [], known.judged_items()
         for side, own in enumerate((i, j)):
-            unjudged = rng.permutation(_unjudged(sizes[side], judged[side]))
+            unjudged = np.setdiff1d(np.arange(sizes[side]), judged[side])
+            if len(unjudged) < N_UNJUDGED // 5:
+                unjudged = np.arange(sizes[side])
             # Items of cannot-links are the most similar candidates.
-            others = [*unjudged[:N_UNJUDGED], *held.cannot[side]]
+            others = [*rng.permutation(unjudged)[:N_UNJUDGED], *held.cannot[side]]
             places = np.concatenate([own, np.setdiff1d(others, own)]).astype(np.intp)
             asked.append(sides.rows(side, places))
         fitting = Fitting(sides, known.sample(n_most, rng), rough=True)
@@ -250,12 +253,6 @@ def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
         right.append(other[:n])
     i, first = np.unique(np.concatenate(left), return_index=True)
     return i, np.concatenate(right)[first]
-
-
-def _unjudged(n_items: int, judged: Array) -> Array:
-    """Return the items without judgements, or all items if these are few."""
-    unjudged = np.setdiff1d(np.arange(n_items), judged)
-    return unjudged if len(unjudged) >= N_UNJUDGED // 5 else np.arange(n_items)
 
 
 def _fold_items(
@@ -294,7 +291,10 @@ def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
 
     For "displacement" it is the largest ridge within one standard error.
     """
-    tried = [_Tried.of(setting, folds) for setting in _settings(kind)]
+    own = "grid" if kind == "classes of partners" else kind
+    mixtures, ridges = CANDIDATES[kind]
+    settings = [Setting(own, m, r) for m in mixtures for r in ridges]
+    tried = [_Tried.of(setting, folds) for setting in settings]
     best = max(tried, key=lambda entry: entry.likelihoods.sum())
     ridge = best.setting.ridge
     if np.isfinite(ridge) and kind in ("grid", "displacement"):
@@ -311,18 +311,6 @@ def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
         if not _is_significant(best.likelihoods, entry.likelihoods, errors=1.0):
             return entry
     return best
-
-
-def _settings(kind: str) -> list[Setting]:
-    """Return the settings of a kind to choose from."""
-    if kind == "labels":
-        return [Setting(kind)]
-    own = "grid" if kind == "classes of partners" else kind
-    mixtures, ridges = CANDIDATES[kind]
-    settings = [Setting(own, m, r) for m in mixtures for r in ridges]
-    if kind == "displacement":
-        settings.append(Setting(kind))
-    return settings
 
 
 def _setting_scores(setting: Setting, folds: Sequence[_Fold]) -> list[_Scores]:

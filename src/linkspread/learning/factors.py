@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import eigh, norm, svd
 
 from linkspread.learning.choice import COLUMNS, Choice, hub_strengths
 from linkspread.learning.maps import dense, tiles
@@ -25,6 +25,8 @@ N_REFERENCES, REFERENCE_SCORES = 1000, 4e7
 HUB_SCORES = 1 << 20
 # Directions of exported vectors below this share of the largest are dropped.
 ROUNDING = 1e-12
+# Rank of coefficients up to which products with many targets use thin factors.
+MAX_THIN = 128
 # With more judgements at a time terms are fitted again.
 MAX_CHANGES = 100
 
@@ -157,6 +159,11 @@ class QueryBatch:
             total += S
         return total
 
+    def thin(self) -> "QueryBatch":
+        """Return queries with factored coefficients where few judgements allow."""
+        parts = [(*own[:2], _thin(own[2]), own[3]) for own in self.parts]
+        return replace(self, parts=parts)
+
     def score_parts(self) -> tuple[dict[str, Any], list[Part], Array]:
         """Return the tables of targets, the parts of the queries, and the bias."""
         factors, other = self.factors, 1 - self.side
@@ -169,8 +176,25 @@ class QueryBatch:
         return tables, self.parts, factors.bias[other]
 
 
+def _thin(coefficients: Any) -> Any:
+    """Return two factors of a matrix if its rank is low, else the matrix itself."""
+    if sp.issparse(coefficients) or min(coefficients.shape) <= 2 * MAX_THIN:
+        return coefficients
+    C, tol = coefficients.astype(np.float64), np.sqrt(ROUNDING)
+    # Random combinations of the columns of a matrix of low rank span all of them.
+    sketch = C @ np.random.default_rng(0).standard_normal((C.shape[1], MAX_THIN))
+    U, s, _ = svd(sketch, full_matrices=False)
+    left = U[:, s > tol * s[0]]
+    right = left.T @ C
+    if norm(C - left @ right) > 10 * tol * norm(C):
+        return coefficients
+    return left.astype(np.float32), right.astype(np.float32)
+
+
 def _products(coefficients: Any, columns: Any) -> Array:
     """Return products over the columns with nonzero coefficients."""
+    if isinstance(coefficients, tuple):
+        return np.asarray(coefficients[0] @ _products(coefficients[1], columns))
     if sp.issparse(coefficients) or sp.issparse(columns):
         return dense(coefficients @ columns.T)
     used = np.flatnonzero(coefficients.any(axis=0))
@@ -322,7 +346,7 @@ def _hubs(
     rng = np.random.default_rng(0)
     n_references = max(N_REFERENCES, int(REFERENCE_SCORES / max(sizes)))
     chosen = np.sort(rng.permutation(sizes[1 - side])[:n_references])
-    references = factors.prepare(1 - side, factors.fitted(1 - side, chosen))
+    references = factors.prepare(1 - side, factors.fitted(1 - side, chosen)).thin()
     asked = np.arange(sizes[side]) if some is None else some
     parts = [
         hub_strengths(references.scores(asked[own]), sizes[1 - side])

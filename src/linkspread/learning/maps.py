@@ -73,17 +73,6 @@ def dense(X: Any) -> Array:
     return X.toarray() if sp.issparse(X) else np.asarray(X)
 
 
-class _Block(Protocol):
-    """Features of one kernel: of the fitted items and of new rows."""
-
-    mean: Array
-    size: float
-
-    def __call__(self, given: Any, prepared: Any) -> Array: ...
-
-    def on_device(self, device: Any, table: Any, metric: str) -> Any: ...
-
-
 @dataclass(eq=False)
 class ViewMap:
     """The fixed features of one view."""
@@ -114,8 +103,11 @@ class ViewMap:
 
     def transform(self, rows: Any) -> Array:
         """Return the features of new rows, in float32."""
-        return np.hstack([_features(block, rows, self.metric)
-                          for block in self.blocks.values()])  # fmt: skip
+        parts = [
+            (raw_features(block, rows, self.metric) - block.mean) / block.size
+            for block in self.blocks.values()
+        ]
+        return np.hstack(parts, dtype=np.float32)
 
     def append(self, rows: Any) -> "ViewMap":
         """Return the map with the items of new rows appended."""
@@ -266,12 +258,7 @@ def _fill_on_device(view: ViewMap, X: Any, device: Any) -> None:
     features.to_host(parts, view.values)
 
 
-def _features(block: _Block, X: Any, metric: str) -> Array:
-    """Return the features of new rows, centred and scaled."""
-    return (raw_features(block, X, metric) - block.mean) / np.float32(block.size)
-
-
-def raw_features(block: _Block, X: Any, metric: str) -> Array:
+def raw_features(block: Any, X: Any, metric: str) -> Array:
     """Return the features of rows, neither centred nor scaled."""
     parts = [block(X[s], _prepare(X[s], metric)) for s in tiles(max(X.shape[0], 1))]
     return np.vstack(parts).astype(np.float32, copy=False)

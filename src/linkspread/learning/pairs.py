@@ -278,10 +278,8 @@ class LivePairs:
 
     def _append(self, values: Any, i: int, j: int, weight: float) -> bool:
         """Add a pair to an exact regression."""
-        n, most_rows = (
-            self.n_rows,
-            MAX_EXACT + MAX_EXACT // 4,
-        )  # Removed pairs keep rows.
+        # Removed pairs keep rows.
+        n, most_rows = self.n_rows, MAX_EXACT + MAX_EXACT // 4
         if self.tally[0].sum() > MAX_EXACT or n >= most_rows:
             return False
         if n == len(self.inverse):

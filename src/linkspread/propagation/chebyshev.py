@@ -39,8 +39,8 @@ N_NARROW_TERMS = 16
 FLOWS, DEGREE = ((6.0, 1.0), (24.0, 3.0)), 24
 # Heat is in single precision: smaller eigenvalues, relative to the largest, are noise.
 ROUNDING = 1e-5
-# Landmarks whose heat is computed at once.
-WIDTH = 64
+# Landmarks whose heat is computed at once, at most, in multiples of a cache line.
+MAX_WIDTH, LINE = 128, 16
 
 
 def recurrence_terms(n_items: int, width: int, dtype: Any) -> Array:
@@ -237,15 +237,16 @@ def heat(S: sparse.csr_array, landmarks: Array) -> tuple[Array, Array]:
     The landmark columns of ``sum_f c_f exp(-t_f (I - S))``.
     """
     K = np.empty((S.shape[0], len(landmarks)), dtype=np.float32)
-    n_blocks = -(-len(landmarks) // WIDTH)
-    near = renumber(S, width=WIDTH, n_steps=DEGREE * n_blocks)
+    n_blocks = -(-len(landmarks) // MAX_WIDTH)
+    width = -(-len(landmarks) // (n_blocks * LINE)) * LINE
+    near = renumber(S, width=width, n_steps=DEGREE * n_blocks)
     places = near.places[landmarks]
-    for start in range(0, len(landmarks), WIDTH):
-        some = places[start : start + WIDTH]
+    for start in range(0, len(landmarks), width):
+        some = places[start : start + width]
         units = np.zeros((S.shape[0], len(some)), dtype=np.float32)
         units[some, np.arange(len(some))] = 1
         found = filtered_sums(near.S, units, heat_coefficients()[None])
-        K[:, start : start + WIDTH] = near.outwards(found[:, 0])
+        K[:, start : start + width] = near.outwards(found[:, 0])
     return K, inverse_root(K[landmarks])
 
 
