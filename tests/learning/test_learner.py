@@ -8,7 +8,14 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from linkspread.graphs import knn_graph, normalize
-from linkspread.learning import Evidence, Sides, choose, fit_factors, make_map
+from linkspread.learning import (
+    Choice,
+    Evidence,
+    Sides,
+    choose,
+    fit_factors,
+    make_map,
+)
 from linkspread.learning import pairs as pairs_room
 from linkspread.learning.choice import (
     HUB_STRENGTHS,
@@ -393,6 +400,19 @@ def test_hub_strength_is_the_mean_of_the_largest():
     assert_allclose(hub_strengths(scores, 20), [29.0, 30.0])
     # Of a sample a tenth as large, only the largest.
     assert_allclose(hub_strengths(scores, 200), [38.0, 39.0])
+
+
+@pytest.mark.parametrize("n_links", [6, 250])
+def test_few_judgements_make_thin_queries_with_the_same_scores(rng, n_links):
+    X, Y = rng.normal(size=(2, 300, 5))
+    sides = Sides(tuple(make_map(X, blocks=("linear", "gaussian")) for X in (X, Y)))
+    evidence = evidence_of([(k, k) for k in range(n_links)])
+    grid = Choice((Setting("grid", "linear + gaussian", 1.0),), 0.0, 0, {})
+    factors = fit_factors(sides, evidence, grid)
+    queries = factors.prepare(0, factors.fitted(0, slice(None)))
+    thin = queries.thin()
+    assert [isinstance(own[2], tuple) for own in thin.parts] == [n_links == 6]
+    assert_allclose(thin.scores(), queries.scores(), atol=1e-4)
 
 
 def test_an_infinite_ridge_is_the_cosine(rng):

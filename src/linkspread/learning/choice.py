@@ -291,9 +291,9 @@ def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
 
     For "displacement" it is the largest ridge within one standard error.
     """
-    own = "grid" if kind == "classes of partners" else kind
+    term = "grid" if kind == "classes of partners" else kind
     mixtures, ridges = CANDIDATES[kind]
-    settings = [Setting(own, m, r) for m in mixtures for r in ridges]
+    settings = [Setting(term, m, r) for m in mixtures for r in ridges]
     tried = [_Tried.of(setting, folds) for setting in settings]
     best = max(tried, key=lambda entry: entry.likelihoods.sum())
     ridge = best.setting.ridge
