@@ -404,7 +404,7 @@ def test_hub_strength_is_the_mean_of_the_largest():
 
 @pytest.mark.parametrize("n_links", [6, 250])
 def test_few_judgements_make_thin_queries_with_the_same_scores(rng, n_links):
-    X, Y = rng.normal(size=(2, 300, 5))
+    X, Y = rng.normal(size=(2, 300, 40))
     sides = Sides(tuple(make_map(X, blocks=("linear", "gaussian")) for X in (X, Y)))
     evidence = evidence_of([(k, k) for k in range(n_links)])
     grid = Choice((Setting("grid", "linear + gaussian", 1.0),), 0.0, 0, {})
