@@ -49,18 +49,6 @@ def test_scores_are_measured_among_hidden_items_in_both_directions(rng, labels, 
     assert (row.method, run.total_seconds) == ("ours", 1.5)
 
 
-def test_the_whole_table_of_scores_is_never_asked_for(labels, hidden, monkeypatch):
-    monkeypatch.setattr("linkspread.metrics.ENTRIES_PER_BLOCK", 100)
-    sizes = []
-
-    def scores(source, target, *, rows, cols):
-        sizes.append(len(rows) * len(cols))
-        return np.zeros((len(rows), len(cols)))
-
-    compare_scores("ours", scores, labels, hidden)
-    assert max(sizes) <= 100 and sum(sizes) == 2 * 40 * 30
-
-
 @pytest.mark.parametrize("container", [np.asarray, csr_array])
 def test_label_spreading_is_perfect_on_separate_classes(container):
     X, y = make_blobs(300, centers=np.eye(3) * 50, random_state=0)

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkspread.ground.errors import LinkspreadError
 from linkspread.models import CrossViewSearch, LinkSpreading
 from linkspread.studies.baselines import (
     AnchorSimilarity,
@@ -33,6 +32,11 @@ OURS, OF_THE_PAPER, FURTHER = "paper", "paper's baselines", "further baselines"
 ALPHAS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.95)
 BETAS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 RIDGES = (1e-3, 0.01, 0.1, 1.0, 10.0)
+WIDTHS = [0.15, 0.3, 0.5, 1.0]
+CORRELATION_GRID: list[Grid] = [
+    {"scaling": ["standard", "sqrt"], "reg": [0.01, 0.1, 1.0]},
+    {"n_components": [3, 8, 20, None], "power": [0.0, 1.0]},
+]
 # The printed (image to text, text to image, average) of table 1 of [Lu2015].
 PRINTED = {
     "CA+SA (PLS)": (0.250, 0.190, 0.220),
@@ -88,22 +92,19 @@ def label_methods(metrics: Choices, *, quick: bool = False) -> list[Method]:
     views, guess = list(metrics), _usual(metrics)
     some: Grid = {"alpha": [0.1, 0.5], "beta": [0.8]}
     own: list[Grid] = [
-        {"metric": _lists(metrics), **some},
+        {"metric": metrics, **some},
         {"n_neighbors": [10, 30, 90], **some},
         {"bandwidth": ["local", "0.3 mean", "0.5 mean"], **some},
         {"alpha": _each(views, ALPHAS[1:]), "beta": [0.1, 0.5, 0.8, 0.95]},
     ]
     spreading: list[Grid] = [
-        {"metric": _lists(metrics)},
+        {"metric": metrics},
         {"n_neighbors": _each(views, [10, 30, 90])},
         {"alpha": _each(views, [0.05, 0.2, 0.5, 0.8, 0.95])},
     ]
-    if quick:
-        own = own[1::2]
-        spreading = [{"n_neighbors": [30, 90], "alpha": [0.2, 0.5]}]
     kernels = {
-        view: list(dict.fromkeys(KERNELS[metric] for metric in own_metrics))
-        for view, own_metrics in metrics.items()
+        view: list(dict.fromkeys(KERNELS[name] for name in names))
+        for view, names in metrics.items()
     }
     machines = SemanticMatching(classifier="svm", kernel=_usual(kernels), cv=3)
     machine_grid: list[Grid] = [
@@ -111,6 +112,9 @@ def label_methods(metrics: Choices, *, quick: bool = False) -> list[Method]:
         {"C": _each(views, [1.0, 10.0]), "width": _each(views, [0.25, 0.5, 1.0])},
         {"score": ["correlation", "dot"]},
     ]
+    if quick:
+        own, machine_grid = own[1::2], []
+        spreading = [{"n_neighbors": [30, 90], "alpha": [0.2, 0.5]}]
     return [
         Method(OWN, OURS, LinkSpreading(metric=guess), own),
         LEARNT,
@@ -121,7 +125,7 @@ def label_methods(metrics: Choices, *, quick: bool = False) -> list[Method]:
             {"C": _each(views, [0.01, 0.1, 1.0, 10.0])},
             {"score": ["correlation", "dot"]},
         ),
-        _further("SM (SVM)", machines, *([] if quick else machine_grid)),
+        _further("SM (SVM)", machines, *machine_grid),
         _further(
             "LabelSpreading",
             LabelSpreadingMatching(metric=guess),
@@ -134,24 +138,14 @@ def label_methods(metrics: Choices, *, quick: bool = False) -> list[Method]:
 
 def link_methods(metrics: Choices) -> list[Method]:
     """Return the methods that learn from judged pairs; the first is ours."""
-    views, guess = list(metrics), _usual(metrics)
+    guess = _usual(metrics)
     spreading = {"n_neighbors": [30, 90], "alpha": [0.3, 0.9], "rank": [16, 64]}
-    widths = _each(views, [0.15, 0.3, 0.5, 1.0])
+    own = [spreading, {"beta": [0.5], "rank": [16, 64]}]
     return [
-        Method(
-            OWN,
-            OURS,
-            LinkSpreading(metric=guess),
-            [spreading, {"beta": [0.5], "rank": [16, 64]}],
-        ),
+        Method(OWN, OURS, LinkSpreading(metric=guess), own),
         LEARNT,
         _further("CMCP", RowThenColumn(metric=guess), spreading),
-        _further(
-            "CCA",
-            CorrelationMatching(),
-            {"scaling": ["standard", "sqrt"], "reg": [0.01, 0.1, 1.0]},
-            {"n_components": [3, 8, 20, None], "power": [0.0, 1.0]},
-        ),
+        _further("CCA", CorrelationMatching(), *CORRELATION_GRID),
         _further(
             "bilinear ridge",
             BilinearRidge(),
@@ -161,18 +155,21 @@ def link_methods(metrics: Choices) -> list[Method]:
         _further(
             "kernel smoother",
             KernelSmoother(metric=guess),
-            {"width": widths, "normalize": [True, False]},
+            {"width": _each(list(metrics), WIDTHS), "normalize": [True, False]},
         ),
     ]
 
 
 def matched_methods(metrics: Choices) -> list[Method]:
     """Return the methods that learn from matched rows; the first is ours."""
-    wanted = (OWN, LEARNER, "CMCP", "CCA", "kernel smoother")
-    methods = [method for method in link_methods(metrics) if method.name in wanted]
-    grid = next(method.grid for method in methods if method.name == "CCA")
+    methods = [m for m in link_methods(metrics) if m.name != "bilinear ridge"]
     others = [
-        Method(kind.upper(), OF_THE_PAPER, CorrelationMatching(method=kind), grid)
+        Method(
+            kind.upper(),
+            OF_THE_PAPER,
+            CorrelationMatching(method=kind),
+            CORRELATION_GRID,
+        )
         for kind in ("pls", "cfa")
     ]
     return [*methods, *others]
@@ -220,7 +217,7 @@ def partner_methods(
         _further(
             "kernel smoother",
             KernelSmoother(metric=metric),
-            {"width": [0.15, 0.3, 0.5, 1.0], "normalize": [True, False]},
+            {"width": WIDTHS, "normalize": [True, False]},
         ),
     ]
     if with_cannot:
@@ -256,9 +253,9 @@ def _inter_cp(metrics: Choices, widths: Choices, *, quick: bool) -> list[Method]
     """Return the paper's method with each of its four graphs."""
     views = list(metrics)
     some: Grid = {"alpha": [0.05, 0.2, 0.5], "beta": [0.8]}
-    kinds: Grid = {"metric": _lists(metrics), **some}
+    kinds: Grid = {"metric": metrics, **some}
     near: Grid = {"n_neighbors": _each(views, [15, 30, 60]), **some}
-    width: Grid = {"bandwidth": _lists(widths), **some}
+    width: Grid = {"bandwidth": widths, **some}
     # Sparse codes need widths that are the same for all items.
     fixed = {v: [w for w in own if w != "local"] for v, own in widths.items()}
     middle = {view: own[len(own) // 2] for view, own in fixed.items()}
@@ -309,16 +306,6 @@ def _each(views: Sequence[str], values: Sequence[Any]) -> dict[str, list[Any]]:
     return {view: list(values) for view in views}
 
 
-def _lists(choices: Choices) -> dict[str, list[Any]]:
-    """Return the choices of each view as lists."""
-    return {view: list(own) for view, own in choices.items()}
-
-
 def _usual(choices: Choices) -> dict[str, Any]:
     """Return the default choice of each view, the last of its list."""
-    for view, own in choices.items():
-        if not own:
-            raise LinkspreadError(
-                f"view {view!r} must have a metric to choose, got none. Name one."
-            )
     return {view: own[-1] for view, own in choices.items()}

@@ -258,14 +258,16 @@ class _KnownPairs:
     """Draw the known pairs of each budget, once for all methods."""
 
     def __init__(self, collection: Partners, judged: Sequence[int]) -> None:
-        self.collection, self.judged = collection, judged
+        self.collection, self.amounts = collection, judged
         self._drawn: dict[int, tuple[Array, Array]] = {}
 
     def at(self, budget: Budget, seed: int) -> _Known:
         kind, amount = budget
         if kind == "judged pairs":
-            table, test = self._judged(seed)
-            return _Known(self._links(table[:amount]), test)
+            if seed not in self._drawn:
+                self._drawn[seed] = self._judge(np.random.default_rng(seed))
+            table, test = self._drawn[seed]
+            return _Known(_links(self.collection, table[:amount]), test)
         # Larger amounts hold the smaller ones.
         pairs, amount = self.collection.pairs, amount or 0
         order = np.random.default_rng(seed).permutation(pairs)
@@ -274,29 +276,24 @@ class _KnownPairs:
                 f"matched pairs must leave some partners to be found, got {amount} of "
                 f"{len(pairs)}. Take fewer."
             )
-        return _Known(self._links(order[:amount]), order[amount:])
+        return _Known(_links(self.collection, order[:amount]), order[amount:])
 
-    def _links(self, table: Array) -> Links:
-        """Return links of a table, which may be empty."""
-        first, second = self.collection.views
-        if not len(table):
-            return Links()
-        return Links.from_pairs(table, between=(first, second))
-
-    def _judged(self, seed: int) -> tuple[Array, Array]:
+    def _judge(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """Return judged pairs in their order, and the partners to find.
 
         Half of the partners, and of the items without one, are never judged.
         """
-        if seed not in self._drawn:
-            rng = np.random.default_rng(seed)
-            pairs = rng.permutation(self.collection.pairs)
-            known, test = np.array_split(pairs, 2)
-            judge = _Judge(self.collection, known, rng)
-            for amount in self.judged:
-                judge.judge(amount)
-            self._drawn[seed] = judge.table(), test
-        return self._drawn[seed]
+        known, test = np.array_split(rng.permutation(self.collection.pairs), 2)
+        judge = _Judge(self.collection, known, rng)
+        for amount in self.amounts:
+            judge.judge(amount)
+        return judge.table(), test
+
+
+def _links(collection: Partners, table: Array) -> Links:
+    """Return links of a table, which may be empty."""
+    first, second = collection.views
+    return Links.from_pairs(table, between=(first, second)) if len(table) else Links()
 
 
 class _Judge:
@@ -362,8 +359,6 @@ class _Judge:
             model = RidgeMap()
         elif len(must):
             model = RidgeToIdentity()
-        links = Links()
-        if len(must):
-            links = Links.from_pairs(must, between=(first, second))
+        links = _links(self.collection, must)
         model.fit(self.collection.views, links)
         return model.scores(first, second, rows=self.items[0], cols=self.items[1])

@@ -11,8 +11,6 @@ All methods get the same labels and are measured on the other items.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -38,11 +36,9 @@ def compare_scores(
     """Measure a method on the hidden items of two views, in both directions."""
 
     def precision(source: str, target: str) -> float:
-        return mean_average_precision(
-            _ScoreRows(partial(scores, source, target), hidden[source], hidden[target]),
-            labels[source][hidden[source]],
-            labels[target][hidden[target]],
-        )
+        i, j = hidden[source], hidden[target]
+        block = scores(source, target, rows=i, cols=j)
+        return mean_average_precision(block, labels[source][i], labels[target][j])
 
     first, second = labels
     values = precision(first, second), precision(second, first)
@@ -93,22 +89,6 @@ def compare_chance(labels: Labels, hidden: Labels) -> Cell:
     first, second = (labels[view][hidden[view]] for view in labels)
     there, back = expected_by_chance(first, second), expected_by_chance(second, first)
     return _cell("chance", labels, (there, back))
-
-
-@dataclass(frozen=True)
-class _ScoreRows:
-    """Scores of some queries at a time, without the whole table in memory."""
-
-    block: partial[Any]
-    queries: Array
-    items: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.queries), len(self.items)
-
-    def rows(self, index: Any) -> Array:
-        return self.block(rows=self.queries[index], cols=self.items)
 
 
 def choose_labeled(

@@ -76,19 +76,19 @@ def recall_figures(study: Study) -> dict[str, str]:
     # The methods of the bars come first, so that they have the same colours there.
     looks = line_looks(list(dict.fromkeys([*_best_of_groups(study), *runs])))
     figures = {}
-    for direction in study.directions:
-        curves = {
-            m: r.curve[direction] for m, r in runs.items() if direction in r.curve
-        }
+    for way in study.directions:
+        curves = {m: run.curve[way] for m, run in runs.items() if way in run.curve}
+
+        def paint(axes: Any, curves: dict[str, Any] = curves) -> None:
+            for method, curve in curves.items():
+                axes.plot(RECALL, curve, label=label(method), **looks[method])
+            axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, None))
+
         if curves:
             halves = ", ".join(f"{m} {c[5]:.3f}" for m, c in curves.items())
-            figures[direction] = draw(
-                partial(_paint_recall, curves=curves, looks=looks),
-                title=f"Precision against recall, {direction}",
-                description=f"Precision at recall 0.5: {halves}.",
-                size=(4.1, 2.9),
-                n_legend=len(curves),
-            )
+            title = f"Precision against recall, {way}"
+            words = title, f"Precision at recall 0.5: {halves}."
+            figures[way] = draw(paint, words, (4.1, 2.9), n_legend=len(curves))
     return figures
 
 
@@ -97,55 +97,24 @@ def class_figures(study: Study, methods: Sequence[str] | None = None) -> dict[st
     runs = _standard_runs(study)
     chosen = _best_of_groups(study) if methods is None else list(methods)
     figures = {}
-    for direction in study.directions:
-        bars = {m: runs[m].per_class.get(direction, {}) for m in chosen if m in runs}
-        bars = {method: values for method, values in bars.items() if values}
+    for way in study.directions:
+        known = [m for m in chosen if m in runs and way in runs[m].per_class]
+        bars = {method: runs[method].per_class[way] for method in known}
         if bars:
-            classes = _order_classes(bars)
-            figures[direction] = draw(
+            names = dict.fromkeys(name for values in bars.values() for name in values)
+            means = {n: fmean(v[n] for v in bars.values() if n in v) for n in names}
+            classes = sorted(names, key=means.__getitem__, reverse=True)
+            height = 0.6 + len(classes) * (0.1 + 0.09 * len(bars))
+            figures[way] = draw(
                 partial(_paint_classes, bars=bars, classes=classes),
-                title=f"Mean average precision by class, {direction}",
-                description=f"Classes from best to worst: {', '.join(classes)}.",
-                size=(4.1, 0.6 + len(classes) * (0.1 + 0.09 * len(bars))),
+                (
+                    f"Mean average precision by class, {way}",
+                    f"Classes from best to worst: {', '.join(classes)}.",
+                ),
+                (4.1, height),
                 n_legend=len(bars),
             )
     return figures
-
-
-def parameter_figures(study: Study) -> dict[str, str]:
-    """Draw cross-validated precision against each parameter that was chosen."""
-    # One range of scores for each method, so that its figures can be compared.
-    own: dict[str, list[float]] = {}
-    for curve in study.curves:
-        own.setdefault(curve.method, []).extend(curve.scores)
-    return {
-        f"{curve.method}, {curve.parameter}": draw(
-            partial(_paint_parameter, curve=curve, limits=_limits(own[curve.method])),
-            title=f"Choosing {curve.parameter} of {curve.method}",
-            description=f"The chosen value is {_tick(curve.chosen)}.",
-            size=(3.4, 2.3),
-        )
-        for curve in study.curves
-    }
-
-
-def draw_curve(parameter: str, values: Sequence[Any], scores: Sequence[float]) -> str:
-    """Draw cross-validated scores against one parameter; the best is marked."""
-    chosen = values[max(range(len(scores)), key=lambda place: scores[place])]
-    curve = ParameterCurve("", parameter, tuple(values), tuple(scores), chosen)
-    return draw(
-        partial(_paint_parameter, curve=curve, limits=_limits(scores)),
-        title=f"Choosing {parameter}",
-        description=f"The best value is {_tick(chosen)}.",
-        size=(3.4, 2.3),
-    )
-
-
-def _paint_recall(axes: Any, *, curves: dict[str, Any], looks: Looks) -> None:
-    """Draw the curves of one direction."""
-    for method, curve in curves.items():
-        axes.plot(RECALL, curve, label=label(method), **looks[method])
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, None))
 
 
 def _paint_classes(axes: Any, *, bars: dict[str, Any], classes: list[str]) -> None:
@@ -160,21 +129,46 @@ def _paint_classes(axes: Any, *, bars: dict[str, Any], classes: list[str]) -> No
     axes.grid(visible=False, axis="y")
 
 
-def _paint_parameter(
-    axes: Any, *, curve: ParameterCurve, limits: tuple[float, float]
-) -> None:
+def parameter_figures(study: Study) -> dict[str, str]:
+    """Draw cross-validated precision against each parameter that was chosen."""
+    # One range of scores for each method, so that its figures can be compared.
+    own: dict[str, list[float]] = {}
+    for curve in study.curves:
+        own.setdefault(curve.method, []).extend(curve.scores)
+    return {
+        f"{curve.method}, {curve.parameter}": _draw_parameter(curve, own[curve.method])
+        for curve in study.curves
+    }
+
+
+def draw_curve(parameter: str, values: Sequence[Any], scores: Sequence[float]) -> str:
+    """Draw cross-validated scores against one parameter; the best is marked."""
+    chosen = values[max(range(len(scores)), key=lambda place: scores[place])]
+    curve = ParameterCurve("", parameter, tuple(values), tuple(scores), chosen)
+    return _draw_parameter(curve, scores)
+
+
+def _draw_parameter(curve: ParameterCurve, shown_scores: Sequence[float]) -> str:
     """Draw the score of each value, evenly spaced, and mark the chosen one."""
-    places = range(len(curve.values))
-    chosen = curve.values.index(curve.chosen)
-    look = line_looks([curve.method])[curve.method]
-    axes.plot(places, curve.scores, **look)
-    axes.axvline(chosen, color=INK, linewidth=1, linestyle=":")
-    axes.plot([chosen], [curve.scores[chosen]], "o", color=INK, markersize=8)
-    # Every second or third label, where labels would overlap.
-    step = 1 + sum(len(_tick(value)) + 2 for value in curve.values) // 56
-    shown = [i for i in places if i % step == chosen % step]
-    axes.set_xticks(shown, [_tick(curve.values[i]) for i in shown])
-    axes.set(xlabel=label(curve.parameter), ylabel="MAP, cross-validated", ylim=limits)
+    lowest, highest = min(shown_scores), max(shown_scores)
+    margin = 0.1 * (highest - lowest) or 0.01
+
+    def paint(axes: Any) -> None:
+        places = range(len(curve.values))
+        chosen = curve.values.index(curve.chosen)
+        axes.plot(places, curve.scores, **line_looks([""])[""])
+        axes.axvline(chosen, color=INK, linewidth=1, linestyle=":")
+        axes.plot([chosen], [curve.scores[chosen]], "o", color=INK, markersize=8)
+        # Every second or third label, where labels would overlap.
+        step = 1 + sum(len(_tick(value)) + 2 for value in curve.values) // 56
+        shown = [i for i in places if i % step == chosen % step]
+        axes.set_xticks(shown, [_tick(curve.values[i]) for i in shown])
+        axes.set(xlabel=label(curve.parameter), ylabel="MAP, cross-validated")
+        axes.set_ylim(lowest - margin, highest + margin)
+
+    title = f"Choosing {curve.parameter} of {curve.method}".removesuffix(" of ")
+    words = title, f"The chosen value is {_tick(curve.chosen)}."
+    return draw(paint, words, (3.4, 2.3))
 
 
 def _standard_runs(study: Study) -> dict[str, Run]:
@@ -191,19 +185,6 @@ def _best_of_groups(study: Study) -> list[str]:
     best = {study.groups.get(method, ""): method for method in order}
     groups = dict.fromkeys(study.groups.get(m, "") for m in study.methods)
     return [best[group] for group in groups if group in best][:MAX_BARS]
-
-
-def _order_classes(bars: dict[str, dict[str, float]]) -> list[str]:
-    """Return the classes from the easiest to the hardest."""
-    names = dict.fromkeys(name for values in bars.values() for name in values)
-    means = {n: fmean(v[n] for v in bars.values() if n in v) for n in names}
-    return sorted(names, key=lambda name: -means[name])
-
-
-def _limits(scores: Sequence[float]) -> tuple[float, float]:
-    """Return a range that holds all scores, with a margin."""
-    margin = 0.1 * (max(scores) - min(scores)) or 0.01
-    return min(scores) - margin, max(scores) + margin
 
 
 def _tick(value: Any) -> str:
@@ -224,24 +205,18 @@ def budget_figures(study: Study) -> dict[str, str]:
         found = {m: [study.cell(budget, m) for budget in budgets] for m in drawn}
         lines = {m: [cell for cell in cells if cell] for m, cells in found.items()}
         lines = {method: cells for method, cells in lines.items() if cells}
+        title = f"{study.measure.capitalize()} against {kind}"
         figures[kind] = draw(
-            partial(
-                _paint_budgets,
-                kind=kind,
-                measure=study.measure,
-                lines=lines,
-                looks=looks,
-            ),
-            title=f"{study.measure.capitalize()} against {kind}",
-            description=f"The best with {'; '.join(texts)}.",
-            size=(4.1, 3.1),
+            partial(_paint_budgets, study.measure, kind, lines, looks),
+            (title, f"The best with {'; '.join(texts)}."),
+            (4.1, 3.1),
             n_legend=len(lines),
         )
     return figures
 
 
 def _paint_budgets(
-    axes: Any, *, kind: str, measure: str, lines: dict[str, Any], looks: Looks
+    measure: str, kind: str, lines: dict[str, Any], looks: Looks, axes: Any
 ) -> None:
     """Draw mean and deviation of each method, with "all" at the right."""
     amounts = sorted({c.amount for line in lines.values() for c in line if c.amount})
@@ -285,13 +260,12 @@ def _drawn_methods(study: Study) -> list[str]:
 
 def draw(
     paint: Callable[[Any], None],
-    *,
-    title: str,
-    description: str,
+    words: tuple[str, str],
     size: tuple[float, float],
+    *,
     n_legend: int = 0,
 ) -> str:
-    """Return what ``paint(axes)`` draws as SVG; the legend has `n_legend` entries."""
+    """Return what ``paint(axes)`` draws as SVG, with a title and a description."""
     style = require("matplotlib.style", purpose="Drawing figures")
     figures = require("matplotlib.figure", purpose="Drawing figures")
     width, height = size
@@ -309,7 +283,7 @@ def draw(
             handles, names = axes.get_legend_handles_labels()
             figure.legend(handles, names, loc="outside lower left", handlelength=3)
         figure.savefig(file, format="svg", metadata=NO_METADATA)
-    return _embeddable(file.getvalue(), title, description)
+    return _embeddable(file.getvalue(), *words)
 
 
 def label(text: str, width: int = MAX_LABEL) -> str:
@@ -343,35 +317,25 @@ def _embeddable(svg: str, title: str, description: str) -> str:
         # A style sheet would apply to the whole page; attributes do not.
         node.parentNode.removeChild(node)
     for node in root.getElementsByTagName("*"):
-        _rename(node, prefix)
+        # The ids of all figures of a page must differ.
+        for name, value in list(node.attributes.items()):
+            if name == "id":
+                node.setAttribute(name, f"{prefix}-{value}")
+            elif name == "xlink:href" and value.startswith("#"):
+                node.setAttribute(name, f"#{prefix}-{value[1:]}")
+            elif value.startswith("url(#"):
+                node.setAttribute(name, f"url(#{prefix}-{value[5:]}")
     for name in ("width", "height", "version"):
         root.removeAttribute(name)
     root.setAttribute("style", "stroke-linejoin: round; stroke-linecap: butt")
     root.setAttribute("role", "img")
     root.setAttribute("aria-labelledby", f"{prefix}-title {prefix}-desc")
-    _describe(document, "desc", description, prefix)
-    _describe(document, "title", title, prefix)
+    for tag, text in (("desc", description), ("title", title)):
+        node = document.createElement(tag)
+        node.setAttribute("id", f"{prefix}-{tag}")
+        node.appendChild(document.createTextNode(_printable(text)))
+        root.insertBefore(node, root.firstChild)
     return root.toxml()
-
-
-def _rename(node: Any, prefix: str) -> None:
-    """Prefix the ids of a figure, as those of all figures of a page must differ."""
-    for name, value in list(node.attributes.items()):
-        if name == "id":
-            node.setAttribute(name, f"{prefix}-{value}")
-        elif name == "xlink:href" and value.startswith("#"):
-            node.setAttribute(name, f"#{prefix}-{value[1:]}")
-        elif value.startswith("url(#"):
-            node.setAttribute(name, f"url(#{prefix}-{value[5:]}")
-
-
-def _describe(document: Any, tag: str, text: str, prefix: str) -> None:
-    """Insert a title or a description at the start of a figure."""
-    root = document.documentElement
-    node = document.createElement(tag)
-    node.setAttribute("id", f"{prefix}-{tag}")
-    node.appendChild(document.createTextNode(_printable(text)))
-    root.insertBefore(node, root.firstChild)
 
 
 def _printable(text: str) -> str:

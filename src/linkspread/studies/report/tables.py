@@ -53,13 +53,10 @@ def _methods_table(study: Study) -> Table:
     cells = _by_group(study)
     own = [cell.standard for cell in cells]
     printed = [study.printed.get(cell.method, {}) for cell in cells]
-    columns = [
-        _score_column(
-            [run.details[direction] if run else None for run in own],
-            [_printed(known.get(direction)) for known in printed],
-        )
-        for direction in study.directions
-    ]
+    columns = []
+    for way in study.directions:
+        scores = [run.details[way] if run else None for run in own]
+        columns.append(_score_column(scores, [_printed(p.get(way)) for p in printed]))
     averages = [_printed(_printed_average(p, study.directions)) for p in printed]
     columns.append(_score_column([run.score if run else None for run in own], averages))
     head = ["Method", *study.directions, "average"]
@@ -67,8 +64,7 @@ def _methods_table(study: Study) -> Table:
     if any(printed):
         caption += " In parentheses: as printed in the paper."
     if any(cell.resplits for cell in cells):
-        spreads = [_spread(cell.deviation, len(cell.resplits)) for cell in cells]
-        columns.append(_score_column([cell.mean for cell in cells], spreads))
+        columns.append(_score_column([c.mean for c in cells], [*map(_spread, cells)]))
         head.append("average, re-splits")
         caption += " Re-splits: mean ± standard deviation (number)."
     columns.append([_seconds_figure(run.total_seconds if run else 0) for run in own])
@@ -96,15 +92,24 @@ def _budgets_table(study: Study) -> Table:
     rows = []
     for budget in study.budgets:
         found = [study.cell(budget, method) for method in study.methods]
-        spreads = [_spread(c.deviation, len(c.resplits)) if c else "" for c in found]
-        figures = _score_column([c.mean if c else None for c in found], spreads)
+        means = [cell.mean if cell else None for cell in found]
+        figures = _score_column(means, [_spread(c) if c else "" for c in found])
         last = [study.ratio(budget, method) for method in ours]
         if study.had:
             last += [study.gain(budget, method) for method in ours]
         figures += [Figure() if x is None else Figure(f"{x:.2f}") for x in last]
         rows.append(Row(budget.text, "", tuple(figures)))
     table = Table(caption, tuple(head), tuple(rows))
-    return _turned(table) if len(study.methods) > MOST_COLUMNS else table
+    if len(study.methods) <= MOST_COLUMNS:
+        return table
+    # The rows as columns.
+    columns = zip(*(row.cells for row in rows), strict=True)
+    turned = zip(table.head[1:], columns, strict=True)
+    return Table(
+        table.caption,
+        (table.head[0], *(row.name for row in rows)),
+        tuple(Row(name, "", tuple(cells)) for name, cells in turned),
+    )
 
 
 def details_table(study: Study) -> Table:
@@ -209,14 +214,6 @@ def _by_group(study: Study) -> list[Cell]:
     )
 
 
-def _turned(table: Table) -> Table:
-    """Return a table with its rows as columns."""
-    columns = zip(*(row.cells for row in table.rows), strict=True)
-    head = (table.head[0], *(row.name for row in table.rows))
-    rows = zip(table.head[1:], columns, strict=True)
-    return Table(table.caption, head, tuple(Row(n, "", tuple(c)) for n, c in rows))
-
-
 def _score_column(
     scores: Sequence[float | None], remarks: Sequence[str]
 ) -> list[Figure]:
@@ -229,10 +226,10 @@ def _score_column(
     ]
 
 
-def _spread(deviation: float | None, number: int) -> str:
-    """Return the deviation, if any, and the number of values."""
-    text = "" if deviation is None else f"± {deviation:.3f} "
-    return f"{text}({number})" if number else ""
+def _spread(cell: Cell) -> str:
+    """Return the deviation of a cell, if any, and the number of values."""
+    text = "" if cell.deviation is None else f"± {cell.deviation:.3f} "
+    return f"{text}({len(cell.resplits)})" if cell.resplits else ""
 
 
 def _printed(value: float | None) -> str:
