@@ -111,9 +111,7 @@ def test_words_search_through_the_features(browser, fitted):
     ids, _ = fitted.search(rows, source="text", target="image", n_results=24)
     page = browser.get("/", params={"q": "a green thing"}).text
     assert found_ids(page) == ids[0].tolist()
-    # New words have no id, so that there is nothing to judge.
-    assert 'name="must"' not in page
-    assert "Pick an item below" in page
+    assert 'name="must"' in page
 
 
 def test_the_title_of_an_item_is_that_item(browser):
@@ -482,3 +480,48 @@ def test_health_tells_the_truth_about_searching(browser, monkeypatch):
     model = site_of(browser).live.shown.model
     monkeypatch.setattr(type(model), "search", lambda *a, **how: ([], float("nan")))
     assert browser.get("/health").status_code == 503
+
+
+def test_words_are_judged_and_found_again(browser, fitted):
+    site, words = site_of(browser), {"q": "a  green thing"}
+    page = browser.get("/", params=words).text
+    last = found_ids(page)[-1]
+    body = {"left": "", "q": words["q"], "right": last}
+    assert judgement(browser, page, **body).status_code == 200
+    row = next(site.live.store.judgements())
+    assert row.left_id == "words:a green thing"
+    again = browser.get("/", params=words).text
+    assert found_ids(again).index(last) < found_ids(page).index(last)
+    assert re.search(rf'name="must" value="{last}" aria-pressed="true"', again)
+    assert "a green thing" in browser.get("/history").text
+    # They are an item of their view from then on, also for another server.
+    assert site.items["text"].n_items == 61
+    store = LinkStore.open(site.live.store._database.name)
+    other = create_app(fitted.snapshot(), store)
+    assert "words:a green thing" in other.state.site.items["text"].ids
+    store.close()
+    # By a form, too.
+    post(browser, f"/?{urlencode(words)}", again, cannot=last)
+    assert site.live.store.count() == 2
+
+
+def test_an_upload_is_judged_and_stays_a_picture(browser, tmp_path):
+    from PIL import Image
+
+    Image.new("RGB", (64, 64), (220, 40, 40)).save(tmp_path / "red.jpg")
+    page = search(browser)
+    answer = browser.post(
+        "/upload",
+        data={"form_token": form_token(page), "target": "text"},
+        files={"picture": ("red.jpg", (tmp_path / "red.jpg").read_bytes())},
+    )
+    name = re.search(r"upload=([0-9a-f]{32})", str(answer.url))[1]
+    body = {"left": "", "upload": name, "source": "image", "target": "text"}
+    stored = judgement(browser, page, **body, right="t0")
+    assert stored.status_code == 200
+    for path in site_of(browser).uploads.folder.iterdir():
+        path.unlink()
+    again = browser.get(str(answer.url)).text
+    assert re.search('name="must" value="t0" aria-pressed="true"', again)
+    kept = {"view": "image", "id": f"picture:{name}"}
+    assert browser.get("/picture", params=kept).content[:4] == b"\x89PNG"

@@ -447,6 +447,7 @@ class Follower:
     def apply(self) -> AppliedCounts:
         """Apply what was read; after an error the model is as it was."""
         changes = self.ledger.changes()
+        self._add_kept_items(changes.added)
         added, removed = (known_pairs(own, self.model.items_) for own in changes)
         if added.links is not None or removed.links is not None:
             with _conflicts_add_up():
@@ -454,6 +455,20 @@ class Follower:
         self.ledger.mark_applied()
         self.n_unknown += added.n_unknown - removed.n_unknown
         return AppliedCounts(added.n_pairs, removed.n_pairs, added.n_unknown)
+
+    def _add_kept_items(self, columns: Mapping[ViewPair, PairColumns]) -> None:
+        """Add judged queries that the store keeps to the views they belong to."""
+        judged: dict[str, set[Any]] = defaultdict(set)
+        for between, pairs in columns.items():
+            for view, ids in zip(between, pairs[:2], strict=True):
+                items = self.model.items_.get(view)
+                if items is not None and ids.dtype.kind == "U":
+                    judged[view].update(ids[~items.contains(ids)].tolist())
+        for view, unknown in judged.items():
+            for item in self.store.kept.read(view, sorted(unknown)):
+                # Judgements of an item that the model cannot take wait for a fit.
+                with suppress(LinkspreadError):
+                    self.model.add_items(view, item.rows, ids=[item.id])
 
 
 class KnownPairs(NamedTuple):

@@ -12,6 +12,7 @@ from linkspread.storage.folder import Content, read_folder, write_folder
 from linkspread.storage.judgements import Judgement, Undo
 from linkspread.storage.ledger import Disagreement, JudgedPairs, Ledger, PairColumns
 from linkspread.storage.link_store import LinkStore
+from linkspread.storage.people import KeptItem, Person
 from linkspread.storage.schema import Registry, Stored
 
 __all__ = [
@@ -20,8 +21,10 @@ __all__ = [
     "JudgedPairs",
     "Judgement",
     "Ledger",
+    "KeptItem",
     "LinkStore",
     "PairColumns",
+    "Person",
     "Registry",
     "Stored",
     "Undo",

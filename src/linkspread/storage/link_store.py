@@ -21,6 +21,7 @@ from linkspread.storage.judgements import (
     same_content,
 )
 from linkspread.storage.ledger import JudgedPairs, Ledger
+from linkspread.storage.people import KeptItems, People
 from linkspread.storage.tables import (
     is_current,
     judgement_rows,
@@ -60,6 +61,7 @@ class LinkStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.people, self.kept = People(database), KeptItems(database)
 
     @classmethod
     def open(cls, place: str | os.PathLike[str], *, timeout: float = 30.0) -> Self:
@@ -160,6 +162,10 @@ class LinkStore:
         the place of the other while that is not open.
         """
         self._database.backup(path, overwrite=overwrite)
+
+    def find(self, id: str) -> Judgement | Undo | None:
+        """Return the row with an id, None if there is none."""
+        return self._database.read(_find, ids=[id]).get(id)
 
     def close(self) -> None:
         """Close the connections; closing twice is allowed."""

@@ -11,12 +11,13 @@ from typing import Any
 from linkspread.ground.errors import StoreError
 from linkspread.storage.database import sqlalchemy
 
-VERSION = 1
+VERSION = 2
 # For each version the function that converts its tables to those of the next one.
 MIGRATIONS: dict[int, Callable[[Any], None]] = {}
 # Key of the PostgreSQL lock that is held while the tables are prepared.
 PREPARING = 0x6C696E6B
 STORE, JUDGEMENTS = "linkspread_link_store", "linkspread_judgements"
+PEOPLE, KEPT = "linkspread_people", "linkspread_kept_items"
 
 
 @cache
@@ -56,6 +57,23 @@ def tables() -> Any:
         sql.CheckConstraint("verdict IN ('must', 'cannot', 'unsure', 'undo')"),
         sql.CheckConstraint("(verdict = 'undo') = (takes_back IS NOT NULL)"),
         sql.CheckConstraint("(verdict = 'undo') = (left_id IS NULL)"),
+    )
+    sql.Table(
+        PEOPLE,
+        metadata,
+        sql.Column("name", sql.Text, primary_key=True),
+        sql.Column("role", sql.Text, nullable=False),
+        sql.Column("digest", sql.Text, nullable=False, unique=True),
+        sql.Column("at", sql.DateTime(timezone=True), nullable=False),
+    )
+    sql.Table(
+        KEPT,
+        metadata,
+        sql.Column("view", sql.Text, primary_key=True),
+        sql.Column("id", sql.Text, primary_key=True),
+        sql.Column("text", sql.Text),
+        sql.Column("picture", sql.LargeBinary),
+        sql.Column("features", sql.LargeBinary, nullable=False),
     )
     return metadata
 

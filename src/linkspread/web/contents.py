@@ -36,6 +36,8 @@ class Contents:
         self, items: dict[str, Items], kinds: dict[str, str] | None = None
     ) -> None:
         self.items, self.kinds = items, kinds or {}
+        # Words and pictures that were searched by and judged, by view and id.
+        self.kept: dict[tuple[str, str], str | bytes] = {}
         self._vocabularies: dict[str, frozenset[str]] = {}
 
     def has_pictures(self, view: str) -> bool:
@@ -52,10 +54,15 @@ class Contents:
 
     def text(self, view: str, position: int) -> str:
         """Return the text of an item, "" where it has none."""
-        return ""
+        kept = self.kept.get((view, str(self.items[view].ids[position])))
+        return kept if isinstance(kept, str) else ""
 
     def picture(self, view: str, position: int, side: int) -> bytes:
         """Return the picture of an item as PNG, no larger than a square."""
+        kept = self.kept.get((view, str(self.items[view].ids[position])))
+        if isinstance(kept, bytes):
+            pil = require("PIL.Image", purpose="Reading pictures")
+            return to_png(pil.open(io.BytesIO(kept)), side)
         raise LinkspreadError(f"items of view {view!r} must have pictures; none has.")
 
     def rows(self, view: str, content: Any) -> Any:
@@ -138,7 +145,10 @@ class FeatureContents(Contents):
         """Return the text of an item."""
         if not self.has_texts(view):
             return ""
-        return shorten(str(self._content(view, position) or ""), MAX_TEXT)
+        content = self._content(view, position)
+        if content is None:
+            return super().text(view, position)
+        return shorten(str(content), MAX_TEXT)
 
     def picture(self, view: str, position: int, side: int) -> bytes:
         """Return the picture of an item as PNG."""
@@ -167,7 +177,7 @@ class FeatureContents(Contents):
     def _content(self, view: str, position: int) -> Any:
         """Return the content of an item in the folder: a text or a file name."""
         places = self._places.get(view)
-        if places is None or places[position] < 0:
+        if places is None or position >= len(places) or places[position] < 0:
             return None
         return self.features.contents[view][places[position]]
 
@@ -194,9 +204,10 @@ class GlyphContents(FeatureContents):
 
     def picture(self, view: str, position: int, side: int) -> bytes:
         """Return a character, drawn black on white."""
-        if view != "image":
-            return super().picture(view, position, side)
-        ink = make_glyph_image(self._content(view, position), side)
+        content = self._content(view, position)
+        if view != "image" or content is None:
+            return Contents.picture(self, view, position, side)
+        ink = make_glyph_image(content, side)
         pil = require("PIL.Image", purpose="Drawing glyphs")
         return to_png(pil.fromarray(np.uint8(255 - 255 * ink)), side)
 

@@ -188,24 +188,19 @@ def judge_result(
     undo: Text = "",
     key: Text = "",
     seen: Annotated[str, Form(max_length=500_000)] = "",
+    upload: View = "",
     part: bool = False,
 ) -> HTMLResponse:
     """Store a judgement of a result, or take one back; show the new list."""
     verdicts = {"must": must, "cannot": cannot, "unsure": unsure}
     verdict, found = next(((v, id) for v, id in verdicts.items() if id), ("", ""))
-    site = page.site
+    site, query = page.site, replace(query, upload=upload)
     notice: dict[str, Any] = {"undo": undo}
     if undo:
         _, is_in_model = site.take_back(undo, who=page.visitor.name)
     else:
-        asked = site.resolve(query)
-        if asked is None or asked.position is None:
-            raise LinkspreadError(
-                "results can be judged only for an item of the model, and this query "
-                "is none. Pick an item."
-            )
         id, is_in_model = page.judge(
-            query, str(asked.queries), found, verdict=verdict, key=key
+            query, site.keep(query), found, verdict=verdict, key=key
         )
         title = site.contents.name(query.target, found)
         notice |= {"id": id, "verdict": verdict, "title": title}
@@ -222,6 +217,8 @@ class Given(BaseModel):
     form_token: str = Field(max_length=200)
     source: str = Field("", max_length=200)
     left: str = Field("", max_length=1000)
+    q: str = Field("", max_length=2000)
+    upload: str = Field("", max_length=200)
     target: str = Field("", max_length=200)
     right: str = Field("", max_length=1000)
     verdict: Literal["must", "cannot", "unsure", "undo"]
@@ -236,10 +233,10 @@ def keep_judgement(request: Request, given: Given) -> dict[str, str]:
     if given.verdict == "undo":
         id, _ = page.site.take_back(given.undo, who=page.visitor.name, patience=0.0)
         return {"id": id}
-    query = Query(given.source, given.target)
+    query = Query(given.source, given.target, given.left, given.q, given.upload)
     id, _ = page.judge(
         query,
-        given.left,
+        given.left or page.site.keep(query),
         given.right,
         verdict=given.verdict,
         key=given.key,

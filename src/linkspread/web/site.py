@@ -14,7 +14,7 @@ from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
 from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
-from linkspread.storage import Judgement, LinkStore, Undo
+from linkspread.storage import Judgement, KeptItem, LinkStore, Undo
 from linkspread.storage.judgements import check_uuid
 from linkspread.storage.ledger import PairKey, pair_key
 from linkspread.web.contents import Contents, TitleIndex
@@ -30,6 +30,8 @@ MAX_PAGES = 50
 N_QUEUE = 25
 # Parts of an explanation that are shown.
 N_PARTS = 6
+# Beginnings of the ids of judged queries.
+WORDS, PICTURE = "words:", "picture:"
 # Seconds for which a question put to one person is not put to others.
 ASKED_FOR = 600.0
 # Items that tell which scores are usual, and judgements after which they do so again.
@@ -69,6 +71,8 @@ class Asked(NamedTuple):
     title: str
     text: str = ""
     picture: str = ""
+    judged_as: str = ""  # the id that judgements are stored under, "" for none
+    content: str | bytes = ""  # of a query that is kept once it is judged
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,6 @@ class Site:
     ) -> None:
         self.settings, self.contents = settings, contents
         self.live = LiveModel(model, store, absorbed=absorbed)
-        self.items: dict[str, Items] = model.items_
         self.views: tuple[str, ...] = tuple(model.view_names_)
         self.pictures, self.telemetry = PictureCache(), Telemetry()
         self.uploads: Uploads | None = None
@@ -216,6 +219,14 @@ class Site:
         given = {name: value for name, value in given.items() if value} | more
         words = f"?{urlencode(given)}" if given else ""
         return f"{self.settings.root}{path}{words}"
+
+    @property
+    def items(self) -> dict[str, Items]:
+        """The items of the model, judged queries among them."""
+        items: dict[str, Items] = self.live.shown.model.items_
+        if items is not self.contents.items:
+            self._read_kept(items)
+        return items
 
     def titles(self, view: str) -> TitleIndex:
         """Return the titles of a view, indexed at the first call."""
@@ -287,16 +298,27 @@ class Site:
                     "a search by pictures needs a view that reads pictures, and this "
                     "model has none. Search by one of its items."
                 )
+            kept = self._kept_item(view, f"{PICTURE}{query.upload}", "Your picture")
+            if kept is not None:
+                return kept
             rows = contents.rows(view, self.uploads.open(query.upload))
             address = self.url(f"/upload/{query.upload}")
-            return Asked(rows, None, "Your picture", picture=address)
-        if not query.q.strip():
+            name = f"{PICTURE}{query.upload}" if self._takes_queries(view) else ""
+            png = self.uploads.read(query.upload)
+            return Asked(rows, None, "Your picture", "", address, name, png)
+        words = " ".join(query.q.split())
+        if not words:
             return None
-        place = self.titles(view).exact(query.q)
+        place = self.titles(view).exact(words)
         if place is not None:
             return self._asked_item(view, place)
         if contents.can_read(view) and contents.has_texts(view):
-            return Asked(contents.rows(view, query.q), None, f"“{query.q}”")
+            kept = self._kept_item(view, WORDS + words, f"“{words}”")
+            if kept is not None:
+                return kept
+            name = WORDS + words if self._takes_queries(view) else ""
+            rows = contents.rows(view, query.q)
+            return Asked(rows, None, f"“{words}”", judged_as=name, content=words)
         return None
 
     def find_hits(
@@ -327,8 +349,8 @@ class Site:
         for k, position in enumerate(positions, start=start):
             id = str(self.items[target].ids[position])
             words: dict[str, Judgement] = {}
-            if asked.position is not None:
-                key = pair_key((source, asked.queries), (target, id))
+            if asked.judged_as:
+                key = pair_key((source, asked.judged_as), (target, id))
                 words = self.live.ledger.latest(key)
             mine = words.pop(who, None)
             hit = Hit(
@@ -503,7 +525,45 @@ class Site:
         contents, id = self.contents, self.items[view].ids[position].item()
         title, text = contents.title(view, position), contents.text(view, position)
         about = text if text != title else contents.caption(view, position)
-        return Asked(id, position, title, about, self.picture_url(view, id))
+        return Asked(id, position, title, about, self.picture_url(view, id), str(id))
+
+    def keep(self, query: Query) -> str:
+        """Return the id that judgements of a query are stored under; keep the query."""
+        asked = self.resolve(query)
+        if asked is None or not asked.judged_as:
+            raise LinkspreadError(
+                "results can be judged for an item, or for words and pictures where "
+                "items have ids that are texts; this query is neither. Pick an item."
+            )
+        if asked.position is None:
+            view, id, content = query.source, asked.judged_as, asked.content
+            self.live.store.kept.add(KeptItem(view, id, content, asked.queries))
+            self.contents.kept[view, id] = content
+        return asked.judged_as
+
+    def _takes_queries(self, view: str) -> bool:
+        """Return whether queries may become items of a view: its ids are texts."""
+        return bool(self.items[view].ids.dtype.kind == "U")
+
+    def _kept_item(self, view: str, id: str, title: str) -> Asked | None:
+        """Return a judged query as an item of the model, None if it is none yet."""
+        items = self.items[view]
+        if not self._takes_queries(view) or not items.contains([id])[0]:
+            return None
+        asked = self._asked_item(view, int(items.positions([id])[0]))
+        return asked._replace(title=title, text="")
+
+    def _read_kept(self, items: dict[str, Items]) -> None:
+        """Let the contents follow the items, and read those that the store keeps."""
+        for view, own in items.items():
+            if own.ids.dtype.kind != "U":
+                continue
+            n_before = self.contents.items[view].n_items
+            new = [str(id) for id in own.ids[n_before:]]
+            wanted = [id for id in new if (view, id) not in self.contents.kept]
+            for kept in self.live.store.kept.read(view, wanted):
+                self.contents.kept[view, kept.id] = kept.content
+        self.contents.items = items
 
     def _known_id(self, view: str, id: str, *, what: str) -> str | int:
         """Return the id of an item in the type that the model has."""
@@ -513,6 +573,9 @@ class Site:
                 f"{view[:60]!r}. Correct the name."
             )
         items = self.items[view]
+        # A judged query is an item as soon as it is stored.
+        if (view, id) in self.contents.kept:
+            return id
         return items.ids[items.positions([id], what=what)[0]].item()
 
     def _stored(self, id: str, event: str, patience: float) -> tuple[str, bool]:

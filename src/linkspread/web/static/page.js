@@ -213,10 +213,10 @@ function mark(card, verdict, key = "") {
 }
 
 function judge(card, verdict) {
-  const { source, target, item } = find("#judge").dataset;
+  const { source, target, item, q, upload } = find("#judge").dataset;
   const key = uuid();
   mark(card, verdict, key);
-  enqueue({ key, source, left: item, target, right: card.dataset.id, verdict, label: labelOf(card) });
+  enqueue({ key, source, left: item, q, upload, target, right: card.dataset.id, verdict, label: labelOf(card) });
 }
 
 function takeBackCard(card) {
