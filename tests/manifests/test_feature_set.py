@@ -163,6 +163,9 @@ def spoiled(features):
     yield replace(features, kinds={"image": "x", "text": "text"}), "kinds of features"
     yield replace(features, metrics={}), "metrics of features"
     yield replace(features, contents={"text": contents["text"]}), "contents of features"
+    yield replace(features, digests={}), "digests of features"
+    short = features.digests["image"][:, :31]
+    yield replace(features, digests={"image": short}), "digests of features"
     for path in ("../../b.jpg", "etc/passwd", "a\0.jpg"):
         paths = Texts.from_strings([path] * n)
         wrong = contents | {"image": paths}
@@ -171,7 +174,7 @@ def spoiled(features):
     yield replace(features, transformers={"text": own["text"]}), "transformers of"
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(15))
 def test_folders_of_strangers_are_refused(features, tmp_path, number):
     wrong, message = list(spoiled(features))[number]
     wrong.save(tmp_path / "features")
@@ -180,6 +183,18 @@ def test_folders_of_strangers_are_refused(features, tmp_path, number):
     assert "must hold features as `linkspread featurize` writes them" in str(
         caught.value
     )
+
+
+def test_a_stranger_cannot_have_another_picture_shown(features, tmp_path):
+    private = tmp_path / "private"
+    private.mkdir()
+    for name in features.contents["image"]:
+        (private / name).write_bytes((features.root / "5.jpg").read_bytes())
+    replace(features, root=private).save(tmp_path / "features")
+    forged = load_features(tmp_path / "features")
+    assert forged.picture("image", 5).size == features.picture("image", 5).size
+    with pytest.raises(LinkspreadError, match="'0.jpg' must be as when its features"):
+        forged.picture("image", 0)
 
 
 def arrays_named(folder, part):

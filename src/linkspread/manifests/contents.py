@@ -32,6 +32,7 @@ _SENTENCES = {
     "not a file": "be a regular file, got a pipe or a device. Remove it.",
     "unreadable": "be readable, got an error of the disk. Copy it again.",
     "changed": "stay unchanged while it is read, got a change. Run again.",
+    "replaced": "be as when its features were made, got another. Make them again.",
     "empty": "have content, got an empty one. Write it, or leave it out.",
     "too large": f"have at most {_MAX_TEXT:,} bytes as a text, got more. Split it.",
     "binary": "be plain text, got control characters. Save it as text.",

@@ -10,11 +10,12 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy import sparse
 
+from linkspread.features import read_picture
 from linkspread.features.transformers import StoredTransformer
 from linkspread.ground.checks import naming
 from linkspread.ground.errors import ModelError, ViewError
 from linkspread.manifests.collection import KINDS, ItemCollection, is_picture_name
-from linkspread.manifests.contents import Problem
+from linkspread.manifests.contents import Problem, hash_content, refuse
 from linkspread.manifests.rows import Texts
 from linkspread.manifests.transformers import STORED, is_fitted, recipe, with_speed_of
 from linkspread.storage import Registry, Stored, read_folder, write_folder
@@ -22,7 +23,7 @@ from linkspread.storage.folder import check_target
 from linkspread.storage.manifest import FEATURES
 from linkspread.storage.schema import AnyArray, AnyMatrix
 
-_FORMAT = "features 2"
+_FORMAT = "features 3"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +44,8 @@ class FeatureSet:
     contents : dict from str to sequence of str of length n_items
         The first 2,000 characters of each text; the path of each picture, relative to
         `root` or absolute.
+    digests : dict from str to ndarray of uint8 of shape (n_items, 32)
+        SHA-256 of the file of each picture.
     root : Path
         The folder of the collection.
     transformers : dict from str to object
@@ -70,6 +73,7 @@ class FeatureSet:
     metrics: dict[str, str]
     kinds: dict[str, str]
     contents: dict[str, Sequence[str]]
+    digests: dict[str, np.ndarray]
     root: Path
     transformers: dict[str, Any]
     problems: list[Problem]
@@ -97,6 +101,26 @@ class FeatureSet:
         if sparse.issparse(X):
             return sparse.csr_array(X, dtype=np.float32)
         return np.asarray(X, dtype=np.float32)
+
+    def picture(self, view: str, row: int) -> Any:
+        """Return the picture of an item; refuse a file with another content.
+
+        A folder from somebody else may name any file, but not with its content.
+
+        Parameters
+        ----------
+        view : str
+        row : int
+
+        Returns
+        -------
+        image : PIL image
+        """
+        path = self.root / self.contents[view][row]
+        digest = self.digests[view][row].tobytes()
+        if hash_content(path, "picture").digest != digest:
+            raise refuse(path, "replaced")
+        return read_picture(path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the features to a folder, all or nothing.
@@ -201,6 +225,7 @@ class FeatureState(TypedDict):
     metrics: dict[str, str]
     kinds: dict[str, str]
     contents: dict[str, Texts]
+    digests: dict[str, AnyArray]
     transformers: dict[str, StoredTransformer]
     problems: dict[str, Texts]
 
@@ -255,6 +280,10 @@ def _misfits(state: Mapping[str, Any]) -> Iterator[str]:
         yield "contents"
     if not set(state["kinds"].values()) <= set(KINDS):
         yield "kinds"
+    pictures = [view for view, own in state["kinds"].items() if own == "picture"]
+    shapes = {view: (own.shape, own.dtype) for view, own in state["digests"].items()}
+    if shapes != {view: ((sizes.get(view), 32), np.uint8) for view in pictures}:
+        yield "digests"
     for view, own in state["contents"].items():
         # Pages show these files: nothing but pictures of the collection.
         if state["kinds"].get(view) == "picture" and any(

@@ -121,6 +121,7 @@ def featurize(
         metrics={},
         kinds={},
         contents={},
+        digests={},
         root=collection.root.absolute(),
         transformers={},
         problems=[],
@@ -141,6 +142,11 @@ def featurize(
                 features.labels[view] = items.labels[places]
             features.metrics[view] = fitted.metric_
             features.kinds[view] = items.kind
+            if items.kind == "picture":
+                digests = b"".join(work.seen[place].digest for place in places)
+                features.digests[view] = np.frombuffer(digests, np.uint8).reshape(
+                    -1, 32
+                )
             features.transformers[view] = fitted
     return features
 

@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ from scipy.sparse import csr_array
 
 from linkspread.datasets.glyphs import index_names, make_glyph_image
 from linkspread.datasets.unicode_blocks import family
-from linkspread.features import read_picture
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.links import Items
 
@@ -152,11 +150,10 @@ class FeatureContents(Contents):
 
     def picture(self, view: str, position: int, side: int) -> bytes:
         """Return the picture of an item as PNG."""
-        name = self._content(view, position)
-        if name is None or not self.has_pictures(view):
+        if self._content(view, position) is None or not self.has_pictures(view):
             return super().picture(view, position, side)
-        # The name comes from the features folder, never from a browser.
-        return to_png(read_picture(Path(self.features.root) / str(name)), side)
+        row = int(self._places[view][position])
+        return to_png(self.features.picture(view, row), side)
 
     def rows(self, view: str, content: Any) -> Any:
         """Return the features of a new text or picture."""
