@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from linkspread.propagation import Factored
 from linkspread.propagation import spread as spread_module
 from linkspread.propagation.spread import compress, triangle
 
@@ -36,14 +35,3 @@ def test_compress_serves_several_products_with_the_same_bases(rng):
         np.testing.assert_allclose(
             left_basis @ reduced @ right_basis.T, left @ core @ right.T, atol=1e-7
         )
-
-
-def test_factored_blocks_agree_with_the_whole(rng):
-    F = Factored(rng.standard_normal((6, 2)), rng.standard_normal((5, 2)))
-    whole = F.toarray()
-    np.testing.assert_allclose(F.rows(3), whole[3])
-    np.testing.assert_allclose(F.rows([1, 4]), whole[[1, 4]])
-    np.testing.assert_allclose(F.block([0, 2], slice(1, 4)), whole[[0, 2], 1:4])
-    np.testing.assert_allclose(F.T.toarray(), whole.T)
-    assert F.shape == whole.shape
-    assert F.rank == 2

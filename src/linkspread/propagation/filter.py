@@ -11,9 +11,10 @@ responses in as few functions as possible, `share_filter` a grid of alpha and be
 shared functions. Derivations are in ``docs/how-it-works.md``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -115,7 +116,13 @@ def separate(responses: tuple[Response, ...], *, tol: float) -> SeparableFilter:
             left @ table[:n_left, :n_right] @ right.T * scale
             for table, scale in zip(tables, scales, strict=True)
         )
-        error = _largest_error(left, right, cores, responses, scales)
+        # On a grid three times as fine as the functions.
+        grid = [
+            np.cos(np.linspace(0, np.pi, min(3 * own.shape[1] + 8, 1500)))
+            for own in (left, right)
+        ]
+        found = _compare(left, right, cores, responses, *grid)
+        error = max(e / scale for (e, _), scale in zip(found, scales, strict=True))
         # Rounding limits what smaller thresholds can reach.
         if error <= tol or threshold < NOISE:
             return SeparableFilter(left, right, cores, error)
@@ -199,21 +206,15 @@ def _singular(table: Array) -> tuple[Array, Array]:
     return span @ functions, singular
 
 
-def _largest_error(
-    left: Array,
-    right: Array,
-    cores: tuple[Array, ...],
-    responses: tuple[Response, ...],
-    scales: list[float],
-) -> float:
-    """Return the largest error on a grid three times as fine."""
-    l = np.cos(np.linspace(0, np.pi, min(3 * left.shape[1] + 8, 1500)))
-    m = np.cos(np.linspace(0, np.pi, min(3 * right.shape[1] + 8, 1500)))
+def _compare(
+    left: Array, right: Array, cores: Any, responses: Any, l: Array, m: Array
+) -> Iterator[tuple[float, float]]:
+    """Yield the largest error and the smallest value of each response on a grid."""
     phi, psi = chebyshev.chebval(l, left.T), chebyshev.chebval(m, right.T)
-    return max(
-        float(np.abs(phi.T @ core @ psi - h(l[:, None], m[None, :])).max()) / scale
-        for core, h, scale in zip(cores, responses, scales, strict=True)
-    )
+    for core, response in zip(cores, responses, strict=True):
+        values = response(l[:, None], m[None, :])
+        error = np.abs(phi.T @ core @ psi - values).max()
+        yield float(error), float(np.abs(values).min())
 
 
 @lru_cache(maxsize=4)  # the folds of a selection have the same grid
@@ -267,14 +268,10 @@ def _fit_cores(left: Array, right: Array, responses: list[Response]) -> Separabl
     to_right = np.linalg.inv(chebyshev.chebval(m, right.T).T)
     values = np.stack([h(l[:, None], m[None, :]) for h in responses])
     cores = to_left @ values @ to_right.T
-    l, m = _dense_ends(2 * len(left)), _dense_ends(2 * len(right))
-    phi, psi = chebyshev.chebval(l, left.T), chebyshev.chebval(m, right.T)
-    error = 0.0
-    for core, h in zip(cores, responses, strict=True):
-        values = h(l[:, None], m[None, :])
-        smallest = np.abs(values).min() or 1.0
-        error = max(error, np.abs(phi.T @ core @ psi - values).max() / smallest)
-    return SeparableFilter(left, right, tuple(cores), float(error))
+    grid = _dense_ends(2 * len(left)), _dense_ends(2 * len(right))
+    found = _compare(left, right, cores, responses, *grid)
+    error = max(error / (smallest or 1.0) for error, smallest in found)
+    return SeparableFilter(left, right, tuple(cores), error)
 
 
 def _interpolation_points(functions: Array) -> Array:

@@ -52,9 +52,7 @@ class Factored:
     >>> import numpy as np
     >>> from linkspread.propagation import Factored
     >>> F = Factored(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0], [5.0]]))
-    >>> F.shape, F.rank
-    ((2, 3), 1)
-    >>> F.rows(1)
+    >>> F.toarray()[1]
     array([ 6.,  8., 10.])
     """
 
@@ -71,29 +69,6 @@ class Factored:
     def rank(self) -> int:
         """Number of columns of both factors."""
         return self.left.shape[1]
-
-    @property
-    def T(self) -> "Factored":
-        """The same scores with rows and columns exchanged."""
-        return Factored(self.right, self.left, self.error)
-
-    def rows(self, index: Any) -> Array:
-        """Return one row of F, (n_columns,), or several, (n, n_columns).
-
-        Parameters
-        ----------
-        index : int, slice or array-like of shape (n,)
-        """
-        return self.left[index] @ self.right.T
-
-    def block(self, rows: Any, columns: Any) -> Array:
-        """Return the block of F at these rows and columns.
-
-        Parameters
-        ----------
-        rows, columns : slice or array-like of shape (n,)
-        """
-        return self.left[rows] @ self.right[columns].T
 
     def toarray(self) -> Array:
         """Return F as a dense array, which must fit in memory."""
