@@ -1,9 +1,9 @@
 """Docstrings: parameters and defaults are those of the signature.
 
 Names that a room offers (`linkspread.room.name`) are for users and need every
-parameter documented, and so do their methods that the list of the API or the README
-names. Other methods, names shared between the modules of one room, and those of the
-rooms that only other rooms import need a sentence.
+parameter documented, and so do their methods that the list of the API names. Other
+methods, names shared between the modules of one room, and those of the rooms that only
+other rooms import need a sentence.
 """
 
 import ast
@@ -19,13 +19,12 @@ from numpydoc.docscrape import NumpyDocString
 from modules import MODULES, load
 
 MAX_SUMMARY = 79
-ROOT = Path(__file__).parents[2]
-# Words in code of the documents that list what users call.
+# Words in code of the list of what users call, without options and parameters.
+API = (Path(__file__).parents[2] / "docs/api.md").read_text(encoding="utf-8")
 NAMED = {
     word
-    for path in ("README.md", "docs/api.md")
-    for code in re.findall(r"`+([^`]+)`+", (ROOT / path).read_text(encoding="utf-8"))
-    for word in re.findall(r"\w+", code)
+    for code in re.findall(r"`+([^`]+)`+", API)
+    for word in re.findall(r"(?<![-\w])\w+\b(?!=)", code)
 }
 # A kernel states its array equation in one sentence; its arrays are its callers'. What
 # learning is made of is for the models alone.

@@ -135,15 +135,7 @@ default="euclidean"
     def resume(
         self, X: Any, affinity: sp.csr_array, bandwidths: Widths
     ) -> "NeighborGraph":
-        """Restore a graph that was fitted before, without a new search.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_items, n_features)
-        affinity : csr_array of shape (n_items, n_items)
-        bandwidths : ndarray of shape (n_items,) or float
-            The items it was fitted to, its `affinity_` and its `bandwidths_`.
-        """
+        """Restore a graph that was fitted to these items, without a new search."""
         return self._keep(self._index_items(X), affinity, bandwidths, None)
 
     def renew(self, X: Any, changed: Array) -> "NeighborGraph":

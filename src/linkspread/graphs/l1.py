@@ -190,16 +190,7 @@ class L1Graph(BaseEstimator):
     def resume(
         self, X: Any, affinity: Any, widths: Widths, *, links: Any, report: Any
     ) -> "L1Graph":
-        """Restore a graph that was fitted before, without new codes.
-
-        Parameters
-        ----------
-        X : array-like or sparse of shape (n_items, n_features)
-        affinity : csr_array of shape (n_items, n_items)
-        widths : ndarray of shape (n_items,) or float
-        links : LinkMatrix or None
-        report : L1Report
-        """
+        """Restore a graph that was fitted to these items, without new codes."""
         self._check_parameters()
         self._prepare(NeighborIndex(X, metric=self.metric), widths, links)
         self.affinity_, self.report_ = affinity, report

@@ -279,36 +279,17 @@ class Links:
         return self.between(view, view, balance=balance)
 
     def memberships(self, view: str, *, shared_with: str | None = None) -> Any:
-        """Return the memberships of the items of a view.
+        """Return the memberships of a view's items (n_items, n_classes), or None.
 
-        Parameters
-        ----------
-        view : str
-        shared_with : str, default=None
-            Take only the label sets that this view has, too.
-
-        Returns
-        -------
-        memberships : ndarray or csr_array of shape (n_items, n_classes), or None
-            A row of zeros for unknown; None if the view has no labels.
+        Only of the label sets that the view `shared_with` has, too, if it is given. A
+        row of zeros stands for unknown.
         """
         wanted = {view, shared_with or view}
         blocks = [labels[view] for labels in self._labels if wanted <= labels.keys()]
         return join_columns(blocks) if blocks else None
 
     def judged(self, left: str, right: str) -> Any:
-        """Return the judged pairs of two views with their given weights.
-
-        Parameters
-        ----------
-        left, right : str
-            Views of the rows and of the columns.
-
-        Returns
-        -------
-        pairs : csr_array of shape (n_left, n_right)
-            Without balance and without labels.
-        """
+        """Return the judged pairs of two views with their given weights, sparse."""
         for view in (left, right):
             if view not in self._items:
                 raise LinkError(
@@ -320,13 +301,7 @@ class Links:
         return pair_matrix(self._pairs, (left, right), shape)
 
     def hide(self, positions: Mapping[str, Any]) -> "Links":
-        """Return the links without those of some items.
-
-        Parameters
-        ----------
-        positions : mapping from str to array-like of int
-            For each view the items whose labels and pairs are removed.
-        """
+        """Return the links without labels and pairs of the items at some positions."""
         hidden = check_positions(positions, self._items)
         labels = self._map_labels(hidden, without_rows)
         pairs = hide_pairs(self._pairs, hidden)
@@ -335,14 +310,9 @@ class Links:
     def select(
         self, positions: Mapping[str, Any], *, with_ids: bool = False
     ) -> "Links":
-        """Return the links among some items, renumbered.
+        """Return the links among some items, renumbered; other views keep all items.
 
-        Parameters
-        ----------
-        positions : mapping from str to array-like of int
-            For each view the items to keep, each once; other views keep all.
-        with_ids : bool, default=False
-            Keep the ids of pairs, instead of naming items by their new positions.
+        Pairs keep their ids, or name items by their new positions.
         """
         chosen = check_positions(positions, self._items, once=True)
         taken = {view: self._items[view].take(own) for view, own in chosen.items()}
@@ -363,13 +333,7 @@ class Links:
         return Links(labels=labels, pairs=self._pairs, items=items)
 
     def pick(self, chosen: Any) -> "Links":
-        """Return all labels and some of the judged pairs.
-
-        Parameters
-        ----------
-        chosen : array-like of bool of shape (n_pairs,)
-            For the pairs of all `pair_tables`, one table after the other.
-        """
+        """Return all labels and the pairs of all `pair_tables` that a mask chooses."""
         return self._with_pairs(pick_pairs(self._pairs, chosen))
 
     def conflicts(self) -> list[Conflict]:
