@@ -3,7 +3,6 @@
 import numpy as np
 import pandas
 import pytest
-from scipy import sparse
 
 from example_files import made_data, write_pairs, write_views
 from linkspread import Links
@@ -79,34 +78,6 @@ def test_tables_and_pairs_are_those_of_the_library(folder):
     assert inputs.notes == []
 
 
-def test_every_form_of_a_table_holds_the_same_numbers(folder, rng):
-    X = rng.random((5, 3)).astype(np.float32)
-    names = [f"i{i}" for i in range(5)]
-    frame = pandas.DataFrame(X, columns=list("abc")).assign(id=names)
-    frame.to_parquet("a.parquet")
-    frame.to_csv("a.csv", index=False)
-    frame.to_csv("a.tsv", index=False, sep="\t")
-    pandas.DataFrame({"id": names, "vector": list(X)}).to_parquet("b.parquet")
-    np.save("a.npy", X)
-    np.savez("a.npz", vectors=X, id=np.array(names))
-    sparse.save_npz("s.npz", sparse.csr_array(X))
-    frame.to_csv("semicolons.csv", index=False, sep=";")
-    frame.to_csv("tabs.csv", index=False, sep="\t")
-    frame.to_csv("european.csv", index=False, sep=";", decimal=",")
-    for text in ("a.parquet", "a.csv", "a.tsv", "semicolons.csv", "tabs.csv",
-                 "european.csv", "b.parquet", "a.npz", "a.npz:vectors"):  # fmt: skip
-        inputs = read(view=[f"X={text}"], links=[])
-        np.testing.assert_allclose(inputs.views["X"], X, rtol=1e-6)
-        np.testing.assert_array_equal(inputs.tables["X"].ids, names)
-    assert read(view=["X=a.npy"], links=[]).tables["X"].ids is None
-    dense = read(view=["X=s.npz"], links=[]).views["X"].toarray()
-    np.testing.assert_array_equal(dense, X)
-    for columns in (["X=b"], ["X=-a,-c"], ["X=-a", "X=-c"]):
-        inputs = read(view=["X=a.parquet"], columns=columns, links=[])
-        np.testing.assert_array_equal(inputs.views["X"], X[:, [1]])
-        assert inputs.tables["X"].left_out == ("a", "c")
-
-
 def test_ids_of_a_csv_file_are_kept_as_they_are_typed(folder):
     (folder / "n.csv").write_text("id,x\n007,1\n08,2\n")
     np.testing.assert_array_equal(
@@ -124,14 +95,8 @@ def write_table(folder, text):
     [
         ("id,x\na,1\nb,oh\n", {}, r"t\.csv: column 'x' must hold numbers throughout, "
          r"got 'oh' in row 2"),
-        ("id,x\na,1\nb,\n", {}, r"column 'x' must hold finite numbers, got nothing in "
-         "row 2 and 0 more"),
-        ("id,x\na,1\nb,inf\n", {}, "column 'x' must hold finite numbers, got inf in r"),
         ("id,x\na,1\na,2\n", {}, "ids of a view must be distinct, but view 'v' "
          "has 'a' more than once"),
-        ("id,x\na,1\n,2\n", {}, "column 'id' must have an id in each row, .* in row 2"),
-        ("id,x\na,1,3\n", {}, "the file must be a table, and it cannot be read"),
-        ("id,x,x\na,1,3\n", {}, "columns must have different names, but 'x' occurs 2"),
         ("id,x\na,1\n", {"id_column": "sku"}, "must have the column 'sku' for the ids, "
          "and has 'id', 'x'"),
         ("id,x\na,1\n", {"columns": ["v=y"]}, "must have the column 'y' for the "
@@ -164,28 +129,6 @@ def test_mistakes_in_a_table_are_named(folder, text, options, message):
         read(**({"view": ["v=t.csv"], "links": []} | options))
 
 
-def test_lists_of_different_lengths_are_named_by_row(folder):
-    frame = pandas.DataFrame({"id": ["a", "b", "c"], "v": [[1.0, 2], [3.0], [1.0, 1]]})
-    frame.to_parquet("l.parquet")
-    message = "must all have the same length, 2 here, got 1 values in row 2 and 0 more"
-    with pytest.raises(LinkspreadError, match=message):
-        read(view=["a=l.parquet"], links=[])
-    frame.assign(w=frame["v"]).to_parquet("l.parquet")
-    with pytest.raises(LinkspreadError, match="got 2 columns of lists"):
-        read(view=["a=l.parquet"], links=[])
-
-
-def test_pickles_are_refused(folder):
-    np.save("p.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    np.savez("p.npz", a=np.array([{"a": 1}], dtype=object))
-    for name in ("p.npy", "p.npz"):
-        with pytest.raises(LinkspreadError, match=r"p\.np.: .*Python objects \(pickle"):
-            read(view=[f"a={name}"], links=[])
-    (folder / "x.npy").write_bytes(b"no array")
-    with pytest.raises(LinkspreadError, match="x.npy: the file must hold numbers as"):
-        read(view=["a=x.npy"], links=[])
-
-
 def test_an_archive_must_tell_which_array_is_meant(folder):
     np.savez("m.npz", a=np.eye(2), b=np.eye(2))
     with pytest.raises(LinkspreadError, match="got 2 arrays. It has 'a', 'b'"):
@@ -204,26 +147,6 @@ def judged(tmp_path, text, *, columns=(), views=()):
     path = tmp_path / "p.csv"
     path.write_text(text)
     return Judged(*reading.read_judged(path, ITEMS, columns=columns, views=views)[:2])
-
-
-@pytest.mark.parametrize(
-    ("cells", "weights"),
-    [
-        (["must", "cannot"], [1, -1]),
-        (["Yes", "no"], [1, -1]),
-        (["1", "0"], [1, -1]),
-        (["1", "-1"], [1, -1]),
-        (["0.5", "-2"], [0.5, -2]),
-        (["unsure", "no"], [-1]),
-        (["", "yes"], [1]),
-    ],
-)
-def test_verdicts_of_all_kinds(tmp_path, cells, weights):
-    text = f"text,image,said\nt0,i1,{cells[0]}\nt1,i2,{cells[1]}\n"
-    table = judged(tmp_path, text)
-    assert [pair[2] for pair in table.pairs] == weights
-    assert table.table.n_unsure == 2 - len(weights)
-    assert table.between == ("text", "image")
 
 
 def test_columns_are_found_by_view_by_place_or_by_name(tmp_path):

@@ -5,6 +5,7 @@ they need when they run, so that help is fast. Errors of the input and of the sy
 become one line on standard error, with exit status 2.
 """
 
+import os
 import sys
 from typing import Annotated
 
@@ -56,7 +57,10 @@ app.add_typer(reproduce_app, name="reproduce")
 def main() -> None:
     """Run the command line; print errors of the input as one line."""
     try:
-        app(prog_name="linkspread")
+        try:
+            app(prog_name="linkspread")
+        finally:
+            _flush()
     except LinkspreadError as error:
         sentence = " ".join(str(error).split())
     except OSError as error:
@@ -68,6 +72,17 @@ def main() -> None:
         )
     print(f"linkspread: {sentence}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def _flush() -> None:
+    """Write what is still to be printed; a reader that is gone is no error."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Or Python would try again at its end, and fail with a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 def _print_version(wanted: bool) -> None:

@@ -23,7 +23,7 @@ from linkspread.cli.output import (
 from linkspread.ground.errors import LinkspreadError
 
 if TYPE_CHECKING:
-    from linkspread.manifests import FeatureSet, ItemCollection
+    from linkspread.manifests import ItemCollection
     from linkspread.manifests.featurizing import ViewEstimate
 
 # Problems that are printed; the folder has all of them.
@@ -99,7 +99,7 @@ def run_featurize(
     # Rows are written to the disk of the output.
     scratch = output.absolute().parent
     scratch.mkdir(parents=True, exist_ok=True)
-    with _plain_warnings(), _stoppable(no_cache):
+    with _plainly(no_cache):
         features = manifests.featurize(
             collection,
             transformers=chosen,
@@ -110,38 +110,47 @@ def run_featurize(
         )
         if features.views:
             features.save(output)
-    seconds = time.perf_counter() - start
-    learnt = [view for view, own in chosen.items() if is_fitted(own)]
+    document = {
+        "output": str(output) if features.views else None,
+        "layout": collection.layout,
+        "views": {
+            view: {
+                "kind": features.kinds[view],
+                "items": X.shape[0],
+                "features": X.shape[1],
+                "metric": features.metrics[view],
+            }
+            for view, X in features.views.items()
+        },
+        "seconds": round(time.perf_counter() - start, 3),
+        "learnt_before": [view for view, own in chosen.items() if is_fitted(own)],
+        "skipped": list(collection.skipped),
+        "problems": features.count_problems(),
+        "left_out": [problem._asdict() for problem in features.problems],
+    }
     if as_json:
-        print_json(_document(collection, features, output, seconds, learnt))
+        print_json(document)
     else:
-        _print_features(collection, features, output, seconds, learnt)
+        _print_features(document, list(collection.views))
     if not features.views:
         raise typer.Exit(1)
 
 
 @contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Print warnings of the library as sentences."""
+def _plainly(no_cache: bool) -> Iterator[None]:
+    """Print warnings of the library as sentences, and one for Ctrl-C."""
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             yield
-    finally:
-        for sentence in dict.fromkeys(str(own.message) for own in caught):
-            notice(f"linkspread: {sentence}")
-
-
-@contextmanager
-def _stoppable(no_cache: bool) -> Iterator[None]:
-    """Print a sentence for Ctrl-C, and stop."""
-    try:
-        yield
     except KeyboardInterrupt:
         kept = "" if no_cache else " Rows made so far are in the cache."
         notice(f"linkspread: stopped; nothing was written to the output.{kept}")
         raise typer.Exit(130) from None
+    finally:
+        for sentence in dict.fromkeys(str(own.message) for own in caught):
+            notice(f"linkspread: {sentence}")
 
 
 def _print_plan(
@@ -171,71 +180,36 @@ def _print_plan(
     _print_rows(headings, rows)
 
 
-def _print_features(
-    collection: ItemCollection,
-    features: FeatureSet,
-    output: Path,
-    seconds: float,
-    learnt: list[str],
-) -> None:
+def _print_features(document: dict[str, Any], views: list[str]) -> None:
     """Print a summary, and what was left out."""
     from linkspread.ground.progress import format_seconds
 
-    for skipped in collection.skipped:
+    for skipped in document["skipped"]:
         notice(f"Left out: {clean(skipped)}.")
-    rows = []
-    for view in collection.views:
-        n_bad = sum(problem.view == view for problem in features.problems)
-        sizes = ("0", "", "")
-        if view in features.views:
-            n_items, n_features = features.views[view].shape
-            sizes = f"{n_items:,}", f"{n_features:,}", features.metrics[view]
+    problems, rows = document["left_out"], []
+    for view in views:
+        own = document["views"].get(view, {"items": 0})
+        n_features = f"{own['features']:,}" if "features" in own else ""
+        n_bad = sum(problem["view"] == view for problem in problems)
+        sizes = f"{own['items']:,}", n_features, own.get("metric", "")
         rows.append((view, *sizes, f"{n_bad:,}"))
     _print_rows(("view", "items", "features", "metric", "left out"), rows)
-    if features.problems:
-        counts = features.count_problems().items()
+    if problems:
+        counts = document["problems"].items()
         _print_rows(("problem", "files"), [(kind, f"{n:,}") for kind, n in counts])
-    for problem in features.problems[:N_LISTED]:
-        notice(clean(f"{problem.view} {problem.id}: {problem.sentence}"))
-    n_more = len(features.problems) - N_LISTED
-    if n_more > 0:
+    for problem in problems[:N_LISTED]:
+        notice(clean("{view} {id}: {sentence}".format(**problem)))
+    if len(problems) > N_LISTED:
+        n_more = len(problems) - N_LISTED
         notice(f"... and {n_more:,} more, all in `load_features(...).problems`.")
-    if learnt:
-        names = ", ".join(map(clean, learnt))
+    if document["learnt_before"]:
+        names = ", ".join(map(clean, document["learnt_before"]))
         notice(f"Learnt by an earlier run: {names}. --refresh learns again.")
-    if features.views:
-        notice(f"Written: {output}, in {format_seconds(seconds)}.")
+    if document["views"]:
+        seconds = format_seconds(document["seconds"])
+        notice(f"Written: {document['output']}, in {seconds}.")
     else:
         notice("linkspread: no file could be used, and nothing was written.")
-
-
-def _document(
-    collection: ItemCollection,
-    features: FeatureSet,
-    output: Path,
-    seconds: float,
-    learnt: list[str],
-) -> dict[str, Any]:
-    """Return the summary for programs."""
-    views = {
-        view: {
-            "kind": features.kinds[view],
-            "items": X.shape[0],
-            "features": X.shape[1],
-            "metric": features.metrics[view],
-        }
-        for view, X in features.views.items()
-    }
-    return {
-        "output": str(output) if views else None,
-        "layout": collection.layout,
-        "views": views,
-        "seconds": round(seconds, 3),
-        "learnt_before": learnt,
-        "skipped": list(collection.skipped),
-        "problems": features.count_problems(),
-        "left_out": [problem._asdict() for problem in features.problems],
-    }
 
 
 def _print_rows(names: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -41,6 +41,10 @@ def run_info(
         document = _shards(folder)
     else:
         document = _features(folder)
+    if "versions" in document:
+        wrote = document["versions"]
+        names = {"linkspread": "library_version", "format": "format_version"}
+        document["versions"] = {name: wrote[key] for name, key in names.items()}
     files = (path for path in folder.rglob("*") if path.is_file())
     document["bytes"] = sum(path.stat().st_size for path in files)
     if as_json:
@@ -79,7 +83,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
         "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
         "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
         "summary": getattr(model, "summary_", None),
-        "versions": _versions(read_manifest(folder)),
+        "versions": read_manifest(folder),
         "judgements": judgements,
     }
 
@@ -107,15 +111,7 @@ def _shards(folder: Path) -> dict[str, Any]:
             name: len(own.left.files) + len(own.right.files)
             for name, own in pairs.items()
         },
-        "versions": _versions(read_manifest(folder / HEAD, kind=SHARDS)),
-    }
-
-
-def _versions(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return the versions that wrote a folder."""
-    return {
-        "linkspread": manifest["library_version"],
-        "format": manifest["format_version"],
+        "versions": read_manifest(folder / HEAD, kind=SHARDS),
     }
 
 
@@ -194,14 +190,9 @@ def _lines(document: dict[str, Any]) -> list[str]:
     wrote = "  written by linkspread {linkspread}, format {format}"
     lines.append(wrote.format(**document["versions"]))
     if "judgements" in document:
-        lines.append(f"  judgements: {_judgements(document['judgements'])}")
+        stored: dict[str, Any] = document["judgements"] or {"unknown": "no store"}
+        text = stored.get("unknown") or (
+            f"{stored['stored']:,} in the store, {stored['pending']:,} pending"
+        )
+        lines.append(f"  judgements: {text}")
     return lines
-
-
-def _judgements(counts: dict[str, Any] | None) -> str:
-    """Return the numbers of stored and pending judgements as text."""
-    if counts is None:
-        return "no store"
-    if "unknown" in counts:
-        return counts["unknown"]
-    return f"{counts['stored']:,} in the store, {counts['pending']:,} pending"

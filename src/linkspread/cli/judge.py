@@ -159,28 +159,15 @@ def list_links(
     report_pending(folder)
     documents, rows = [], []
     for own in found:
-        counts = own.id in active
-        documents.append(
-            vars(own) | {"at": own.at.isoformat(), "taken_back": not counts}
-        )
+        at, counts = own.at, own.id in active
+        documents.append(vars(own) | {"at": at.isoformat(), "taken_back": not counts})
         weight = "" if own.weight == 1 else f" × {own.weight:g}"
-        about = (own.number, own.id[:SHORT_ID], f"{own.at:%Y-%m-%d %H:%M}", own.who)
         verdict = f"{own.verdict}{weight}{'' if counts else ' (taken back)'}"
-        first, second = (
-            f"{own.left_view} {own.left_id}",
-            f"{own.right_view} {own.right_id}",
-        )
-        rows.append((*about, first, verdict, second, own.note))
-    headings = (
-        "number",
-        "id",
-        "when (UTC)",
-        "who",
-        "first",
-        "verdict",
-        "second",
-        "note",
-    )
+        items = f"{own.left_view} {own.left_id}", f"{own.right_view} {own.right_id}"
+        about = (own.number, own.id[:SHORT_ID], f"{at:%Y-%m-%d %H:%M}", own.who)
+        rows.append((*about, items[0], verdict, items[1], own.note))
+    headings = ["number", "id", "when (UTC)", "who", "first", "verdict", "second"]
+    headings.append("note")
     _show({"judgements": documents}, headings, rows, as_json)
     _stop_without(found, "there are no such judgements")
 

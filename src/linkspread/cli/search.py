@@ -292,31 +292,21 @@ def _print_results(
     headings = ["rank", "id", "score"]
     if contents.known(view):
         headings.append("picture" if contents.is_picture(view) else "text")
-    rows = [
-        (
-            own["rank"],
-            own["id"],
-            f"{own['score']:.4g}",
-            shorten(own.get("content", ""), SHOWN),
-        )[: len(headings)]
-        for own in results
-    ]
+    rows = []
+    for own in results:
+        content = shorten(own.get("content", ""), SHOWN)
+        cells = (own["rank"], own["id"], f"{own['score']:.4g}", content)
+        rows.append(cells[: len(headings)])
     title = f"{option} {value}"[:SHOWN]
     print_table(headings, rows, right=("rank", "score"), title=title)
 
 
 def _document(split: Split) -> dict[str, Any]:
     """Return a split for programs; JSON has no NaN."""
-    parts = [
-        {key: None if _is_nan(own) else own for key, own in asdict(part).items()}
-        for part in split.parts
-    ]
+    parts = [asdict(part) for part in split.parts]
+    for part in parts:
+        part["weight"] = None if math.isnan(part["weight"]) else part["weight"]
     return {"parts": parts, "rest": split.rest, "n_rest": split.n_rest}
-
-
-def _is_nan(value: Any) -> bool:
-    """Tell whether a value is NaN."""
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _print_explanation(why: Explanation, contents: ItemContents) -> None:
@@ -350,15 +340,10 @@ def _print_split(
     rows = []
     for part in split.parts:
         classes = " and ".join(str(own) for own in part.classes if own is not None)
-        rows.append(
-            (
-                write(part.amount),
-                f"{UNLINKED.get(part.kind, part.kind)} {classes}".strip(),
-                name(why.source, part.source_item),
-                name(why.target, part.target_item),
-                "" if _is_nan(part.weight) else f"{part.weight:.3g}",
-            )
-        )
+        kind = f"{UNLINKED.get(part.kind, part.kind)} {classes}".strip()
+        items = name(why.source, part.source_item), name(why.target, part.target_item)
+        weight = "" if math.isnan(part.weight) else f"{part.weight:.3g}"
+        rows.append((write(part.amount), kind, *items, weight))
     if split.n_rest:
         rows.append((write(split.rest), f"{split.n_rest:,} more", "", "", ""))
     headings = ("amount", "kind", why.source, why.target, "weight")

@@ -7,6 +7,7 @@ crash.
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -100,9 +101,10 @@ class RowFile:
         return self
 
     def __exit__(self, *error: object) -> None:
-        # Mapped arrays remain valid.
-        for file in (self._values, self._indices, self._texts):
-            file.close()
+        # Mapped arrays remain valid. On a full disk closing one fails; all are closed.
+        with ExitStack() as files:
+            for file in (self._values, self._indices, self._texts):
+                files.callback(file.close)
 
     def append(self, row: bytes, shown: str) -> None:
         """Add a row from `pack_rows`, and the preview of its item."""
