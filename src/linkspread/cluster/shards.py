@@ -12,9 +12,8 @@ import numpy as np
 from linkspread.cluster.session import Session, Task, alone
 from linkspread.ground.errors import LinkspreadError, ModelError
 from linkspread.ground.progress import format_bytes
-from linkspread.search.best import best_entries
 from linkspread.search.index import most_barred, without_barred
-from linkspread.search.rank import count_open, rank
+from linkspread.search.rank import best_entries, count_open, rank
 from linkspread.storage.files import HashingFile, hash_file, open_plain, write_file
 
 Array = np.ndarray

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.compiled.backends import on_own_backend
 from linkspread.graphs import NeighborGraph
 from linkspread.ground.errors import GraphError, LinkError, LinkspreadError
+from linkspread.ground.progress import announce
 from linkspread.judging.explanation import Shares
 from linkspread.judging.spread_shares import spread_shares
 from linkspread.judging.suggestion import diffusion_features
@@ -28,7 +29,7 @@ from linkspread.models.link_choice import (
     linked_pairs,
 )
 from linkspread.models.live_search import ByView, LiveSearch, changing, check_growth
-from linkspread.models.plan import announce_plan
+from linkspread.models.plan import plan_of
 from linkspread.models.spreading import (
     FitReport,
     GraphReport,
@@ -207,7 +208,8 @@ class LinkSpreading(LiveSearch):
         resolved = choose_links(links, tables).resolve(items, unknown=unknown)
         choices = choose_graphs(self, tables, resolved)
         alphas = check_alphas(self.alpha, tables)
-        announce_plan(self, tables, choices, resolved, alphas)
+        plan = plan_of(self, tables, choices, resolved, alphas)
+        announce(str(plan), verbose=self.verbose)
         report = FitReport(columns=read.report_columns(verbose=self.verbose))
         graphs, seconds = build_graphs(
             tables,

@@ -1,6 +1,6 @@
 """The expected time and memory of a fit."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from linkspread.compiled.threads import few_cores
 from linkspread.graphs.cost import code_cost, knn_cost
 from linkspread.ground.cores import count_threads
-from linkspread.ground.progress import announce, format_bytes, format_seconds
+from linkspread.ground.progress import format_bytes, format_seconds
 from linkspread.learning.maps import N_COMPONENTS, landmark_count
 from linkspread.links import Items, LinkMatrix, Links, as_link_matrix
 from linkspread.models.link_choice import choose_links, linked_pairs
@@ -56,38 +56,18 @@ class FitPlan:
 
 
 def plan_fit(
-    model: Any,
-    views: Any,
-    links: Any,
-    *,
-    ids: Mapping[str, Any] | None = None,
-    columns: Mapping[str, Any] | None = None,
+    model: Any, views: Any, links: Any, *, ids: Mapping[str, Any] | None = None
 ) -> FitPlan:
     """Return the expected cost of a fit; input is checked as by a fit."""
     check_parameters(model)
-    read = check_views(views, ids, columns)
-    tables = read.tables
-    items = {view: Items(own, view=view) for view, own in read.ids.items()}
-    resolved = choose_links(links, tables).resolve(items)
+    tables, resolved = _resolved(views, ids, lambda own: choose_links(links, own))
     choices = choose_graphs(model, tables, resolved)
     alphas = check_alphas(model.alpha, tables)
     with few_cores(count_threads(model.n_jobs)):
-        return _plan(model, tables, choices, resolved, alphas)
+        return plan_of(model, tables, choices, resolved, alphas)
 
 
-def announce_plan(
-    model: Any,
-    tables: Mapping[str, Any],
-    choices: Mapping[str, Any],
-    links: Links,
-    alphas: Mapping[str, float],
-) -> None:
-    """Log the expected time and memory of a fit."""
-    plan = _plan(model, tables, choices, links, alphas)
-    announce(str(plan), verbose=model.verbose)
-
-
-def _plan(
+def plan_of(
     model: Any,
     tables: Mapping[str, Any],
     choices: Mapping[str, Any],
@@ -99,32 +79,13 @@ def _plan(
     for view, X in tables.items():
         graph, n_neighbors = choices[view]["graph"], choices[view]["n_neighbors"]
         if is_named(graph):
-            costs.append(knn_cost(X.shape[0], X.shape[1], n_neighbors))
-        if is_named(graph) and graph in ("sr", "csr"):
-            size, is_linked = X.shape, graph == "csr"
-            costs.append(
-                code_cost(size[0], size[1], n_neighbors, constrained=is_linked)
-            )
-    spreading = _spread_costs(model, tables, choices, links, alphas)
-    costs += [(fit, n_bytes) for fit, n_bytes, _ in spreading]
-    seconds = sum(cost[0] for cost in costs)
-    # Graphs are built one after another, and what remains of each is small.
-    n_bytes = max((cost[1] for cost in costs), default=0)
-    sizes = {view: (X.shape[0], X.shape[1]) for view, X in tables.items()}
-    query = max((query for _, _, query in spreading), default=0.0)
-    return FitPlan(sizes, links, seconds, int(n_bytes), query)
-
-
-def _spread_costs(
-    model: Any,
-    tables: Mapping[str, Any],
-    choices: Mapping[str, Any],
-    links: Links,
-    alphas: Mapping[str, float],
-) -> list[tuple[float, int, float]]:
-    """Return seconds and bytes of each propagation, and seconds of an exact query."""
+            n, d = X.shape
+            costs.append(knn_cost(n, d, n_neighbors))
+            if graph in ("sr", "csr"):
+                is_linked = graph == "csr"
+                costs.append(code_cost(n, d, n_neighbors, constrained=is_linked))
     edges = {v: _edges_per_item(choices[v], X) for v, X in tables.items()}
-    costs = []
+    query = 0.0
     for a, b in linked_pairs(links, tables):
         Z = as_link_matrix(links.between(a, b, balance=model.balance))
         single = tables[a].dtype == tables[b].dtype == np.float32
@@ -142,9 +103,15 @@ def _spread_costs(
             **settings,
             itemsize=4 if single and n_rounds == 1 else 8,
         )
-        fitting = (0.0, 0) if by_row else (n_rounds * seconds, n_bytes)
-        costs.append((*fitting, seconds if by_row else 0.0))
-    return costs
+        if by_row:
+            query = max(query, seconds)
+        else:
+            costs.append((n_rounds * seconds, n_bytes))
+    seconds = sum(cost[0] for cost in costs)
+    # Graphs are built one after another, and what remains of each is small.
+    n_bytes = max((cost[1] for cost in costs), default=0)
+    sizes = {view: (X.shape[0], X.shape[1]) for view, X in tables.items()}
+    return FitPlan(sizes, links, seconds, int(n_bytes), query)
 
 
 def working_width(Z: LinkMatrix, rank: int | None) -> tuple[int, int]:
@@ -229,15 +196,21 @@ def plan_search(
     >>> ls.selection.plan_search(data.views(), links).widths["text"]
     212
     """
-    read = check_views(views, ids)
-    items = {view: Items(own, view=view) for view, own in read.ids.items()}
-    resolved = links.resolve(items)
-    tables = read.tables
+    tables, resolved = _resolved(views, ids, lambda tables: links)
     widths = {view: _map_width(X, resolved, view) for view, X in tables.items()}
     maps = sum(4 * tables[view].shape[0] * width for view, width in widths.items())
     n_bytes = TIMES_MAPS * maps + TIMES_TABLES * sum(map(_table_bytes, tables.values()))
     shares = len({X.shape[1] for X in tables.values()}) < len(tables)
     return SearchPlan(resolved, widths, n_bytes, shares)
+
+
+def _resolved(
+    views: Any, ids: Any, choose: Callable[[Mapping[str, Any]], Links]
+) -> tuple[Mapping[str, Any], Links]:
+    """Return checked tables, and the links of their items."""
+    read = check_views(views, ids)
+    items = {view: Items(own, view=view) for view, own in read.ids.items()}
+    return read.tables, choose(read.tables).resolve(items)
 
 
 def _map_width(X: Any, links: Links, view: str) -> int:

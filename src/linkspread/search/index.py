@@ -17,8 +17,7 @@ import numpy as np
 from linkspread.graphs.approximate import has_faiss, limit_faiss, load_faiss
 from linkspread.ground.checks import check_name
 from linkspread.ground.cores import count_threads
-from linkspread.search.best import best_entries
-from linkspread.search.rank import count_open, rank
+from linkspread.search.rank import best_entries, count_open, rank
 
 Array = np.ndarray
 

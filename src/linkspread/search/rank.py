@@ -8,7 +8,6 @@ import numpy as np
 from linkspread.compiled.backends import choose_device
 from linkspread.compiled.threads import map_blocks
 from linkspread.ground.cores import count_threads, hold_blas
-from linkspread.search.best import best_entries
 from linkspread.search.bounds import bound_scores
 
 Array = np.ndarray
@@ -22,6 +21,10 @@ MIN_PRODUCTS = 1e11
 MIN_SHARE = 10
 # Items scored first, per result: those with the best lower bounds.
 N_LIKELY = 4
+# Pieces of a row: long enough for fast maxima, short enough that few are searched.
+PIECE = 512
+# With fewer pieces than this multiple of the results, nearly all would be searched.
+MIN_PIECES = 4
 
 
 def rank(
@@ -220,3 +223,43 @@ def _join(parts: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
     """Return the positions and values of all blocks."""
     positions, values = zip(*parts, strict=True)
     return np.concatenate(positions), np.concatenate(values)
+
+
+def best_entries(block: Array, n_results: int) -> tuple[Array, Array]:
+    """Return the positions and values of the largest entries of each row.
+
+    The k-th largest of the maxima of pieces is a lower bound of the k-th largest entry,
+    so only pieces that reach it are searched.
+    """
+    n_rows, n_columns = block.shape
+    positions = np.empty((n_rows, n_results), dtype=np.int64)
+    values = np.empty((n_rows, n_results), dtype=block.dtype)
+    if n_results == 0:
+        return positions, values
+    maxima = None
+    if n_columns >= MIN_PIECES * n_results * PIECE:
+        starts = np.arange(0, n_columns, PIECE)
+        maxima = np.maximum.reduceat(block, starts, axis=1)
+        bounds = np.partition(maxima, -n_results, axis=1)[:, -n_results]
+    for i, row in enumerate(block):
+        if maxima is None:
+            best = _best(row, n_results)
+        else:
+            pieces = np.flatnonzero(maxima[i] >= bounds[i])
+            near = (pieces[:, None] * PIECE + np.arange(PIECE)).ravel()
+            # The last piece may be shorter than the others.
+            near = near[: np.searchsorted(near, len(row))]
+            near = near[row[near] >= bounds[i]]
+            best = near[_best(row[near], n_results)]
+        positions[i], values[i] = best, row[best]
+    return positions, values
+
+
+def _best(row: Array, n_results: int) -> Array:
+    """Return the positions of the largest entries, equal ones in order."""
+    threshold = np.partition(row, len(row) - n_results)[len(row) - n_results]
+    above = np.flatnonzero(row > threshold)
+    # Ties with the last place are decided by position.
+    equal = np.flatnonzero(row == threshold)[: n_results - len(above)]
+    chosen = np.concatenate([above, equal])
+    return chosen[np.argsort(-row[chosen], kind="stable")]

@@ -1,12 +1,16 @@
 """The largest entries of a block against a full stable sort."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.search import best
-from linkspread.search.best import best_entries
+from linkspread.search.rank import PIECE, best_entries
+
+# The module, whose name in the package is that of its function.
+RANK = sys.modules[best_entries.__module__]
 
 
 def by_sorting(block, n_results):
@@ -32,8 +36,8 @@ def test_the_best_are_those_of_a_stable_sort(
     block[rng.random(block.shape) < 0.1] = -np.inf
     n_results = min(n_results, n_columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best, "PIECE", piece)
-        patch.setattr(best, "MIN_PIECES", 1)
+        patch.setattr(RANK, "PIECE", piece)
+        patch.setattr(RANK, "MIN_PIECES", 1)
         got = best_entries(block, n_results)
     wanted = by_sorting(block, n_results)
     np.testing.assert_array_equal(got[0], wanted[0])
@@ -41,7 +45,7 @@ def test_the_best_are_those_of_a_stable_sort(
 
 
 def test_rows_that_are_long_enough_are_cut_into_pieces(rng):
-    block = rng.random((3, 5 * best.PIECE + 7), dtype=np.float32)
+    block = rng.random((3, 5 * PIECE + 7), dtype=np.float32)
     block[1] = 0.5
     block[2, -1] = 2.0
     positions, values = best_entries(block, 1)
