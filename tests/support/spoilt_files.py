@@ -214,7 +214,6 @@ INDICES = {
     "one too large": ("affinity.indices", lambda a, n: np.where(a == a[0], n, a)),
     "far too large": ("affinity.indices", lambda a, n: a + 2**30),
     "negative": ("affinity.indices", lambda a, n: np.where(a == a[0], -1, a)),
-    "S too large": ("normalized.text.indices", lambda a, n: np.where(a == 0, n, a)),
     "labels too large": ("labels.0.text.indices", lambda a, n: a + 4),
     "rows that shrink": ("affinity.indptr", lambda a, n: a[::-1]),
     "rows beyond the end": ("affinity.indptr", lambda a, n: a * 2),

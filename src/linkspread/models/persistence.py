@@ -76,7 +76,6 @@ class SpreadingState(TypedDict):
     graphs_: dict[str, Graph]
     spreads_: dict[Pair, Spread]
     report_: FitReport
-    _spreading: Spreading
     _columns: dict[str, tuple[str, ...] | None]
 
 
@@ -147,6 +146,9 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
             _check_values(model)
         if verify:
             _remember(content.tree, content.arrays_file)
+    if isinstance(model, LinkSpreading):
+        with naming_file(MANIFEST):
+            _complete(model)
     return model
 
 
@@ -174,8 +176,7 @@ def _check_values(model: Any) -> None:
         tables = [fitted_table(graph) for graph in graphs]
         spread = [own for own in model.spreads_.values() if isinstance(own, Spread)]
         tables += [table for own in spread for table in (own.left, own.core, own.right)]
-        normalized = list(model._spreading.normalized.values())
-        edges = [*normalized, *(graph.affinity_ for graph in graphs)]
+        edges = [graph.affinity_ for graph in graphs]
     else:
         maps = [(own, own.blocks.get("graph")) for own in model._maps.values()]
         edges = [block.graph.affinity_ for _, block in maps if block is not None]
@@ -224,10 +225,16 @@ def _make_spreading(parameters: dict[str, Any], **fitted: Any) -> LinkSpreading:
     model.__dict__.update(fitted)
     _refuse(_misfits_of_items(model))
     _refuse(_misfits_of_spreading(model))
+    return model
+
+
+def _complete(model: LinkSpreading) -> None:
+    """Make what follows from the stored parts: normalised graphs, scores on demand."""
+    alphas = check_alphas(model.alpha, model.items_)
+    model._spreading = Spreading.of(model, model.links_, model.graphs_, alphas)
     for pair, report in model.report_.spreads.items():
         if report.rank is None:
             model.spreads_[pair] = model._spreading.rows(*pair)
-    return model
 
 
 def _take_search(model: CrossViewSearch) -> dict[str, Any]:
@@ -337,10 +344,9 @@ def _misfits_of_items(model: Any) -> Iterator[str]:
 
 def _misfits_of_spreading(model: LinkSpreading) -> Iterator[str]:
     """Yield the parts of a `LinkSpreading` that are not of its views and items."""
-    sizes, spreading = _sizes(model), model._spreading
-    for graphs in (model.graphs_, spreading.graphs):
-        if {v: g.affinity_.shape[0] for v, g in graphs.items()} != sizes:
-            yield "graphs"
+    sizes = _sizes(model)
+    if {v: own.affinity_.shape[0] for v, own in model.graphs_.items()} != sizes:
+        yield "graphs"
     for (source, target), scores in model.spreads_.items():
         wanted = sizes.get(source), sizes.get(target)
         if (len(scores.left), len(scores.right)) != wanted:
@@ -355,13 +361,6 @@ def _misfits_of_spreading(model: LinkSpreading) -> Iterator[str]:
         view for pair in by_row for view in pair
     ):
         yield "reports"
-    if spreading.links is not model.links_:
-        yield "links that are spread"
-    squares = {view: (n_items, n_items) for view, n_items in sizes.items()}
-    if {view: S.shape for view, S in spreading.normalized.items()} != squares:
-        yield "normalised graphs"
-    if set(spreading.alphas) != set(sizes):
-        yield "`alphas`"
 
 
 def _differ(names: tuple[str, ...] | None, n_features: int) -> bool:

@@ -22,7 +22,6 @@ from linkspread.links.pairs import PairTable
 from linkspread.models.spreading import (
     FitReport,
     GraphReport,
-    Spreading,
     SpreadReport,
 )
 from linkspread.models.view_graphs import AdjustedGraph, GivenGraph
@@ -195,13 +194,6 @@ def _check_spread(scores: Spread) -> bool:
     return _joins(scores) and all(own is None or own.shape == shape for own in cores)
 
 
-def _check_spreading(own: Spreading) -> bool:
-    """Return whether settings are within their ranges, and graphs are graphs."""
-    shares = [own.beta, *own.alphas.values()]
-    graphs = all(isinstance(graph, Graph) for graph in own.graphs.values())
-    return graphs and own.tol > 0 and all(0 <= share < 1 for share in shares)
-
-
 def _take_setting(setting: Setting) -> dict[str, Any]:
     """Return the ridge of a term; None for none."""
     ridge = None if np.isinf(setting.ridge) else setting.ridge
@@ -321,7 +313,6 @@ PARTS = (
     GraphReport,
     SpreadReport,
     FitReport,
-    Stored(Spreading, check=_check_spreading),
     Stored(Setting, take=_take_setting, make=_make_setting),
     Choice,
     Stored(
