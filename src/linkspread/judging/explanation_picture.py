@@ -212,10 +212,7 @@ def _draw_panel(
         words = _fitted(f"{write(amount)}  {name}", room)
         shapes.append(_text(left, y - 5, words, color=QUIET, size=11.5))
         length = max(abs(amount) / unit * room, 1.0)
-        shapes.append(
-            f'<rect x="{left:.1f}" y="{y:.1f}" width="{length:.1f}" height="5" rx="2" '
-            f'fill="{color}"/>'
-        )
+        shapes.append(_rect(left, y, length, 5, rx=2, fill=color))
     return shapes, 54 + PANEL_ROW * len(rows)
 
 
@@ -252,6 +249,20 @@ def _tint(amount: float) -> str:
     return FOR if amount >= 0 else AGAINST
 
 
+def _tag(name: str, content: str = "", **attributes: Any) -> str:
+    """Return an element; underscores stand for hyphens, numbers have one decimal."""
+    written = [
+        f'{key.replace("_", "-")}="{round(own, 1) if isinstance(own, float) else own}"'
+        for key, own in attributes.items()
+    ]
+    return f"<{name} {' '.join(written)}>{content}</{name}>"
+
+
+def _rect(x: float, y: float, width: float, height: float, **looks: Any) -> str:
+    """Return a rectangle with its left upper corner at (x, y)."""
+    return _tag("rect", x=x, y=y, width=width, height=height, **looks)
+
+
 def _text(
     x: float,
     y: float,
@@ -263,23 +274,18 @@ def _text(
     weight: int = 400,
 ) -> str:
     """Return one line of text; y is that of its baseline."""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{color}" '
-        f'text-anchor="{anchor}" font-weight="{weight}">{_escaped(words)}</text>'
-    )
+    looks = {"fill": color, "text_anchor": anchor, "font_weight": weight}
+    return _tag("text", _escaped(words), x=x, y=y, font_size=size, **looks)
 
 
 def _card(
     x: float, y: float, title: str, *, picture: str | None = None, bold: bool = False
 ) -> str:
     """Return an item: a frame around (x, y) on its left edge, a picture, a title."""
-    top = y - CARD_HEIGHT / 2
-    frame = (
-        f'<rect x="{x:.1f}" y="{top:.1f}" width="{CARD_WIDTH}" height="{CARD_HEIGHT}" '
-        f'rx="7" fill="{PAPER}" stroke="{INK if bold else LINE}" '
-        f'stroke-width="{2 if bold else 1}"/>'
-    )
-    shapes, left = [frame], x + 9
+    frame = {"rx": 7, "fill": PAPER, "stroke": INK if bold else LINE}
+    top, wide = y - CARD_HEIGHT / 2, 2 if bold else 1
+    shapes = [_rect(x, top, CARD_WIDTH, CARD_HEIGHT, **frame, stroke_width=wide)]
+    left = x + 9
     if picture is not None:
         shapes.append(_image(x + 6, y - THUMB / 2, THUMB, picture))
         left = x + THUMB + 12
@@ -301,29 +307,22 @@ def _curve(
     """Return a curve with horizontal ends."""
     (x, y), (u, v) = start, end
     middle = (x + u) / 2
-    return (
-        f'<path d="M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {v:.1f} '
-        f'{u:.1f} {v:.1f}" fill="none" stroke="{color}" stroke-width="{width:.2f}" '
-        'stroke-opacity="0.55"/>'
-    )
+    path = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {v:.1f} {u:.1f} {v:.1f}"
+    looks = {"fill": "none", "stroke": color, "stroke_opacity": "0.55"}
+    return _tag("path", d=path, stroke_width=f"{width:.2f}", **looks)
 
 
 def _pill(x: float, y: float, words: str, *, color: str) -> str:
     """Return a short text on a coloured background, centred at (x, y)."""
     width = 7.0 * len(words) + 18
-    return (
-        f'<rect x="{x - width / 2:.1f}" y="{y - 12:.1f}" width="{width:.1f}" '
-        f'height="24" rx="12" fill="{color}"/>'
-        + _text(x, y + 4, words, color=PAPER, anchor="middle", weight=600)
+    return _rect(x - width / 2, y - 12, width, 24, rx=12, fill=color) + _text(
+        x, y + 4, words, color=PAPER, anchor="middle", weight=600
     )
 
 
 def _image(x: float, y: float, side: float, picture: str) -> str:
     """Return a square picture with its left upper corner at (x, y)."""
-    return (
-        f'<image x="{x:.1f}" y="{y:.1f}" width="{side:g}" height="{side:g}" '
-        f'href="{escape(picture)}"/>'
-    )
+    return _tag("image", x=x, y=y, width=side, height=side, href=escape(picture))
 
 
 def _svg_page(
@@ -335,7 +334,7 @@ def _svg_page(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         'role="img" font-family="system-ui, sans-serif">'
         f"<title>{_escaped(title)}</title><desc>{_escaped(description)}</desc>"
-        f'<rect width="{width:g}" height="{height:g}" fill="{PAPER}"/>'
+        f"{_rect(0, 0, width, height, fill=PAPER)}"
         f"{''.join(shapes)}</svg>\n"
     )
 
