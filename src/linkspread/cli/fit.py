@@ -291,7 +291,8 @@ def _fit_and_save(task: Task, step: Callable[[str], None]) -> tuple[float, list[
 
 def _add_judgements(task: Task, pairs: PairsOfViews) -> int | None:
     """Add the judgements of an older model's store; return its last row."""
-    from linkspread.models.model_folder import STORE, known_pairs
+    from linkspread.models.following import known_pairs
+    from linkspread.models.model_folder import STORE
     from linkspread.storage import LinkStore
 
     place = task.store or task.folder / STORE

@@ -20,7 +20,7 @@ from linkspread.ground.errors import (
 if TYPE_CHECKING:
     from linkspread.manifests import FeatureSet
     from linkspread.models import ModelFolder
-    from linkspread.models.model_folder import AppliedCounts
+    from linkspread.models.following import AppliedCounts
 
 # Bytes of a run.toml, far more than any has.
 MAX_RUN = 1 << 20

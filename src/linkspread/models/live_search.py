@@ -120,17 +120,6 @@ class LiveSearch(VectorSearch):
         Returns
         -------
         self : estimator
-
-        Examples
-        --------
-        >>> import linkspread as ls
-        >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
-        >>> model = ls.LinkSpreading(n_neighbors=8).fit(data.views(), data.labels)
-        >>> more = ls.Links.from_pairs([(7, 12, 1.0)], between=("text", "image"))
-        >>> before = model.scores("text", "image", rows=[7], cols=[12])
-        >>> after = model.add_links(more).scores("text", "image", rows=[7], cols=[12])
-        >>> bool(after > before)
-        True
         """
         return self._change_links([(links, True)])
 
@@ -228,16 +217,6 @@ class LiveSearch(VectorSearch):
         Returns
         -------
         self : estimator
-
-        Examples
-        --------
-        >>> import linkspread as ls
-        >>> data = ls.datasets.make_views(150, n_classes=3, random_state=0)
-        >>> names = {"image": [f"i{k}" for k in range(150)]}
-        >>> model = ls.LinkSpreading(n_neighbors=8)
-        >>> _ = model.fit(data.views(), data.labels, ids=names)
-        >>> model.remove_items("image", ["i3", "i7"]).scores("text", "image").shape
-        (150, 148)
         """
         self._check_view(view, has_rows=False)
         items, X = self.items_[view], self._table(view)
@@ -252,19 +231,6 @@ class LiveSearch(VectorSearch):
             A new folder, an empty one, or an older model, which is replaced in one
             step: a save that is killed leaves it as it was. Functions given as
             parameters cannot be saved.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import linkspread as ls
-        >>> data = ls.datasets.make_views(60, n_classes=3, random_state=0)
-        >>> links = ls.Links.from_matched(("text", "image"), 20)
-        >>> model = ls.CrossViewSearch().fit(data.views(), links)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(folder)
-        ...     again = ls.load(folder)
-        >>> bool((again.scores("text", "image") == model.scores("text", "image")).all())
-        True
         """
         # Imported here, because it imports the models.
         from linkspread.models.persistence import save_model
@@ -401,16 +367,6 @@ class LiveSearch(VectorSearch):
         source_ids, target_ids : ndarray of shape (n_found,)
             Most informative first; with a weight for each, they make links by
             ``Links.from_pairs(list(zip(source_ids, target_ids, weights)), ...)``.
-
-        Examples
-        --------
-        >>> import linkspread as ls
-        >>> data = ls.datasets.make_views(90, n_classes=3, random_state=0)
-        >>> links = ls.Links.from_pairs([(0, 0), (1, 2)], between=("text", "image"))
-        >>> model = ls.LinkSpreading(n_neighbors=9).fit(data.views(), links)
-        >>> texts, images = model.suggest_pairs(4, source="text", target="image")
-        >>> len(texts), len(images)
-        (4, 4)
         """
         check_count(n, name="n", remedy="20 is usual.")
         check_count(

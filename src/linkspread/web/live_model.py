@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
-from linkspread.models.model_folder import Follower
+from linkspread.models.following import Follower
 from linkspread.storage import LinkStore
 
 log = logging.getLogger("linkspread.web")
