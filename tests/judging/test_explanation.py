@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 
 from linkspread.judging import Contribution, Explanation, Split
 from linkspread.judging.explanation import (
     Shares,
     amount_format,
     make_split,
+    pair_shares,
     single_share,
 )
-from linkspread.judging.spread_shares import pair_shares
 
 IDS = np.array(["a", "b", "c"]), np.array([10, 11])
 
@@ -78,9 +77,9 @@ def test_a_split_keeps_its_sum_and_its_largest_parts(amounts, n_links):
 
 
 def test_shares_get_the_ids_of_their_items():
-    pairs = sparse.csr_array(np.array([[0, 2.0], [-1.0, 0], [0, 0]]))
+    pairs = np.array([0, 1]), np.array([1, 0]), np.array([2.0, -1.0])
     shares = [
-        pair_shares(pairs, np.array([0.3, 0.2])),
+        pair_shares(*pairs, np.array([0.3, 0.2]), within=False),
         Shares("label", np.array([0.1]), np.ones(1), {1: [1]}, {1: [1]}),
         Shares(
             "class", np.array([0, 0.05]), np.array([1, -1]), {}, {0: [0, 0], 1: [0, 1]}

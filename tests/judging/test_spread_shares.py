@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from linkspread.judging.spread_shares import first_step, pair_shares
+from linkspread.judging.explanation import pair_shares
+from linkspread.judging.spread_shares import first_step
 from linkspread.propagation.filter import fitted_response, unseen_response
 
 EIGENVALUES = np.linspace(-1, 1, 41)
@@ -16,7 +17,7 @@ def test_pairs_within_a_view_are_added_to_their_mirror_images(rng):
     pairs = sparse.csr_array(upper + upper.T)
     P = rng.standard_normal((6, 6))
     i, j = pairs.tocoo().coords
-    found = pair_shares(pairs, pairs.data * P[i, j], within=True)
+    found = pair_shares(i, j, pairs.data, pairs.data * P[i, j], within=True)
     assert_allclose(found.amounts, upper[upper != 0] * (P + P.T)[upper != 0])
     assert_allclose(found.weights, upper[upper != 0])
     assert_allclose((found.items[0], found.items[1]), np.nonzero(upper))

@@ -283,6 +283,18 @@ def single_share(kind: str, amount: float) -> Shares:
     return Shares(kind, np.array([amount]), np.ones(1))
 
 
+def pair_shares(
+    i: Array, j: Array, weights: Array, amounts: Array, *, within: bool
+) -> Shares:
+    """Return the shares of judged pairs; within a view (a, b) and (b, a) are one."""
+    if not within:
+        return Shares("pair", amounts, weights, {0: i, 1: j})
+    ends = np.sort(np.stack([i, j], axis=1), axis=1)
+    once, first, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+    added = np.bincount(place.ravel(), amounts, minlength=len(once))
+    return Shares("pair", added, weights[first], dict(enumerate(once.T)))
+
+
 def make_split(
     shares: Sequence[Shares],
     source_ids: Array,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linkspread.judging.explanation import Shares, single_share
+from linkspread.judging.explanation import Shares, pair_shares, single_share
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import FilterOperator, filtered_sums
 from linkspread.propagation.exact import working_graphs
@@ -63,8 +63,9 @@ def spread_shares(
     A = A @ separable.cores[0]
     shares = _label_shares(links, A, B)
     a, b = links.pairs.tocoo().coords
-    amounts = links.pairs.data * np.einsum("kr,kr->k", A[a], B[b])
-    shares["links"].append(pair_shares(links.pairs, amounts, within=within))
+    weights = links.pairs.data
+    amounts = weights * np.einsum("kr,kr->k", A[a], B[b])
+    shares["links"].append(pair_shares(a, b, weights, amounts, within=within))
     if is_new:
         column = FilterOperator(S_x, links, S_y, separable, width=1).apply(end)[0]
         near = start[:, 0]
@@ -75,20 +76,6 @@ def spread_shares(
     shares["source_neighbors"] = neighbors
     shares["target_neighbors"] = _steps(S_y, links.T, S_x, by_target, j, start, side=1)
     return shares
-
-
-def pair_shares(
-    pairs: sparse.csr_array, amounts: Array, *, within: bool = False
-) -> Shares:
-    """Return the shares of judged pairs; within a view (a, b) and (b, a) are one."""
-    i, j = pairs.tocoo().coords
-    if not within:
-        return Shares("pair", amounts, pairs.data, {0: i, 1: j})
-    both = sparse.csr_array((amounts, (i, j)), shape=pairs.shape)
-    once = i < j
-    # Explicit zeros keep the pattern, so that both halves are in the same order.
-    added = (both.T.tocsr().sorted_indices().data + both.sorted_indices().data)[once]
-    return Shares("pair", added, pairs.data[once], {0: i[once], 1: j[once]})
 
 
 def first_step(response: Response) -> tuple[Response, Response]:

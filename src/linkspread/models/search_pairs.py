@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from linkspread.ground.errors import LinkError, ViewError
-from linkspread.judging.explanation import Shares, single_share
+from linkspread.judging.explanation import Shares, pair_shares, single_share
 from linkspread.judging.suggestion import N_DIRECTIONS
 from linkspread.learning import (
     Choice,
@@ -299,25 +299,14 @@ def explain_pair(
         elif not isinstance(term, PriorTerm):
             pairs[:n_must] += weight * parts
     if n_pairs:
-        shares.append(_pair_shares(evidence, pairs, side, factors.is_within))
+        judged = zip(evidence.must, evidence.cannot, strict=True)
+        left, right, _ = map(np.concatenate, judged)
+        i, k = (left, right) if side == 0 else (right, left)
+        weights = np.concatenate([evidence.must[2], -evidence.cannot[2]])
+        within = factors.is_within
+        shares.append(pair_shares(i, k, weights, pairs, within=within))
     own = (prior, float(factors.bias[1 - side][j]), chance)
     return [*shares, *map(single_share, ("prior", "hubs", "chance"), own)]
-
-
-def _pair_shares(
-    evidence: Evidence, amounts: Array, side: int, is_within: bool
-) -> Shares:
-    """Return what judged pairs add; within a view both orders count as one pair."""
-    parts = (evidence.must, evidence.cannot)
-    both = [np.concatenate([own[k] for own in parts]) for k in (0, 1)]
-    weights = np.concatenate([evidence.must[2], -evidence.cannot[2]])
-    if not is_within:
-        items = {0: both[side], 1: both[1 - side]}
-        return Shares("pair", amounts, weights, items)
-    ends = np.sort(np.stack(both, axis=1), axis=1)
-    once, first, place = np.unique(ends, axis=0, return_index=True, return_inverse=True)
-    added = np.bincount(place.ravel(), amounts, minlength=len(once))
-    return Shares("pair", added, weights[first], dict(enumerate(once.T)))
 
 
 def summarize(
