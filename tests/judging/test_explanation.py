@@ -148,24 +148,6 @@ def test_amounts_have_three_figures_of_the_largest(amounts, amount, text):
     assert amount_format(amounts)(amount) == text
 
 
-@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-def test_the_table_has_all_parts_and_what_was_left_out(backend):
-    pytest.importorskip(backend)
-    why = make_explanation()
-    frame = why.to_frame(backend=backend)
-    columns = {name: list(frame[name]) for name in (
-        "split", "kind", "source_item", "target_item", "source_class", "target_class",
-        "weight", "amount")}  # fmt: skip
-    amounts = np.array([float(str(value)) for value in columns["amount"]])
-    names = np.array([str(name) for name in columns["split"]])
-    for name, split in why.splits.items():
-        assert amounts[names == name].sum() == pytest.approx(split.total)
-        assert np.sum(names == name) == len(split.parts) + 1
-    assert [str(value) for value in columns["source_item"][:3]] == ["a", "b", "c"]
-    assert str(columns["source_class"][2]) == "2"
-    assert str(columns["kind"][3]) == "rest"
-
-
 def test_contributions_and_rest_are_those_of_the_links():
     why = make_explanation()
     assert why.contributions == why.links.parts

@@ -5,15 +5,11 @@ Models return the parts of a score as `Shares`, arrays of amounts of one kind.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
-
-from linkspread.ground.errors import require
 
 Array = np.ndarray
 
@@ -158,36 +154,6 @@ class Explanation:
         values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {name: own for name, own in values.items() if isinstance(own, Split)}
 
-    def to_frame(self, *, backend: str = "pandas") -> Any:
-        """Return all parts of all splits as one table.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
-            The package that makes the table.
-
-        Returns
-        -------
-        frame : DataFrame
-            Columns ``split``, ``kind``, ``source_item``, ``target_item``,
-            ``source_class``, ``target_class``, ``weight`` and ``amount``; the rest
-            of a split is a row of the kind "rest". Ids are strings.
-        """
-        package: Any = require(backend, purpose="An explanation as a table")
-        columns: dict[str, list[Any]] = defaultdict(list)
-        for name, split in self.splits.items():
-            left_out = Contribution("rest", split.rest, float("nan"))
-            for part in (*split.parts, left_out):
-                columns["split"].append(name)
-                columns["kind"].append(part.kind)
-                columns["source_item"].append(_text(part.source_item))
-                columns["target_item"].append(_text(part.target_item))
-                columns["source_class"].append(_text(part.classes[0]))
-                columns["target_class"].append(_text(part.classes[1]))
-                columns["weight"].append(part.weight)
-                columns["amount"].append(part.amount)
-        return nw.from_dict(columns, backend=package).to_native()
-
     def __str__(self) -> str:
         names = {
             "source": name_item(self.source, self.source_item),
@@ -199,11 +165,6 @@ class Explanation:
             lines += ["", HEADINGS[name].format(**names)]
             lines += _lines(split, self.source, self.target)
         return "\n".join(lines)
-
-
-def _text(value: Any) -> str | None:
-    """Return an id as a string, for a column of one type."""
-    return None if value is None else str(value)
 
 
 def name_item(view: str, item: Any) -> str:
