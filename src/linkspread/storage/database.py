@@ -49,6 +49,7 @@ REASONS = AWAY | {
     "does not exist": "the server has no such database or user",
     "resolve": "the host name is unknown",
     "translate host": "the host name is unknown",
+    "service not known": "the host name is unknown",
 }
 # Largest random pause, in seconds, before another attempt.
 PAUSE = 0.05
