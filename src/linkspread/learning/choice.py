@@ -89,7 +89,7 @@ class _Scores:
 
     there: Array
     back: Array
-    all: Array | None = None  # between all candidates
+    all: Any = None  # between all candidates
 
 
 def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
@@ -441,7 +441,6 @@ def _without_hubs(scores: _Scores, strength: float) -> _Scores:
     if strength == 0:
         return scores
     S, n = scores.all, len(scores.there)
-    assert S is not None
     rows = strength * hub_strengths(S.T, S.shape[1])
     cols = strength * hub_strengths(S, S.shape[0])
     return _Scores(S[:n] - cols, S[:, :n].T - rows, S)

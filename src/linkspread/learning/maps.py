@@ -149,10 +149,8 @@ def make_map(
     n_landmarks = landmark_count(n_items, n_labelled)
     is_other = np.ones(n_items, dtype=bool)
     is_other[np.asarray(judged, dtype=np.intp)] = False
-    first, others = (
-        rng.permutation(np.flatnonzero(own)) for own in (~is_other, is_other)
-    )
-    landmarks = np.concatenate([first, others])[:n_landmarks]
+    both = [rng.permutation(np.flatnonzero(own)) for own in (~is_other, is_other)]
+    landmarks = np.concatenate(both)[:n_landmarks]
     work = work or _OwnWork(X, metric, _device_for(X, len(landmarks)))
     heated = landmarks[:MAX_GRAPH_LANDMARKS]
     makers: dict[str, Any] = {
@@ -227,12 +225,11 @@ def _fill(view: ViewMap, X: Any) -> None:
     """Write the features of all items, one block after the other."""
     for name, block in view.blocks.items():
         own = view.values[:, view.columns(name)]
+        if name == "graph":
+            own[:] = block.values
+            continue
         for rows in tiles(view.n_items):
-            own[rows] = (
-                block.values[rows]
-                if name == "graph"
-                else block(X[rows], _prepare(X[rows], view.metric))
-            )
+            own[rows] = block(X[rows], _prepare(X[rows], view.metric))
     standardize(view)
 
 

@@ -31,6 +31,11 @@ class Rows:
     prior: Any = None
     classes: Array | None = None  # class probabilities, if computed before
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the features."""
+        return self.values.shape
+
     def __getitem__(self, some: Any) -> "Rows":
         others = self.prior, self.classes
         taken = (None if own is None else own[some] for own in others)
