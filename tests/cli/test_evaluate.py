@@ -201,6 +201,7 @@ def library_tuning(folder, grid, **parameters):
     return tune(views, links, grid, model=ls.LinkSpreading(**parameters), ids=ids)
 
 
+@pytest.mark.slow
 def test_tuning_is_that_of_the_library(run, folder, capsys):
     assert run("tune --config grid.toml --json --quiet --output t/s.csv") == 0
     document = json.loads(capsys.readouterr().out)

@@ -58,6 +58,7 @@ def library(folder, make):
     return make(views, links, ids)
 
 
+@pytest.mark.slow
 def test_a_bare_fit_is_the_default_one_and_runs_again(run, folder, capsys):
     assert run(f"{FIT} --output model") == 0
     out = capsys.readouterr().out

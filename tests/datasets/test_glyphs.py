@@ -43,6 +43,7 @@ def test_a_letter_is_described_by_its_own_name_and_family(glyphs):
     assert_array_equal(glyphs.views["image"][i], make_glyph_image("Ж", 32).ravel())
 
 
+@pytest.mark.slow
 def test_two_calls_give_the_same_bits(glyphs):
     again = load_glyphs()
     assert_array_equal(again.views["image"], glyphs.views["image"])

@@ -186,6 +186,7 @@ def test_partners_that_do_not_fit_their_views_are_refused(changes, message):
         ("amazon-google", "sentences", (1354, 3039, 1103), (0.660, 0.780)),
     ],
 )
+@pytest.mark.slow
 def test_the_published_catalogues(data_folder, name, features, sizes, recalls):
     if not (data_folder / "catalogues" / name).is_dir():
         pytest.skip(f"LINKSPREAD_DATA holds no folder catalogues/{name}")

@@ -172,6 +172,7 @@ def test_one_vector_gives_one_row_and_results_end_with_the_items(tmp_path):
     assert (index.view, index.other_view, index.role) == ("image", "text", "found")
 
 
+@pytest.mark.slow
 def test_what_the_graph_does_not_reach_is_found_by_comparing_all(tmp_path):
     # Equal items make a graph of HNSW fall apart: it reaches only some of them.
     found = np.ones((3000, 2), dtype=np.float32)

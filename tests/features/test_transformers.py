@@ -93,6 +93,7 @@ def again(fitted, **changes):
     return type(fitted).from_state(params, state | changes)
 
 
+@pytest.mark.slow
 def test_the_features_after_a_round_trip_are_the_same_bits(named):
     name, fitted = named
     new = contents(name)[1]

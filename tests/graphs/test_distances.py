@@ -45,6 +45,7 @@ def test_distances_match_the_formulas(tables, metric, make):
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.slow
 def test_single_precision_rows_are_compared_in_double(tables, metric, make):
     Q, X = (table.astype(np.float32) for table in tables)
     found = pairwise_distances(make(Q), make(X), metric=metric)

@@ -76,6 +76,7 @@ def test_the_certificate_repairs_single_precision(rng, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("spread", [0.0, 1e3, 1e6, 1e12])
+@pytest.mark.slow
 def test_the_bound_holds_for_every_item_that_could_be_dropped(rng, dtype, spread):
     X = rng.standard_normal((80, 30)) + spread * rng.integers(-1, 2, (80, 1))
     tiles = ProductTiles(X, METRICS["euclidean"], dtype)
@@ -213,6 +214,7 @@ grids = arrays(np.float64, (23, 3), elements=st.integers(0, 4).map(float))
 
 
 @given(X=grids, order=st.permutations(range(23)), metric=st.sampled_from([*METRICS]))
+@pytest.mark.slow
 def test_distances_follow_a_permutation_of_the_items(X, order, metric):
     before = X.copy()
     _, distances = nearest_neighbors(X, n_neighbors=6, metric=metric)

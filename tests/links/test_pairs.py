@@ -334,6 +334,7 @@ def test_once_resolved_items_are_compared_by_position():
     assert other_rows.conflicts() == []
 
 
+@pytest.mark.slow
 def test_a_million_pairs_take_seconds():
     start = time.process_time()
     rng = np.random.default_rng(0)

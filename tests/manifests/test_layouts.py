@@ -289,6 +289,7 @@ def test_two_layouts_in_one_folder(tmp_path):
         read_collection(tmp_path)
 
 
+@pytest.mark.slow
 def test_corel5k_is_what_its_loader_reads(data_folder):
     collection = read_collection(data_folder / "corel5k")
     loaded = load_corel5k(data_folder / "corel5k")

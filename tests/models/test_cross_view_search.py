@@ -67,6 +67,7 @@ def test_new_items_search_as_fitted_ones(views, model):
     assert_allclose(new, model.scores("text", "image")[:6], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_pairs_make_the_search_better_where_nothing_is_shared(strangers):
     recalls = []
     for n_known in (6, 60):
@@ -256,6 +257,7 @@ def test_labels_are_learnt_from_also_where_one_view_has_them_all(classes):
     assert within[same].mean() > within[~same].mean() + 0.2
 
 
+@pytest.mark.slow
 def test_judged_pairs_of_classes_beat_chance_and_grow_with_their_number(classes):
     views, labels = classes
     rng = np.random.default_rng(0)
@@ -270,6 +272,7 @@ def test_judged_pairs_of_classes_beat_chance_and_grow_with_their_number(classes)
     assert 0.4 < found[0] < found[1]
 
 
+@pytest.mark.slow
 def test_pairs_within_a_view_are_learnt_from(classes):
     views, labels = classes
     y = labels["text"]
@@ -288,6 +291,7 @@ def test_pairs_within_a_view_are_learnt_from(classes):
     assert quality[1] > quality[0]
 
 
+@pytest.mark.slow
 def test_views_without_links_are_searched_through_a_third(classes):
     views, labels = classes
     third = views["image"] @ np.random.default_rng(3).normal(

@@ -136,6 +136,7 @@ def test_new_items_can_be_linked(rng):
     assert found[0] == "new1"
 
 
+@pytest.mark.slow
 def test_changed_items_keep_their_links(rng):
     views, links = make_views(rng), make_links(rng, "pairs")
     model = make_model().fit(views, links)

@@ -403,6 +403,7 @@ def test_suggestions_can_be_answered_and_added():
     )
 
 
+@pytest.mark.slow
 def test_a_fit_and_its_suggestions_never_make_all_pairs():
     n = 20_000
     graphs = {

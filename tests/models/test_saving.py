@@ -257,6 +257,7 @@ def test_arrays_are_mapped_and_changes_stay_in_memory(folder):
     assert_array_equal(ls.load(folder).scores("text", "image"), expected)
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gives_the_same_answers(folder):
     model = LinkSpreading(**BASIC)
     ids = {"text": [f"t{i}" for i in range(SIZES["text"])]}

@@ -103,6 +103,7 @@ def new_ids(search, view, n=3):
 
 @pytest.mark.parametrize("kind", CHANGING)
 @pytest.mark.parametrize("view", PAIR)
+@pytest.mark.slow
 def test_added_items_score_as_new_queries_and_leave_others_alone(kind, view):
     search = model(kind)
     other = PAIR[view == "text"]

@@ -209,6 +209,7 @@ def test_leading_features_are_those_of_the_kernel(blocks):
         assert_allclose(features @ features.T, np.exp(-D / D.mean()), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_nothing_of_all_pairs_of_items_is_made():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 4))

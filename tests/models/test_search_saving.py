@@ -115,6 +115,7 @@ def test_what_the_graph_says_is_stored_once(tmp_path):
     assert not any(own.shape == graph.shape for own in again)
 
 
+@pytest.mark.slow
 def test_a_search_is_copied_pickled_and_cloned(tmp_path):
     search = model("every")
     scores = search.scores(*PAIR)

@@ -106,6 +106,7 @@ FITS = {
 
 
 @pytest.mark.parametrize("name", FITS)
+@pytest.mark.slow
 def test_one_job_is_one_thread_of_a_fit(name, data, links, large, monkeypatch):
     with watched(monkeypatch) as seen:
         FITS[name](data.views(), links, **parameters(1))
@@ -130,6 +131,7 @@ def test_a_large_model_has_all_threads(data, links, large, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["spread", "tune"])
+@pytest.mark.slow
 def test_nothing_of_a_small_model_spins(name, data, links, monkeypatch):
     # One of two spinning threads waits for whatever else the core has to do.
     monkeypatch.setattr(threads, "SMALL_LOOP", 0)

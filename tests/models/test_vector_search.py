@@ -273,6 +273,7 @@ def test_a_model_without_links_cannot_know_what_is_judged(rng):
         model.search(0, judged=False, **ASK)
 
 
+@pytest.mark.slow
 def test_an_index_is_built_once_for_each_fit(rng, monkeypatch):
     pytest.importorskip("faiss")
     built = []

@@ -216,6 +216,7 @@ def test_a_poor_recall_is_logged_as_a_warning(monkeypatch, caplog, rng):
 
 
 @pytest.mark.parametrize("kind", ["exact", "hnsw"])
+@pytest.mark.slow
 def test_an_index_file_finds_what_was_indexed(tmp_path, rng, kind):
     pytest.importorskip("faiss")
     vectors, items = make_vectors(rng)

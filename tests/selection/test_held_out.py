@@ -245,6 +245,7 @@ def test_fits_that_take_too_long_are_not_made(data, monkeypatch):
 
 
 @pytest.mark.parametrize("decimals", [1, 8])
+@pytest.mark.slow
 def test_measures_are_those_of_scikit_learn(rng, decimals):
     scores = np.round(rng.standard_normal(60), decimals)  # many of them equal
     must = rng.random(60) < 0.4

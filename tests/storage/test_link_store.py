@@ -93,6 +93,7 @@ def test_all_of_many_are_stored_or_none(store):
     assert [one.who for one in store.judgements()] == ["ann"]
 
 
+@pytest.mark.slow
 def test_many_more_than_fit_a_statement_or_a_page(store, monkeypatch):
     given = [judge(left_id=i) for i in range(2500)]
     store.add_many(given)

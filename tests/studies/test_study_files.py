@@ -88,6 +88,7 @@ budget_studies = st.lists(cells, max_size=3, unique_by=lambda cell: cell.budget)
 
 
 @given(table_studies | budget_studies)
+@pytest.mark.slow
 def test_a_study_comes_back_as_it_was(study):
     assert from_json(json.loads(json.dumps(to_json(study), allow_nan=False))) == study
 
