@@ -166,8 +166,7 @@ def list_links(
         items = f"{own.left_view} {own.left_id}", f"{own.right_view} {own.right_id}"
         about = (own.number, own.id[:SHORT_ID], f"{at:%Y-%m-%d %H:%M}", own.who)
         rows.append((*about, items[0], verdict, items[1], own.note))
-    headings = ["number", "id", "when (UTC)", "who", "first", "verdict", "second"]
-    headings.append("note")
+    headings = "number,id,when (UTC),who,first,verdict,second,note".split(",")
     _show({"judgements": documents}, headings, rows, as_json)
     _stop_without(found, "there are no such judgements")
 
