@@ -40,11 +40,9 @@ def write_postgres(
     url: str,
     table: str,
     *,
-    source: str,
-    target: str,
-    role: str = "found",
     index: str = "exact",
     overwrite: bool = False,
+    **chosen: Any,
 ) -> int:
     """Write the vectors of a view's items to a table of PostgreSQL with pgvector.
 
@@ -62,15 +60,13 @@ def write_postgres(
         it.
     table : str
         Name of the table, or "schema.table". Names are quoted, so capitals count.
-    source, target : str
-        View that searches and view that is searched.
-    role : {"searching", "found"}, default="found"
-        "found" exports the items of `target`, "searching" those of `source`.
     index : {"exact", "hnsw"}, default="exact"
         "hnsw" adds an index for inner products, which is faster, misses some results
         and takes at most 2,000 dimensions.
     overwrite : bool, default=False
         Whether to replace an existing table, with its indexes and grants.
+    **chosen : object
+        `source`, `target` and `role` of `take_embeddings`.
 
     Returns
     -------
@@ -80,9 +76,7 @@ def write_postgres(
     psycopg = require("psycopg", purpose="Writing to PostgreSQL")
     check_name(index, INDEXES, name="index")
     name = _split_name(table)
-    taken = take_embeddings(
-        model, source=source, target=target, role=role, dtype="float32"
-    )
+    taken = take_embeddings(model, **chosen, dtype="float32")
     _check_width(taken.vectors.shape[1], index)
     with _connected(psycopg, url) as connection:
         _Export(psycopg, connection, name).write(taken, index, overwrite)

@@ -12,7 +12,7 @@ import numpy as np
 
 from linkspread.exchange.embeddings import check_model
 from linkspread.ground.checks import check_count
-from linkspread.ground.errors import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
 from linkspread.storage import PairColumns
 from linkspread.storage.files import FilePath, new_file
@@ -143,40 +143,24 @@ def write_pairs(
     if between[0] == between[1]:
         # Names of columns must differ.
         names[1] = f"{between[0]} 2"
-    writers = {".csv": _write_text, ".tsv": _write_text, ".parquet": _write_parquet}
-    if path.suffix.lower() not in writers:
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".tsv", ".parquet"):
         raise LinkspreadError(
-            f"a file of pairs must end in {', '.join(writers)}, got {path.name!r}. "
+            f"a file of pairs must end in .csv, .tsv or .parquet, got {path.name!r}. "
             "Choose one of these."
         )
-    with new_file(path, overwrite=overwrite) as file:
-        writers[path.suffix.lower()](file, path.suffix.lower(), names, _columns(pairs))
-    return path
-
-
-def _columns(pairs: PairColumns) -> list[list[Any]]:
-    """Return ids, verdicts and absolute weights."""
     verdicts = np.where(pairs.weight > 0, "must", "cannot")
     columns = pairs.left, pairs.right, verdicts, np.abs(pairs.weight)
-    return [column.tolist() for column in columns]
+    values = [column.tolist() for column in columns]
+    with new_file(path, overwrite=overwrite) as file:
+        if suffix == ".parquet":
+            from pyarrow import parquet, table
 
-
-def _write_text(
-    file: Path, suffix: str, names: list[str], columns: list[list[Any]]
-) -> None:
-    """Write a header and a line for each pair."""
-    with open(file, "w", encoding="utf-8", newline="") as text:
-        writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",",
-                            lineterminator="\n")  # fmt: skip
-        writer.writerow(names)
-        writer.writerows(zip(*columns, strict=True))
-
-
-def _write_parquet(
-    file: Path, _: str, names: list[str], columns: list[list[Any]]
-) -> None:
-    """Write a table of four columns."""
-    arrow = require("pyarrow", purpose="Writing parquet")
-    parquet = require("pyarrow.parquet", purpose="Writing parquet")
-    arrays = [arrow.array(column) for column in columns]
-    parquet.write_table(arrow.table(arrays, names=names), file)
+            parquet.write_table(table(values, names=names), file)
+            return path
+        with open(file, "w", encoding="utf-8", newline="") as text:
+            delimiter = "\t" if suffix == ".tsv" else ","
+            writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows(zip(*values, strict=True))
+    return path

@@ -23,7 +23,7 @@ from linkspread.exchange.embeddings import (
 )
 from linkspread.graphs.approximate import load_faiss
 from linkspread.ground.checks import check_count, check_name
-from linkspread.ground.errors import LinkspreadError, require
+from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch
 from linkspread.search.index import FaissItems
 from linkspread.storage.files import FilePath, new_file
@@ -35,14 +35,7 @@ KEY = b"linkspread"
 
 
 def write_parquet(
-    model: VectorSearch,
-    path: FilePath,
-    *,
-    source: str,
-    target: str,
-    role: str = "found",
-    dtype: str | None = None,
-    overwrite: bool = False,
+    model: VectorSearch, path: FilePath, *, overwrite: bool = False, **chosen: Any
 ) -> Path:
     """Write the vectors of a view's items to a parquet file.
 
@@ -54,25 +47,28 @@ def write_parquet(
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
-    source, target : str
-        View that searches and view that is searched.
-    role : {"searching", "found"}, default="found"
-        "found" exports the items of `target`, "searching" those of `source`.
-    dtype : {"float32", "float64"}, default=None
-        None keeps the numbers as they are.
     overwrite : bool, default=False
         Whether to replace an existing file.
+    **chosen : object
+        `source`, `target`, `role` and `dtype` of `take_embeddings`.
 
     Returns
     -------
     path : Path
-        The file written.
     """
-    parquet = require("pyarrow.parquet", purpose="Writing parquet")
-    taken = take_embeddings(model, source=source, target=target, role=role, dtype=dtype)
+    import pyarrow
+    from pyarrow import parquet
+
+    taken = take_embeddings(model, **chosen)
+    # The numbers are not copied.
+    numbers = pyarrow.array(np.ascontiguousarray(taken.vectors).ravel())
+    width = taken.vectors.shape[1]
+    vectors = pyarrow.FixedSizeListArray.from_arrays(numbers, width)
+    table = pyarrow.table({"id": taken.ids.tolist(), "vector": vectors})
+    table = table.replace_schema_metadata({KEY: describe(taken).encode()})
     with new_file(path, overwrite=overwrite) as temporary:
         # Checksums, so that `read_parquet` detects damage.
-        parquet.write_table(_as_table(taken), temporary, write_page_checksum=True)
+        parquet.write_table(table, temporary, write_page_checksum=True)
     return Path(path)
 
 
@@ -87,7 +83,8 @@ def read_parquet(path: FilePath) -> Embeddings:
     -------
     embeddings : Embeddings
     """
-    parquet = require("pyarrow.parquet", purpose="Reading parquet")
+    from pyarrow import parquet
+
     with reading(path, what="a parquet file", writer="write_parquet"):
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             table = file.read()
@@ -99,26 +96,8 @@ def read_parquet(path: FilePath) -> Embeddings:
         return Embeddings(ids, numbers.reshape(len(ids), n_dimensions), **meaning)
 
 
-def _as_table(embeddings: Embeddings) -> Any:
-    """Return ids and vectors as an Arrow table; the numbers are not copied."""
-    arrow = require("pyarrow", purpose="Writing parquet")
-    numbers = arrow.array(np.ascontiguousarray(embeddings.vectors).ravel())
-    n_dimensions = embeddings.vectors.shape[1]
-    vectors = arrow.FixedSizeListArray.from_arrays(numbers, n_dimensions)
-    ids = arrow.array(embeddings.ids.tolist())
-    table = arrow.table({"id": ids, "vector": vectors})
-    return table.replace_schema_metadata({KEY: describe(embeddings).encode()})
-
-
 def write_numpy(
-    model: VectorSearch,
-    path: FilePath,
-    *,
-    source: str,
-    target: str,
-    role: str = "found",
-    dtype: str | None = None,
-    overwrite: bool = False,
+    model: VectorSearch, path: FilePath, *, overwrite: bool = False, **chosen: Any
 ) -> Path:
     """Write the vectors of a view's items to a NumPy archive (.npz).
 
@@ -131,21 +110,16 @@ def write_numpy(
         Fitted.
     path : path-like
         No ending is added.
-    source, target : str
-        View that searches and view that is searched.
-    role : {"searching", "found"}, default="found"
-        "found" exports the items of `target`, "searching" those of `source`.
-    dtype : {"float32", "float64"}, default=None
-        None keeps the numbers as they are.
     overwrite : bool, default=False
         Whether to replace an existing file.
+    **chosen : object
+        `source`, `target`, `role` and `dtype` of `take_embeddings`.
 
     Returns
     -------
     path : Path
-        The file written.
     """
-    taken = take_embeddings(model, source=source, target=target, role=role, dtype=dtype)
+    taken = take_embeddings(model, **chosen)
     text = np.array(describe(taken))
     with new_file(path, overwrite=overwrite) as temporary, temporary.open("wb") as file:
         np.savez(file, ids=taken.ids, vectors=taken.vectors, linkspread=text)
@@ -232,11 +206,9 @@ def write_faiss(
     model: VectorSearch,
     path: FilePath,
     *,
-    source: str,
-    target: str,
-    role: str = "found",
     index: str = "exact",
     overwrite: bool = False,
+    **chosen: Any,
 ) -> Path:
     """Write the vectors of a view's items to an index file of faiss.
 
@@ -248,26 +220,21 @@ def write_faiss(
     model : CrossViewSearch, LinkSpreading, or a baseline of `studies.baselines`
         Fitted.
     path : path-like
-    source, target : str
-        View that searches and view that is searched.
-    role : {"searching", "found"}, default="found"
-        "found" exports the items of `target`, "searching" those of `source`.
     index : {"exact", "hnsw"}, default="exact"
         "exact" compares a query with all items; "hnsw" walks a graph, which is faster
         and misses some results.
     overwrite : bool, default=False
         Whether to replace existing files.
+    **chosen : object
+        `source`, `target` and `role` of `take_embeddings`.
 
     Returns
     -------
     path : Path
-        The index file; the ids are in the file beside it.
     """
     load_faiss("Writing an index")
     check_name(index, INDEXES, name="index")
-    taken = take_embeddings(
-        model, source=source, target=target, role=role, dtype="float32"
-    )
+    taken = take_embeddings(model, **chosen, dtype="float32")
     with (
         new_file(_beside(path), overwrite=overwrite) as ids_file,
         new_file(path, overwrite=overwrite) as index_file,

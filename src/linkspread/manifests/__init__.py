@@ -1,8 +1,8 @@
 """Make features of collections of files and texts, and store them."""
 
-from linkspread.manifests.cache import RowCache, default_cache
+from linkspread.manifests.cache import default_cache
 from linkspread.manifests.collection import ItemCollection, ViewItems
-from linkspread.manifests.contents import Problem, UnreadableContent
+from linkspread.manifests.contents import Problem
 from linkspread.manifests.feature_set import FeatureSet, load_features
 from linkspread.manifests.featurizing import featurize
 from linkspread.manifests.layouts import read_collection
@@ -11,8 +11,6 @@ __all__ = [
     "FeatureSet",
     "ItemCollection",
     "Problem",
-    "RowCache",
-    "UnreadableContent",
     "ViewItems",
     "default_cache",
     "featurize",

@@ -32,29 +32,7 @@ _MANY = 500
 
 
 class RowCache:
-    """Keep bytes by key in a file that may be deleted at any time.
-
-    Parameters
-    ----------
-    path : str or Path
-        Created if missing.
-
-    Attributes
-    ----------
-    n_added : int
-        Entries that were added.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from linkspread.manifests import RowCache
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with RowCache(Path(folder) / "rows.sqlite") as cache:
-    ...         cache.put({b"key": b"value"})
-    ...         cache.get([b"key", b"other"])
-    {b'key': b'value'}
-    """
+    """Keep bytes by key in a file that may be deleted at any time."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -63,16 +41,7 @@ class RowCache:
         self._try(self._connect)
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the entries of the keys that are in the cache.
-
-        Parameters
-        ----------
-        keys : iterable of bytes
-
-        Returns
-        -------
-        entries : dict from bytes to bytes
-        """
+        """Return the entries of the keys that are in the cache."""
         wanted = list(keys)
         found: dict[bytes, bytes] = {}
         for start in range(0, len(wanted), _MANY):
@@ -86,12 +55,7 @@ class RowCache:
         return found
 
     def put(self, entries: Mapping[bytes, bytes]) -> None:
-        """Add entries, all or none.
-
-        Parameters
-        ----------
-        entries : mapping from bytes to bytes
-        """
+        """Add entries, all or none."""
         rows = [(key, own, _checksum(key, own)) for key, own in entries.items()]
 
         def write() -> int:

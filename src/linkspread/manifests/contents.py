@@ -60,14 +60,7 @@ class Problem(NamedTuple):
 
 
 class UnreadableContent(LinkspreadError):
-    """A file or a text that cannot be an item.
-
-    Parameters
-    ----------
-    message : str
-    kind : str, default="unreadable"
-        One or two words, by which problems are counted.
-    """
+    """A file or a text that cannot be an item."""
 
     def __init__(self, message: str, kind: str = "unreadable") -> None:
         super().__init__(message)
