@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import linkspread as ls
-from cluster_cases import largest_difference, local_cluster, problem
+from cluster_cases import largest_difference, problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
 from linkspread.cluster import block_graphs, session
@@ -19,12 +19,6 @@ from linkspread.ground.errors import GraphError, LinkspreadError, ViewError
 from thread_counts import blas_threads, two_blas_threads  # noqa: F401
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_cluster() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import linkspread as ls
-from cluster_cases import local_cluster
 from linkspread import cluster
 from linkspread.cluster.neighbors import choose_search, search_blocks
 from linkspread.cluster.session import Session
@@ -13,12 +12,6 @@ from linkspread.ground.errors import GraphError
 
 pytest.importorskip("faiss")
 CHOSEN = {"n_neighbors": 8, "metric": "euclidean", "backend": "cpu"}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_cluster() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import linkspread as ls
-from cluster_cases import local_cluster, problem
+from cluster_cases import problem
 from example_files import command, made_data, write_pairs, write_views
 from linkspread import cluster
 from linkspread.cluster.shards import ShardIndex, VectorShards, write_shard
@@ -21,12 +21,6 @@ from linkspread.storage.manifest import checksum
 pytestmark = pytest.mark.slow
 
 BETWEEN = {"source": "text", "target": "image"}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_cluster() as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

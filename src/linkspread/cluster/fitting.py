@@ -156,7 +156,14 @@ class SpreadingFit:
         self.links = choose_links(links, views).resolve(self.items)
         self.expected = plan_of(model, views, self.links, session.n_workers)
         self.choices = choose_graphs(model, views, self.links)
-        _check_graphs(self.choices)
+        for view, chosen in self.choices.items():
+            graph = chosen["graph"]
+            if not isinstance(graph, str) or graph not in GRAPHS:
+                raise LinkspreadError(
+                    f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a "
+                    f"fit on a cluster, got {graph!r:.40}. Use one of these, or fit on "
+                    "one machine."
+                )
         self.alphas = check_alphas(model.alpha, views)
         self.adjustments = check_adjustment(model.adjustment, self.alphas, model.beta)
         self.pairs = linked_pairs(self.links, views)
@@ -176,13 +183,22 @@ class SpreadingFit:
             normalized[view] = blocks[view].fetch()
             seconds = time.perf_counter() - start
             report.graphs[view] = GraphReport.of(graphs[view].affinity_, seconds)
-        spreading = Spreading.of(
-            model, self.links, graphs, self.alphas, normalized=normalized
-        )
+        given = model, self.links, graphs, self.alphas
+        spreading = Spreading.of(*given, normalized=normalized)
         spreads = {}
         for pair in self.pairs:
             start = time.perf_counter()
-            spreads[pair] = scores = self._scores(spreading, blocks, pair)
+            scores: Any
+            if spreading.keeps_vectors(*pair):
+                found = self.spread(blocks, pair)
+                left, right = found.fetch(self.session)
+                if model.rank is None:
+                    warn_of_error(found.error, model.tol, left)
+                core, for_left, for_right = found.cores
+                scores = Spread(left, right, core, for_left, for_right, found.error)
+            else:
+                scores = spreading.rows(*pair)
+            spreads[pair] = scores
             seconds = time.perf_counter() - start
             report.spreads[pair] = SpreadReport.of(scores, seconds)
         model.view_names_ = tuple(self.opened.chunked)
@@ -219,34 +235,6 @@ class SpreadingFit:
         responses = spread_responses((self.alphas[a], self.alphas[b]), model.beta)
         x, y = graphs[a], graphs[b]
         return spread_blocks(x, Z, y, responses, tol=model.tol, rank=model.rank)
-
-    def _scores(
-        self,
-        spreading: Spreading,
-        graphs: Mapping[str, BlockGraph],
-        pair: tuple[str, str],
-    ) -> Any:
-        """Return the scores of two views, as `Spreading` does by itself."""
-        if not spreading.keeps_vectors(*pair):
-            return spreading.rows(*pair)
-        found = self.spread(graphs, pair)
-        left, right = found.fetch(self.session)
-        if self.model.rank is None:
-            warn_of_error(found.error, self.model.tol, left)
-        core, unseen_left, unseen_right = found.cores
-        return Spread(left, right, core, unseen_left, unseen_right, found.error)
-
-
-def _check_graphs(choices: Mapping[str, Any]) -> None:
-    """Refuse graphs that workers cannot build from rows."""
-    for view, chosen in choices.items():
-        graph = chosen["graph"]
-        if not isinstance(graph, str) or graph not in GRAPHS:
-            raise LinkspreadError(
-                f"view {view!r}: `graph` must be one of {', '.join(GRAPHS)} for a fit "
-                f"on a cluster, got {graph!r:.40}. Use one of these, or fit on one "
-                "machine."
-            )
 
 
 def _learn(

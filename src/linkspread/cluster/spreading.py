@@ -26,9 +26,7 @@ class BlockVectors:
 
     def fetch(self, session: Session) -> tuple[Array, Array]:
         """Return the vectors of both sides."""
-        is_here = isinstance(self.left[0], np.ndarray)
-        sides = self.left, self.right
-        left, right = sides if is_here else (session.fetch(own) for own in sides)
+        left, right = session.fetch([self.left, self.right])
         return np.concatenate(left), np.concatenate(right)
 
 

@@ -81,16 +81,15 @@ def on_own_threads(method: Method) -> Method:
 
     @wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        items = getattr(self, "items_", {}).values()
+        n_items: int | None = sum(own.n_items for own in items)
         if method.__name__ == "fit":
             n_items = count_rows(args[0] if args else kwargs.get("views"))
             links = args[1] if len(args) > 1 else kwargs.get("links")
-            # Many judged pairs make a fit large, even of few items.
-            tables = getattr(links, "pair_tables", ())
             if n_items is not None:
+                # Many judged pairs make a fit large, even of few items.
+                tables = getattr(links, "pair_tables", ())
                 n_items += sum(len(table) for _, table in tables)
-        else:
-            items = getattr(self, "items_", {}).values()
-            n_items = sum(own.n_items for own in items)
         with own_threads(getattr(self, "n_jobs", None), n_items):
             return method(self, *args, **kwargs)
 

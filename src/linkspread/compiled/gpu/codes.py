@@ -61,29 +61,26 @@ def solve_codes(A, targets, tol):
     """Return the sparse codes of a batch of targets, and their relative gaps."""
     coefficients = targets.new_zeros((len(A), A.shape[2]))
     gaps = torch.where(targets.any(dim=1), torch.inf, 0.0).to(targets.dtype)
-    pending = torch.nonzero(gaps > 0).flatten()
+    pending, n_steps = torch.nonzero(gaps > 0).flatten(), 0
     if not len(pending):
         return coefficients, gaps, 0
     # Codes scale with their targets, so targets are scaled to about 1 by powers of two.
     sizes = torch.exp2(torch.ceil(torch.log2(targets[pending].abs().amax(1))))[:, None]
-    points = _Points(_take(A, pending), targets[pending] / sizes)
-    n_steps = 0
-    while len(pending) and n_steps < MAX_STEPS:
+    own = A if len(pending) == len(A) else A[pending]
+    points = _Points(own, targets[pending] / sizes)
+    while len(pending):
         points.step()
         n_steps += 1
         left = points.gaps() > tol
+        if n_steps == MAX_STEPS:
+            left[:] = False
         # Reading a number waits for the device, so the first steps are not checked.
-        if n_steps < 8 or float(left.double().mean()) > LEFT_SHARE:
+        elif n_steps < 8 or float(left.double().mean()) > LEFT_SHARE:
             continue
         done = ~left
-        coefficients[pending[done]], gaps[pending[done]] = points.answers(
-            done, sizes, tol
-        )
-        pending, sizes = pending[left], sizes[left]
-        points = points.part(left)
-    if len(pending):
-        everyone = torch.ones_like(pending, dtype=torch.bool)
-        coefficients[pending], gaps[pending] = points.answers(everyone, sizes, tol)
+        found = points.answers(done, sizes, tol)
+        coefficients[pending[done]], gaps[pending[done]] = found
+        pending, sizes, points = pending[left], sizes[left], points.part(left)
     return coefficients, gaps, n_steps
 
 
@@ -95,8 +92,9 @@ class _Points:
         n, _, k = A.shape
         self.t = torch.cat([targets.new_zeros((n, k)), targets], dim=1)
         # Least squares is a good enough start, and d = 0 satisfies D'd = 0.
-        gram = torch.baddbmm(_eyes(A), A.mT, A)
-        self.w = _solved(gram, self._back(self.t))
+        eye = torch.eye(k, dtype=A.dtype, device=A.device).expand(n, -1, -1)
+        factor = torch.linalg.cholesky_ex(torch.baddbmm(eye, A.mT, A)).L
+        self.w = torch.cholesky_solve(self._back(self.t)[:, :, None], factor)[:, :, 0]
         residual = self.t - self._rows(self.w)
         slack = 0.1 * residual.abs().amax(dim=1, keepdim=True).clamp(min=1e-3)
         self.u, self.v = residual.clamp(min=0) + slack, (-residual).clamp(min=0) + slack
@@ -206,19 +204,3 @@ def _length(points, moves):
         steps = torch.where(move < 0, -point / move, torch.inf)
         least = torch.minimum(least, steps.amin(1, keepdim=True))
     return least.clamp(max=1e10)
-
-
-def _solved(matrices, right):
-    """Return the solutions of positive definite systems."""
-    factor = torch.linalg.cholesky_ex(matrices).L
-    return torch.cholesky_solve(right[:, :, None], factor)[:, :, 0]
-
-
-def _eyes(A):
-    """Return identities, one per problem."""
-    return torch.eye(A.shape[2], dtype=A.dtype, device=A.device).expand(len(A), -1, -1)
-
-
-def _take(array, rows):
-    """Return some rows, or the array itself when those are all."""
-    return array if len(rows) == len(array) else array[rows]

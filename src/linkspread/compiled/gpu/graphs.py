@@ -35,12 +35,10 @@ class Graph:
     """A sparse matrix on a device, as its CSR arrays."""
 
     def __init__(self, device, S, dtype):
-        is_tensor = isinstance(S, torch.Tensor)
-        arrays = (
-            (S.values(), S.col_indices(), S.crow_indices())
-            if is_tensor
-            else (S.data, S.indices, S.indptr)
-        )
+        if isinstance(S, torch.Tensor):
+            arrays = S.values(), S.col_indices(), S.crow_indices()
+        else:
+            arrays = S.data, S.indices, S.indptr
         self.data = device.put(arrays[0], dtype)
         # Column numbers of 32 bits take half the bandwidth.
         small = max(self.data.shape[0], S.shape[0]) < 2**31
@@ -56,13 +54,8 @@ class Graph:
             with warnings.catch_warnings():
                 # Torch warns that its CSR matrices are in beta, and unchecked.
                 warnings.simplefilter("ignore", UserWarning)
-                self._matrix = torch.sparse_csr_tensor(
-                    self.indptr,
-                    self.indices,
-                    self.data,
-                    self.shape,
-                    check_invariants=False,
-                )
+                arrays = self.indptr, self.indices, self.data, self.shape
+                self._matrix = torch.sparse_csr_tensor(*arrays, check_invariants=False)
         return self._matrix
 
     def step(self, scale, current, previous):
@@ -110,31 +103,22 @@ def largest_stretch(graph, n_steps):
 
 def triangle(tall):
     """Return R with ``R'R = A'A`` for a tall matrix A, as an array in float64."""
-    # The Gram matrix in float64 keeps all digits of float32 entries; of float64
-    # entries it would lose half.
-    root = _gram_root if tall.dtype == torch.float32 else _block_triangle
-    return root(tall).cpu().numpy()
-
-
-def _gram_root(tall):
-    """Return the root of the Gram matrix."""
     width = tall.shape[1]
+    if tall.dtype != torch.float32:
+        # A block of rows at a time; the Gram matrix would lose half of the digits.
+        step = max(QR_ROWS, 4 * width)
+        n_whole = len(tall) // step
+        if n_whole > 1:
+            blocks = tall[: n_whole * step].view(n_whole, step, -1)
+            parts = [torch.linalg.qr(blocks, mode="r").R.flatten(0, 1)]
+            tall = torch.cat([*parts, tall[n_whole * step :]])
+        return torch.linalg.qr(tall, mode="r").R.cpu().numpy()
+    # The Gram matrix in float64 keeps all digits of float32 entries.
     gram = tall.new_zeros((width, width), dtype=torch.float64)
     for rows in tall.split(GRAM_ROWS):
         wide = rows.double()
         gram.addmm_(wide.T, wide)
     values, vectors = torch.linalg.eigh(gram)
-    kept = min(tall.shape)
     root = values.clamp(min=0).sqrt()[:, None] * vectors.T
-    return root[width - kept :]  # the smallest come first, and are 0 beyond the rank
-
-
-def _block_triangle(tall):
-    """Return the triangle of a QR factorisation, a block of rows at a time."""
-    step = max(QR_ROWS, 4 * tall.shape[1])
-    n_whole = len(tall) // step
-    if n_whole > 1:
-        blocks = tall[: n_whole * step].view(n_whole, step, -1)
-        parts = [torch.linalg.qr(blocks, mode="r").R.flatten(0, 1)]
-        tall = torch.cat([*parts, tall[n_whole * step :]])
-    return torch.linalg.qr(tall, mode="r").R
+    # The smallest come first, and are 0 beyond the rank.
+    return root[width - min(tall.shape) :].cpu().numpy()
