@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
@@ -134,8 +135,15 @@ class Session:
             return self.client.submit(alone, task, *args, key=key, pure=False, **named)
 
     def map(self, task: Task, /, *columns: Sequence[Any], **shared: Any) -> list[Any]:
-        """Send a task for each block; shared arguments go by name."""
-        return [self.submit(task, *own, **shared) for own in zip(*columns, strict=True)]
+        """Send a task for each block, to the same worker every time if that is there.
+
+        Shared arguments go by name.
+        """
+        shared["allow_other_workers"] = True
+        return [
+            self.submit(task, *own, workers=[home], **shared)
+            for home, own in zip(cycle(self._start), zip(*columns, strict=True))
+        ]
 
     def results(self, task: Task, /, *columns: Sequence[Any], **shared: Any) -> Any:
         """Return what a task gives for each block."""
