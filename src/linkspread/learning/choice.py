@@ -40,11 +40,11 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
 }
 # Used where too little is known to choose; few judgements need a large ridge.
 DEFAULT_RIDGE, DEFAULT_HUBS = 10.0, 0.5
-# Each fold is fitted to four fifths of the judgements.
+# Each is fitted to four fifths of the judgements; many are held out in fewer folds.
 N_FOLDS = 5
 MIN_PAIRS = 4  # with fewer held-out pairs nothing is chosen
-# Held-out pairs, and unjudged candidates of each view, of all folds or one.
-MAX_HELD_OUT, N_UNJUDGED = 200, 500
+# Held-out pairs of all folds, and unjudged candidates of each view in each fold.
+MAX_HELD_OUT, N_UNJUDGED = 400, 500
 # Judged pairs, or must-links alone, that a fold is fitted to; the final fit uses all.
 MAX_KNOWN = {"pairs": 3000, "must-links": 600}
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
@@ -221,15 +221,16 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
         return
     fold_of = _fold_items(partners, sizes, n_folds, rng)
     n_most = MAX_KNOWN["pairs" if len(evidence.cannot[0]) else "must-links"]
+    n_held = 0
     for k in range(n_folds):
         held, known = evidence.split(*(own == k for own in fold_of))
         i, j = partners
-        inside = (fold_of[0][i] == k) & (fold_of[1][j] == k)
-        i, j = i[inside], j[inside]
+        inside = np.flatnonzero((fold_of[0][i] == k) & (fold_of[1][j] == k))
+        chosen = rng.permutation(inside)[: MAX_HELD_OUT - n_held]
+        i, j = i[chosen], j[chosen]
         if not len(i) or (len(known.must[0]) < 2 and known.labels is None):
             continue
-        chosen = rng.permutation(len(i))[: max(1, MAX_HELD_OUT // n_folds)]
-        i, j = i[chosen], j[chosen]
+        n_held += len(i)
         asked, judged = [], known.judged_items()
         for side, own in enumerate((i, j)):
             unjudged = np.setdiff1d(np.arange(sizes[side]), judged[side])
