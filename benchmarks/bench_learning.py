@@ -176,6 +176,18 @@ def link_times(measured):
     }
 
 
+def busy_times(measured):
+    """Return the columns of seconds of the processors; older results have none."""
+    found = {}
+    for name, own in zip(
+        ("fit, processor s", "beside, processor s"),
+        measured.get("busy_seconds", ()),
+        strict=False,
+    ):
+        found[name] = f"{own:.1f}"
+    return found
+
+
 def rows(result):
     """Return a line for each measurement."""
     found = [
@@ -185,8 +197,7 @@ def rows(result):
             "fit s": f"{m['fit_seconds']:.1f}",
             "beside": f"graphs of both views {m['graph_seconds']:.2f} s",
             "ratio": f"{m['fit_seconds'] / m['graph_seconds']:.1f}",
-            "processor s": f"{m['busy_seconds'][0]:.1f}",
-            "ratio of processor s": "{:.1f}".format(np.divide(*m["busy_seconds"])),
+            **busy_times(m),
             **link_times(m),
         }
         for m in result["models"]
@@ -204,7 +215,7 @@ def rows(result):
             {
                 "what": f"2 x 600 items, {m['n_pairs']:,} judged pairs",
                 "fit s": f"{m['fit_seconds']:.1f}",
-                "processor s": f"{m['busy_seconds'][0]:.1f}",
+                **busy_times(m),
             }
         )
     own = result["labels"]
