@@ -40,17 +40,6 @@ def test_best_and_ratio_are_about_the_best_baseline_of_the_budget():
     assert study.ratio(("links", 20)) == pytest.approx(0.6 / 0.5)
 
 
-def test_variants_of_ours_are_no_baselines():
-    study = make_budgets(
-        make_cell("links", 10, "ours", 0.2),
-        make_cell("links", 10, "ours (more)", 0.6),
-        make_cell("links", 10, "ours, not", 0.5),
-    )
-    assert study.variants == ("ours", "ours (more)")
-    assert study.ratio(("links", 10)) == pytest.approx(0.4)
-    assert study.ratio(("links", 10), "ours (more)") == pytest.approx(1.2)
-
-
 @pytest.mark.parametrize(
     ("method", "score"), [("ours", 0.5), ("baseline", 0.5), ("baseline", 0.0)]
 )

@@ -194,9 +194,8 @@ def _tick(value: Any) -> str:
 
 def budget_figures(study: Study) -> dict[str, str]:
     """Draw the measure against the amount of supervision, a line per method."""
-    best_known = (study.variants or (study.ours,))[-1]
     drawn = _drawn_methods(study)
-    looks = line_looks(drawn, ours=best_known)
+    looks = line_looks(drawn, ours=study.ours)
     figures = {}
     for kind in study.kinds:
         budgets = [budget for budget in study.budgets if budget.kind == kind]
@@ -248,7 +247,7 @@ def _drawn_methods(study: Study) -> list[str]:
     """Return the methods to draw, in the order of the study."""
     if len(study.methods) <= MOST_LINES:
         return list(study.methods)
-    always = [m for m in study.methods if m == study.had or m in study.variants]
+    always = [m for m in study.methods if m in (study.had, study.ours)]
     means = {
         m: fmean(cell.mean or 0.0 for cell in study.cells if cell.method == m)
         for m in study.methods

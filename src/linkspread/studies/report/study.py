@@ -228,12 +228,6 @@ class Study:
         return tuple(dict.fromkeys(cell.method for cell in self.cells))
 
     @property
-    def variants(self) -> tuple[str, ...]:
-        """Our method and its variants."""
-        own = f"{self.ours} ("
-        return tuple(m for m in self.methods if m == self.ours or m.startswith(own))
-
-    @property
     def budgets(self) -> tuple[Budget, ...]:
         """Budgets kind by kind, amounts increasing, all of a kind last."""
 
@@ -250,30 +244,24 @@ class Study:
         return next(cells, None)
 
     def best(
-        self, budget: tuple[str, int | None], *, besides: Sequence[str] = ()
+        self, budget: tuple[str, int | None], *, besides: str | None = None
     ) -> Cell | None:
-        """Return the cell of a budget with the highest mean, without some methods."""
-        cells = [c for c in self.cells if c.budget == budget]
-        cells = [c for c in cells if c.mean is not None and c.method not in besides]
+        """Return the cell of a budget with the highest mean, without one method."""
+        cells = [c for c in self.cells if c.budget == budget and c.method != besides]
+        cells = [c for c in cells if c.mean is not None]
         return max(cells, key=lambda cell: cell.mean or 0.0, default=None)
 
     def best_baseline(self, budget: tuple[str, int | None]) -> Cell | None:
         """Return the baseline of a budget with the highest mean."""
-        return self.best(budget, besides=self.variants)
+        return self.best(budget, besides=self.ours)
 
-    def ratio(
-        self, budget: tuple[str, int | None], method: str | None = None
-    ) -> float | None:
+    def ratio(self, budget: tuple[str, int | None]) -> float | None:
         """Return our mean divided by that of the best baseline."""
-        ours = self.cell(budget, method or self.ours)
-        return _ratio(ours, self.best_baseline(budget))
+        return _ratio(self.cell(budget, self.ours), self.best_baseline(budget))
 
-    def gain(
-        self, budget: tuple[str, int | None], method: str | None = None
-    ) -> float | None:
+    def gain(self, budget: tuple[str, int | None]) -> float | None:
         """Return our mean divided by that of the search before any judgement."""
-        ours = self.cell(budget, method or self.ours)
-        return _ratio(ours, self.cell(budget, self.had))
+        return _ratio(self.cell(budget, self.ours), self.cell(budget, self.had))
 
 
 def _ratio(ours: Cell | None, other: Cell | None) -> float | None:

@@ -78,25 +78,24 @@ def _methods_table(study: Study) -> Table:
 
 def _budgets_table(study: Study) -> Table:
     """Return a row per budget and a column per method, or the other way round."""
-    ours = study.variants
-    names = [f"ratio of {name} to best baseline" for name in ours]
-    head = ["Given", *study.methods]
-    head += names if len(ours) > 1 else ["ratio to best baseline"] * len(ours)
+    # The last columns compare ours, where it was measured.
+    quotients = {"ratio to best baseline": study.ratio}
     caption = (
         f"{study.measure.capitalize()}, mean ± standard deviation (repetitions); the "
         f"best in bold. Ratio: {study.ours} divided by the best of the others."
     )
     if study.had:
         caption += f" Gain: divided by what the user had, {study.had}."
-        head += [f"gain of {name}" for name in ours]
+        quotients[f"gain of {study.ours}"] = study.gain
+    if study.ours not in study.methods:
+        quotients = {}
+    head = ["Given", *study.methods, *quotients]
     rows = []
     for budget in study.budgets:
         found = [study.cell(budget, method) for method in study.methods]
         means = [cell.mean if cell else None for cell in found]
         figures = _score_column(means, [_spread(c) if c else "" for c in found])
-        last = [study.ratio(budget, method) for method in ours]
-        if study.had:
-            last += [study.gain(budget, method) for method in ours]
+        last = [quotient(budget) for quotient in quotients.values()]
         figures += [Figure() if x is None else Figure(f"{x:.2f}") for x in last]
         rows.append(Row(budget.text, "", tuple(figures)))
     table = Table(caption, tuple(head), tuple(rows))
@@ -115,22 +114,20 @@ def _budgets_table(study: Study) -> Table:
 def details_table(study: Study) -> Table:
     """Return every measure of ours, the best baseline and the search before."""
     runs = [run for cell in study.cells for run in cell.runs]
-    names = (
-        []
-        if study.directions
-        else list(dict.fromkeys(name for run in runs for name in run.details))
-    )
+    names = list(dict.fromkeys(name for run in runs for name in run.details))
     rows = []
     for budget in study.budgets:
         best = study.best_baseline(budget)
-        methods = [study.had, best.method if best else "", *study.variants]
+        methods = [study.had, best.method if best else "", study.ours]
         found = [study.cell(budget, m) for m in dict.fromkeys(methods)]
         for cell in filter(None, found):
             values = [cell.detail(name) for name in names]
             figures = (Figure() if v is None else Figure(f"{v:.3f}") for v in values)
             rows.append(Row(cell.method, budget.text, tuple(figures)))
     caption = "All measures: what the user had, the best baseline, ours."
-    return Table(caption, ("Method", *names), tuple(rows) if names else ())
+    # The details of a table are its directions, which its main table shows.
+    is_shown = names and not study.directions
+    return Table(caption, ("Method", *names), tuple(rows) if is_shown else ())
 
 
 def seconds_table(study: Study) -> Table:
