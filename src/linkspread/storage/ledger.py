@@ -85,6 +85,10 @@ class Ledger:
         """Return the latest judgement of each person on a pair, by name."""
         return {own.who: own for own in self._judgements.get(pair, ())}
 
+    def judged(self) -> list[PairKey]:
+        """Return the pairs that somebody has judged."""
+        return [pair for pair, said in list(self._judgements.items()) if said]
+
     def is_active(self, id: str) -> bool:
         """Return whether a judgement exists and was not undone."""
         return id in self._pair_of

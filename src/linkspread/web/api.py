@@ -13,9 +13,20 @@ from pydantic import BaseModel, Field
 from linkspread.ground.errors import LinkspreadError
 from linkspread.storage import Judgement, Undo
 from linkspread.web.guard import NOBODY, clean_name
+from linkspread.web.history import Entry, Filter, history
 from linkspread.web.overview import look
-from linkspread.web.pages import Asking, Here, Id, Number, View, Words, check_json
-from linkspread.web.site import MAX_PAGES, PAGE, Asked, Entry
+from linkspread.web.pages import (
+    Anyone,
+    Asking,
+    Here,
+    Id,
+    Number,
+    Page,
+    View,
+    Words,
+    check_json,
+)
+from linkspread.web.site import MAX_PAGES, PAGE, Asked
 
 log = logging.getLogger("linkspread.web")
 # Seconds that an answer to a program waits until a judgement is applied.
@@ -23,7 +34,7 @@ QUICK = 0.5
 ERRORS = {
     400: "A parameter is missing, unknown or malformed.",
     401: "The token is missing or wrong.",
-    403: "The request came from another site.",
+    403: "The request came from another site, or an editor must do this.",
     404: "There is no such view or page.",
     413: "The body is too large.",
     415: "The body is not JSON.",
@@ -235,6 +246,12 @@ def resolve(site: Here, query: Asking) -> Asked:
     return asked
 
 
+def name_of(page: Page, given: str) -> str:
+    """Return the name of whoever was invited, else the one that was given."""
+    person = page.visitor.person
+    return person.name if person else clean_name(given)
+
+
 Resolved = Annotated[Asked, Depends(resolve)]
 
 
@@ -319,14 +336,15 @@ def judgements(
     n: Annotated[int, Param(ge=1, le=500)] = 50,
 ) -> Rows:
     """Return judgements and undos, the newest first."""
-    return Rows(judgements=[_row(own) for own in site.history(before=before, n=n)])
+    entries, _ = history(site, before=before, n=n, where=Filter())
+    return Rows(judgements=[_row(own) for own in entries])
 
 
 @api.post("/judgements", status_code=201, dependencies=[Depends(check_json)])
-def add_judgement(site: Here, given: JudgementIn) -> Stored:
+def add_judgement(page: Anyone, given: JudgementIn) -> Stored:
     """Store a judgement; it is on the disk before the answer."""
-    id, is_in_model = site.judge(
-        who=clean_name(given.who),
+    id, is_in_model = page.site.judge(
+        who=name_of(page, given.who),
         source=(given.source, given.source_id),
         target=(given.target, given.target_id),
         verdict=given.verdict,
@@ -338,9 +356,12 @@ def add_judgement(site: Here, given: JudgementIn) -> Stored:
 
 
 @api.post("/judgements/{id}/undo", status_code=201, dependencies=[Depends(check_json)])
-def undo_judgement(site: Here, id: str, given: UndoIn) -> Stored:
+def undo_judgement(page: Anyone, id: str, given: UndoIn) -> Stored:
     """Take a judgement back."""
-    id, is_in_model = site.take_back(id, who=clean_name(given.who), patience=QUICK)
+    who, is_editor = name_of(page, given.who), page.visitor.is_editor
+    id, is_in_model = page.site.take_back(
+        id, who=who, is_editor=is_editor, patience=QUICK
+    )
     return Stored(id=id, is_in_model=is_in_model)
 
 

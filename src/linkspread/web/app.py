@@ -17,7 +17,7 @@ from linkspread.web.contents import choose_contents
 from linkspread.web.guard import Access, Guard
 from linkspread.web.pages import pages, render_error
 from linkspread.web.server import Settings
-from linkspread.web.site import Busy, Site
+from linkspread.web.site import Busy, NotAllowed, Site
 
 SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
 
@@ -41,7 +41,8 @@ def create_app(
     """Serve a fitted model as pages and JSON."""
     settings = settings or Settings()
     contents = choose_contents(model.items_, features)
-    site, access = Site(model, store, contents, absorbed, settings), Access(settings)
+    site = Site(model, store, contents, absorbed, settings)
+    access = Access(settings, store.people.all)
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
@@ -80,6 +81,8 @@ def _answer_error(request: Request, error: Exception) -> Response:
     settings = request.app.state.site.settings
     if isinstance(error, Busy):
         return _answer(settings, request, 503, str(error), {"Retry-After": "2"})
+    if isinstance(error, NotAllowed):
+        return _answer(settings, request, 403, str(error))
     if isinstance(error, StoreError):
         # The message of the store names files of this machine.
         sentence = "the link store cannot be reached now. Try again."

@@ -12,15 +12,20 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from linkspread.ground.errors import StoreError
+from linkspread.storage import Person
+from linkspread.storage.people import digest_of
 from linkspread.web.server import Settings, is_loopback
 from linkspread.web.telemetry import Telemetry
 
@@ -41,6 +46,8 @@ METHODS = (*READING, "POST")
 # What a request counts towards the limit of an address, where it is not 1.
 COSTS = {"/picture": 0.1, "/static": 0.1, "/why": 5.0, "/map": 5.0, "/upload": 5.0}
 MAX_BODY = 1_000_000
+# Key of a request for the person who sends it, and seconds until people are read again.
+PERSON, PEOPLE_LIFETIME = "linkspread.person", 2.0
 # A body may take this many seconds, and longer at this many bytes per second.
 BODY_SECONDS, SLOWEST_BODY = 20.0, 10_000
 HEADERS = {
@@ -72,8 +79,15 @@ SLOW_DOWN = Refusal(429, "too many attempts; wait.", {"Retry-After": "30"})
 class Access:
     """Checks of who may see pages and who may change anything."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, read_people: Callable[[], list[Person]] = list
+    ) -> None:
         self.needs_token = bool(settings.token)
+        self._read_people, self._people, self._read_at = (
+            read_people,
+            list[Person](),
+            0.0,
+        )
         self._token, self._secret = settings.token, settings.secret.encode()
         public = urlsplit(settings.public_url)
         self.root = settings.root
@@ -112,14 +126,44 @@ class Access:
         """Return whether this is the token, in constant time."""
         return hmac.compare_digest(_digest(given), _digest(self._token))
 
-    def is_admitted(self, authorization: str, cookie: str) -> bool:
-        """Return whether a request has the token or its cookie."""
+    async def refresh(self) -> None:
+        """Read the people of the store again, if that was not done lately."""
+        now = time.monotonic()
+        if self.needs_token and now - self._read_at > PEOPLE_LIFETIME:
+            self._read_at = now
+            # Without the store, those known so far may go on searching.
+            with suppress(StoreError):
+                self._people = await run_in_threadpool(self._read_people)
+
+    def forget_people(self) -> None:
+        """Read the people again at the next request."""
+        self._read_at = 0.0
+
+    def person(self, secret: str) -> Person | None:
+        """Return the person with a secret."""
+        digest = digest_of(secret).encode()
+        same = (
+            p for p in self._people if hmac.compare_digest(p.digest.encode(), digest)
+        )
+        return next(same, None)
+
+    def cookie_of(self, person: Person) -> str:
+        """Return the cookie that replaces the secret of a person."""
+        return self._sign(f"person {person.digest}")
+
+    def admit(self, authorization: str, cookie: str) -> Person | bool:
+        """Return who sends a request, or whether it has the token or its cookie."""
         if not self.needs_token:
             return True
         scheme, _, given = authorization.partition(" ")
-        if scheme.lower() == "bearer" and self.is_token(given.strip()):
+        if scheme.lower() == "bearer":
+            return self.is_token(given.strip()) or self.person(given.strip()) or False
+        if hmac.compare_digest(cookie.encode(), self.pass_cookie.encode()):
             return True
-        return hmac.compare_digest(cookie.encode(), self.pass_cookie.encode())
+        for person in self._people:
+            if hmac.compare_digest(cookie.encode(), self.cookie_of(person).encode()):
+                return person
+        return False
 
     def form_token(self, session: str) -> str:
         """Return the token that forms of a session must send back."""
@@ -147,7 +191,11 @@ class Visitor:
         if self.is_new:
             self.session = secrets.token_urlsafe(32)
         self.form_token = access.form_token(self.session)
+        # Somebody who was invited has the name of the invitation.
+        self.person: Person | None = request.scope.get(PERSON)
+        self.is_editor = self.person is None or self.person.role == "editor"
         given = clean_name(unquote(cookies.get(NAME_COOKIE, "")), "")
+        given = self.person.name if self.person else given
         self.has_name = bool(given)
         # Two people without a name are two people.
         number = hashlib.sha256(self.session.encode()).hexdigest()[:4]
@@ -262,6 +310,7 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        await self.access.refresh()
         refusal = self._refusal(scope, Headers(scope=scope), limit)
         try:
             if isinstance(refusal, Refusal):
@@ -310,7 +359,9 @@ class Guard:
         # Who has guessed often cannot learn whether the next guess is right.
         if bearer and not self._attempts.takes(address, is_charged=False):
             return SLOW_DOWN
-        if self.access.is_admitted(bearer, cookie):
+        admitted = self.access.admit(bearer, cookie)
+        if admitted:
+            scope[PERSON] = admitted if isinstance(admitted, Person) else None
             return None
         if bearer:
             self._attempts.takes(address)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,10 +15,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, Field
 
 from linkspread.ground.errors import LinkspreadError
+from linkspread.storage.people import ROLES
 from linkspread.web.guard import PASS_COOKIE, Access, Visitor
+from linkspread.web.history import Filter, export, history, progress
 from linkspread.web.overview import look
 from linkspread.web.server import Settings
-from linkspread.web.site import MAX_PAGES, PAGE, VERDICT_WORDS, Query, Site
+from linkspread.web.site import (
+    MAX_PAGES,
+    PAGE,
+    VERDICT_WORDS,
+    NotAllowed,
+    Query,
+    Site,
+)
 
 pages = APIRouter(include_in_schema=False)
 
@@ -31,7 +40,7 @@ STATIC = {
 }
 SIDES = {"small": 320, "huge": 1280}
 # Pages that can be asked for again after a form.
-LASTING = ("/", "/ask", "/history", "/look", "/why", "/docs")
+LASTING = ("/", "/ask", "/history", "/team", "/look", "/why", "/docs")
 CACHED = {"Cache-Control": "private, max-age=3600"}
 
 # Parameters of addresses and forms, with limits.
@@ -93,6 +102,13 @@ class Page:
         source, target = (query.source, left), (query.target, right)
         return self.site.judge(
             who=self.visitor.name, source=source, target=target, **how
+        )
+
+    def take_back(self, id: str, **how: Any) -> tuple[str, bool]:
+        """Take back a judgement for the visitor."""
+        visitor = self.visitor
+        return self.site.take_back(
+            id, who=visitor.name, is_editor=visitor.is_editor, **how
         )
 
     def redirect(self, url: str, **cookies: str) -> Response:
@@ -197,7 +213,7 @@ def judge_result(
     site, query = page.site, replace(query, upload=upload)
     notice: dict[str, Any] = {"undo": undo}
     if undo:
-        _, is_in_model = site.take_back(undo, who=page.visitor.name)
+        _, is_in_model = page.take_back(undo)
     else:
         id, is_in_model = page.judge(
             query, site.keep(query), found, verdict=verdict, key=key
@@ -231,7 +247,7 @@ def keep_judgement(request: Request, given: Given) -> dict[str, str]:
     """Store a judgement, and answer without waiting for the model."""
     page = check_token(request, given.form_token)
     if given.verdict == "undo":
-        id, _ = page.site.take_back(given.undo, who=page.visitor.name, patience=0.0)
+        id, _ = page.take_back(given.undo, patience=0.0)
         return {"id": id}
     query = Query(given.source, given.target, given.left, given.q, given.upload)
     id, _ = page.judge(
@@ -277,29 +293,79 @@ def answer_question(
 ) -> HTMLResponse:
     """Store an answer, or take one back, and ask about the next pair."""
     if undo:
-        page.site.take_back(undo, who=page.visitor.name)
+        page.take_back(undo)
         return _ask(page, query, part, {"undo": undo})
     id, _ = page.judge(query, left, right, verdict=verdict, key=key)
     return _ask(page, query, part, {"id": id, "verdict": verdict, "undo": ""})
 
 
+def read_filter(
+    who: View = "",
+    verdict: Annotated[Literal["", "must", "cannot", "unsure", "undo"], Param()] = "",
+    since: Annotated[str, Param(pattern=r"^(\d{4}-\d{2}-\d{2})?$")] = "",
+    disputed: bool = False,
+) -> Filter:
+    """Return which rows of the history an address asks for."""
+    return Filter(who, verdict, since, disputed)
+
+
+Where = Annotated[Filter, Depends(read_filter)]
+
+
 @pages.get("/history")
-def history_page(page: Anyone, before: Number = None) -> HTMLResponse:
+def history_page(page: Anyone, where: Where, before: Number = None) -> HTMLResponse:
     """Show judgements, the newest first."""
-    entries = page.site.history(before=before, n=N_HISTORY)
-    oldest = min((own.row.number or 1 for own in entries), default=1)
-    older = oldest if oldest > 1 else None
-    is_newest = before is None
+    entries, oldest = history(page.site, before=before, n=N_HISTORY, where=where)
     return page.render(
-        "history.html", entries=entries, older=older, is_newest=is_newest
+        "history.html",
+        entries=entries,
+        older=oldest if oldest > 1 else None,
+        is_newest=before is None,
+        where=where,
+        chosen={name: own for name, own in asdict(where).items() if own},
     )
 
 
 @pages.post("/history")
-def undo_entry(page: FromForm, undo: Text = "") -> Response:
-    """Take back any judgement."""
-    page.site.take_back(undo, who=page.visitor.name)
-    return page.redirect(page.site.url("/history"))
+def undo_entry(page: FromForm, undo: Text = "", back: Text = "/history") -> Response:
+    """Take back a judgement."""
+    page.take_back(undo)
+    return page.redirect(page.access.root + own_path(back))
+
+
+@pages.get("/judgements.{suffix}")
+def export_judgements(page: Anyone, suffix: Literal["csv", "parquet"]) -> Response:
+    """Return all judgements that count as a file."""
+    with page.site.heavy:
+        content = export(page.site, suffix)
+    headers = {"Content-Disposition": f'attachment; filename="judgements.{suffix}"'}
+    kind = "text/csv" if suffix == "csv" else "application/vnd.apache.parquet"
+    return Response(content, media_type=kind, headers=headers)
+
+
+@pages.get("/team")
+def team_page(page: Anyone) -> HTMLResponse:
+    """Show who judged how much, disputed pairs, and who is invited."""
+    return _team(page)
+
+
+@pages.post("/team")
+def change_team(
+    page: FromForm, name: Text = "", role: Text = "judge", remove: Text = ""
+) -> HTMLResponse:
+    """Invite a person, or remove one."""
+    people = page.site.live.store.people
+    if not (page.visitor.is_editor and page.access.needs_token):
+        raise NotAllowed(
+            "people are invited by editors, to a page that needs a token. Ask one, or "
+            "serve it with a token."
+        )
+    if remove:
+        people.remove(remove)
+        return _team(page)
+    secret = people.invite(name, role=role)
+    page.access.forget_people()
+    return _team(page, invited=name, secret=secret)
 
 
 @pages.get("/why")
@@ -348,10 +414,11 @@ def enter_page(page: Anyone, back: Words = "/") -> HTMLResponse:
 def enter(page: Anyone, token: Text = "", back: Text = "/") -> Response:
     """Exchange the token for a cookie that does not contain it."""
     back = own_path(back)
-    if not page.access.is_token(token):
+    person = page.access.person(token)
+    if not (person or page.access.is_token(token)):
         return page.render("enter.html", status=401, is_wrong=True, back=back)
-    cookie = {PASS_COOKIE: page.access.pass_cookie}
-    return page.redirect(page.access.root + back, **cookie)
+    cookie = page.access.cookie_of(person) if person else page.access.pass_cookie
+    return page.redirect(page.access.root + back, **{PASS_COOKIE: cookie})
 
 
 @pages.get("/docs")
@@ -411,6 +478,19 @@ def uploaded(site: Here, name: str) -> Response:
     if site.uploads is None:
         raise HTTPException(404, "there is no such picture.")
     return Response(site.uploads.read(name), media_type="image/png", headers=CACHED)
+
+
+def _team(page: Page, *, invited: str = "", secret: str = "") -> HTMLResponse:
+    """Return the page of the team, with the secret of somebody just invited."""
+    people = page.site.live.store.people.all() if page.access.needs_token else []
+    return page.render(
+        "team.html",
+        progress=progress(page.site),
+        roles=ROLES,
+        people=people,
+        invited=invited,
+        secret=secret,
+    )
 
 
 def own_path(path: str) -> str:

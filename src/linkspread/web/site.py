@@ -14,7 +14,7 @@ from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
 from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
-from linkspread.storage import Judgement, KeptItem, LinkStore, Undo
+from linkspread.storage import Judgement, KeptItem, LinkStore
 from linkspread.storage.judgements import check_uuid
 from linkspread.storage.ledger import PairKey, pair_key
 from linkspread.web.contents import Contents, TitleIndex
@@ -121,15 +121,6 @@ class Why(NamedTuple):
     parts: list[Part]
 
 
-class Entry(NamedTuple):
-    """A line of the history."""
-
-    row: Judgement | Undo
-    is_active: bool
-    left: str = ""
-    right: str = ""
-
-
 class Usual(NamedTuple):
     """Scores that are usual between two views, at a number of the store."""
 
@@ -146,6 +137,10 @@ class Usual(NamedTuple):
 
 class Busy(LinkspreadError):
     """More is asked at once than the server can answer soon."""
+
+
+class NotAllowed(LinkspreadError):
+    """An editor must do this."""
 
 
 class Turns:
@@ -441,25 +436,16 @@ class Site:
         return self._stored(self.live.store.add(judgement), verdict, patience)
 
     def take_back(
-        self, id: str, *, who: str, patience: float = PATIENCE
+        self, id: str, *, who: str, is_editor: bool = True, patience: float = PATIENCE
     ) -> tuple[str, bool]:
         """Take a judgement back; return the id of the undo, and if it is applied."""
+        row = None if is_editor else self.live.store.find(id)
+        if row is not None and row.who != who:
+            raise NotAllowed(
+                "judges may take back judgements of their own, and this one is "
+                f"{row.who}'s. Ask an editor."
+            )
         return self._stored(self.live.store.undo(id, who=who), "undo", patience)
-
-    def history(self, *, before: int | None, n: int) -> list[Entry]:
-        """Return rows of the store before a number, the newest first."""
-        last = self.live.store.last_number()
-        end = last if before is None else max(0, min(before - 1, last))
-        start = max(0, end - n)
-        entries = []
-        for row in self.live.store.changes(after=start, limit=end - start):
-            entry = Entry(row, False)
-            if isinstance(row, Judgement):
-                left = self.contents.name(row.left_view, row.left_id)
-                right = self.contents.name(row.right_view, row.right_id)
-                entry = Entry(row, self.live.ledger.is_active(row.id), left, right)
-            entries.append(entry)
-        return entries[::-1]
 
     def questions(
         self, source: str, target: str, who: str, *, n: int = 1

@@ -1,0 +1,187 @@
+"""The history of judgements, as pages and files show it, and how far people agree."""
+
+import io
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from linkspread.storage import Judgement, Undo
+from linkspread.storage.ledger import SIGNS, PairKey, pair_of
+from linkspread.web.site import VERDICT_WORDS, Site
+
+# Rows of the history that are read at a time, and looked at for one filtered page.
+N_READ, MAX_FILTERED = 200, 20_000
+# Disputed pairs and pairs of people on the page of the team.
+N_DISPUTED, N_AGREEMENTS = 20, 10
+
+
+class Entry(NamedTuple):
+    """A line of the history."""
+
+    row: Judgement | Undo
+    is_active: bool
+    is_disputed: bool = False
+    left: str = ""
+    right: str = ""
+    pictures: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which rows of the history are shown."""
+
+    who: str = ""
+    verdict: str = ""
+    since: str = ""
+    disputed: bool = False
+
+    def has(self, entry: Entry) -> bool:
+        """Return whether an entry is shown."""
+        row = entry.row
+        verdict = "undo" if isinstance(row, Undo) else row.verdict
+        return (
+            self.who in ("", row.who)
+            and self.verdict in ("", verdict)
+            and self.since <= row.at.isoformat()
+            and entry.is_disputed >= self.disputed
+        )
+
+
+class Agreement(NamedTuple):
+    """How far two people agree on the pairs that both judged."""
+
+    left: str
+    right: str
+    n_pairs: int
+    kappa: float
+
+
+class Dispute(NamedTuple):
+    """A pair on which people disagree."""
+
+    pair: PairKey
+    titles: tuple[str, str]
+    words: list[tuple[str, str]]
+
+
+class Progress(NamedTuple):
+    """Judgements per person, agreement, and pairs to settle."""
+
+    judged: list[tuple[str, int]]
+    agreements: list[Agreement]
+    disputes: list[Dispute]
+
+
+def history(
+    site: Site, *, before: int | None, n: int, where: Filter
+) -> tuple[list[Entry], int]:
+    """Return rows of the store before a number, the newest first.
+
+    Also returns the number of the last row that was looked at, 1 for the first one
+    of all: a filter that hardly any row passes stops after some thousand.
+    """
+    last = site.live.store.last_number()
+    start = last if before is None else max(0, min(before - 1, last))
+    entries: list[Entry] = []
+    stop = max(0, start - MAX_FILTERED)
+    while start > stop and len(entries) < n:
+        end, start = start, max(stop, start - N_READ)
+        rows = list(site.live.store.changes(after=start, limit=end - start))
+        found = filter(where.has, map(partial(_entry, site), reversed(rows)))
+        entries += found
+    if len(entries) > n:
+        del entries[n:]
+        return entries, entries[-1].row.number or 1
+    return entries, start + 1
+
+
+def _entry(site: Site, row: Judgement | Undo) -> Entry:
+    """Return a row of the store with what is shown of its items."""
+    if isinstance(row, Undo):
+        return Entry(row, False)
+    words = site.live.ledger.latest(pair_of(row)).values()
+    items = (row.left_view, row.left_id), (row.right_view, row.right_id)
+    known = [
+        view in site.items and bool(site.items[view].contains([id])[0])
+        for view, id in items
+    ]
+    left, right = (
+        site.picture_url(*item) if is_known else ""
+        for item, is_known in zip(items, known, strict=True)
+    )
+    return Entry(
+        row,
+        site.live.ledger.is_active(row.id),
+        {own.verdict for own in words} >= SIGNS.keys(),
+        site.contents.name(*items[0]),
+        site.contents.name(*items[1]),
+        (left, right),
+    )
+
+
+def export(site: Site, suffix: str) -> bytes:
+    """Return all judgements that count, as CSV or parquet."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    names = ["number", "at", "who", "left_view", "left_id", "right_view"]
+    names += ["right_id", "verdict", "weight", "note"]
+    latest = site.live.ledger.latest
+    rows = [
+        row
+        for row in site.live.store.judgements()
+        if latest(pair_of(row)).get(row.who, row).id == row.id
+    ]
+    columns: dict[str, list[Any]]
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    for name in ("left_id", "right_id"):
+        columns[name] = [str(id) for id in columns[name]]
+    file = io.BytesIO()
+    write = csv.write_csv if suffix == "csv" else parquet.write_table
+    write(pyarrow.table(columns), file)
+    return file.getvalue()
+
+
+def progress(site: Site) -> Progress:
+    """Return who judged how much, and how far people agree."""
+    judged: Counter[str] = Counter()
+    both: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for pair in site.live.ledger.judged():
+        words = site.live.ledger.latest(pair)
+        judged.update(words.keys())
+        names = sorted(words)
+        for k, left in enumerate(names):
+            for right in names[k + 1 :]:
+                verdicts = words[left].verdict, words[right].verdict
+                both[left, right].append(verdicts)
+    agreements = [
+        Agreement(*names, len(own), cohen_kappa(own)) for names, own in both.items()
+    ]
+    disputed = list(islice(site.live.ledger.disagreements(), N_DISPUTED))
+    return Progress(
+        judged.most_common(),
+        sorted(agreements, key=lambda own: -own.n_pairs)[:N_AGREEMENTS],
+        [_dispute(site, pair) for pair in disputed],
+    )
+
+
+def _dispute(site: Site, pair: PairKey) -> Dispute:
+    """Return a disputed pair, with what each person said."""
+    words = site.live.ledger.latest(pair)
+    return Dispute(
+        pair,
+        (site.contents.name(*pair[0]), site.contents.name(*pair[1])),
+        [(who, VERDICT_WORDS[own.verdict]) for who, own in words.items()],
+    )
+
+
+def cohen_kappa(verdicts: Sequence[tuple[str, str]]) -> float:
+    """Return Cohen's kappa of two people: 1 for agreement, 0 for that of chance."""
+    n = len(verdicts)
+    observed = sum(a == b for a, b in verdicts) / n
+    left, right = (Counter(own[k] for own in verdicts) for k in (0, 1))
+    chance = sum(left[own] * right[own] for own in left) / n**2
+    return 1.0 if chance == 1 else (observed - chance) / (1 - chance)
