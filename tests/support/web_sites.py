@@ -90,6 +90,7 @@ def make_features(folder: Path, texts=None):
         labels={view: names[own] for view, own in labels.items()},
         root=folder,
         transform=transform,
+        picture=lambda view, row: Image.open(folder / f"p{row}.png"),
     )
 
 
@@ -134,7 +135,7 @@ def found_ids(html):
 
 def form_token(html):
     """Return what a form of a page must send back."""
-    return re.search(r'name="form_token" value="([0-9a-f]{64})"', html)[1]
+    return re.search(r'<body data-token="([0-9a-f]{64})"', html)[1]
 
 
 def hidden(html, name):
