@@ -6,7 +6,10 @@ BIN := $(VENV)/bin
 # makes small products twenty times slower as soon as they share their cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: serve demo test quick lowest lint format bench clean
+# `make LOCKED=1 test` installs the versions of dev.lock.
+CONSTRAINT := $(if $(LOCKED),--constraint dev.lock)
+
+.PHONY: serve demo test quick lowest lint format bench docs dist lock audit clean
 
 demo: $(VENV)/product  ## Fit glyphs from a few labels, print a table, write a picture page
 	$(BIN)/linkspread demo
@@ -37,6 +40,19 @@ format: $(VENV)/installed  ## Rewrite the sources in house style
 bench: $(VENV)/installed  ## Measure time and memory; LINKSPREAD_DATA names the folder of data sets
 	$(BIN)/python benchmarks/run.py
 
+docs: $(VENV)/installed  ## Write the site to build/site; its figures are made by the examples
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q docs build/site
+
+dist: $(VENV)/installed  ## Write a source distribution and a wheel to dist
+	$(BIN)/python -m build --no-isolation
+
+lock: $(VENV)/installed  ## Write the newest versions that tests may use to dev.lock
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet --output-file dev.lock
+
+audit: $(VENV)/installed  ## Look up known vulnerabilities of the versions in dev.lock
+	$(BIN)/pip-audit --requirement dev.lock --no-deps --disable-pip
+
 clean:
 	rm -rf $(VENV) $(VENV)-lowest build dist .pytest_cache .mypy_cache .ruff_cache
 
@@ -52,7 +68,7 @@ $(VENV)/product: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINT) --editable '.[dev]'
 	@touch $@ $(VENV)/product
 
 $(VENV)-lowest/installed: pyproject.toml

@@ -43,7 +43,7 @@ __all__ = [
     "selection",
     "studies",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # Everything is imported when it is first used, so that the command line starts at once.
 HOMES = {
     "CrossViewSearch": "models",

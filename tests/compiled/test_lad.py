@@ -13,8 +13,8 @@ from lad_problems import GAP, highs_objective, laplacian_root, objective
 from linkspread.compiled import lad
 from linkspread.compiled.lad import solve_many, solve_with_highs
 from linkspread.datasets import load_wikipedia
-from linkspread.graphs import mean_distance, nearest_neighbors
-from linkspread.graphs.distances import pairwise_distances
+from linkspread.graphs import nearest_neighbors
+from linkspread.graphs.distances import mean_distance, pairwise_distances
 from linkspread.ground.errors import LinkspreadError
 
 N_ROWS, N_NEIGHBORS = 200, 90

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from linkspread import Links
-from linkspread.graphs import mean_distance
+from linkspread.graphs.distances import mean_distance
 from linkspread.links import as_dense
 from linkspread.studies.baselines import KernelSmoother
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from linkspread import Links
-from linkspread.graphs import mean_distance
+from linkspread.graphs.distances import mean_distance
 from linkspread.studies.baselines import (
     CorrelationMatching,
     CorrelationSemantics,
