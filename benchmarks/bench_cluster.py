@@ -3,7 +3,7 @@
 Views of `make_views` on the disk, 32 features in single precision, the second view four
 fifths of the first; 20 neighbours, 32 classes, 1 % of the labels known. At the smallest
 size, the plain fit of the same files is measured too. Peak memory is the largest of all
-workers, beyond that of an idle one. The last line is a plan, not a measured fit.
+workers, beyond that of an idle one.
 ``python benchmarks/bench_cluster.py --sizes 5000 10000`` prints JSON.
 """
 
@@ -12,7 +12,6 @@ import json
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,6 @@ SIZES = (100_000, 300_000, 1_000_000)
 N_WORKERS, WORKER_MEMORY = 2, "3GB"
 N_CLASSES, N_NEIGHBORS = 32, 20
 WARMUP = 2_000
-OUTLOOK_SIZE, OUTLOOK_WORKERS, N_FEATURES = 100_000_000, 32, 32
 
 
 def setup(size, folder):
@@ -86,11 +84,8 @@ def measure_size(size, *, compare):
             "n_items": {view: len(own.ids) for view, own in model.items_.items()},
             "seconds": seconds,
             "graph_seconds": sum(g.seconds for g in model.report_.graphs.values()),
-            "rounds": report.plan.n_rounds,
-            "moved_bytes": report.usage.moved_bytes,
-            "planned_moved_bytes": report.plan.moved_bytes,
-            "peak_bytes": report.usage.peak_bytes,
-            "planned_peak_bytes": report.plan.worker_bytes,
+            "moved_bytes": report.moved_bytes,
+            "peak_bytes": report.peak_bytes,
         }
         return {**case, **(_compared(model, inputs) if compare else {})}
 
@@ -109,26 +104,9 @@ def _compared(model, inputs):
     }
 
 
-def planned(size, n_workers):
-    """Return the plan of a fit to tables in sparse files without content."""
-    sizes = {"text": size, "image": 4 * size // 5}
-    with tempfile.TemporaryDirectory() as folder:
-        paths, labels = {}, {}
-        for view, n in sizes.items():
-            paths[view] = Path(folder, f"{view}.npy")
-            shape = n, N_FEATURES
-            np.lib.format.open_memmap(paths[view], "w+", dtype=np.float32, shape=shape)
-            labels[view] = np.full(n, -1, dtype=np.int8)
-            labels[view][:N_CLASSES] = np.arange(N_CLASSES)
-        model = LinkSpreading(n_neighbors=N_NEIGHBORS)
-        plan = cluster.plan(model, paths, labels, n_workers=n_workers)
-    return {"n_items": sizes, **asdict(plan)}
-
-
 def main(sizes=SIZES):
-    """Return the figures of every size, and the plan of a size beyond them."""
+    """Return the figures of every size."""
     return {
-        "outlook": planned(OUTLOOK_SIZE, OUTLOOK_WORKERS),
         "n_workers": N_WORKERS,
         "worker_memory": WORKER_MEMORY,
         "sizes": {str(n): measure_size(n, compare=n == min(sizes)) for n in sizes},
@@ -136,7 +114,7 @@ def main(sizes=SIZES):
 
 
 def rows(result):
-    """Return one line of the table per size, and one of the plan beyond them."""
+    """Return one line of the table per size."""
     lines = []
     for case in result["sizes"].values():
         plain = case.get("plain_seconds")
@@ -148,23 +126,10 @@ def rows(result):
                 "times the plain fit": f"{case['seconds'] / plain:.1f}"
                 if plain
                 else "",
-                "rounds": case["rounds"],
                 "moved": f"{case['moved_bytes'] / 1e6:.0f} MB",
-                "planned": f"{case['planned_moved_bytes'] / 1e6:.0f} MB",
                 "most in a worker": f"{case['peak_bytes'] / 1e6:.0f} MB",
-                "planned most": f"{case['planned_peak_bytes'] / 1e6:.0f} MB",
             }
         )
-    plan = result["outlook"]
-    lines.append(
-        {
-            "items": " + ".join(f"{n:,}" for n in plan["n_items"].values()),
-            "seconds": f"on {plan['n_workers']} workers",
-            "rounds": plan["n_rounds"],
-            "planned": f"{plan['moved_bytes'] / 1e6:,.0f} MB",
-            "planned most": f"{plan['worker_bytes'] / 1e6:,.0f} MB",
-        }
-    )
     return lines
 
 

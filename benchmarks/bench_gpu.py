@@ -25,11 +25,11 @@ from gpu_details import (
 from linkspread.compiled.gpu import open_device
 from linkspread.compiled.gpu.codes import solve_codes
 from linkspread.compiled.gpu.graphs import Graph
-from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import nearest_neighbors, normalize
 from linkspread.propagation import propagate
 from linkspread.propagation.filter import fitted_response, separate
 from linkspread.search import rank
+from neighbor_graphs import make_neighbor_graph
 
 FULL = {
     "neighbors": 1_000_000,

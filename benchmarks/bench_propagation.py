@@ -10,12 +10,13 @@ import numpy as np
 
 import harness
 from linkspread import Links
-from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import normalize
 from linkspread.propagation import propagate
 from linkspread.propagation.filter import fitted_response, separate
+from neighbor_graphs import make_neighbor_graph
 
 N_CLASSES = 32
+
 ALPHA, BETA, TOL = 0.1, 0.95, 1e-6
 SIZES = (100_000, 1_000_000)
 

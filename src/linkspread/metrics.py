@@ -38,7 +38,6 @@ __all__ = [
     "precision_at_k",
     "precision_recall_curve",
     "rank_summary",
-    "recall_at_k",
 ]
 
 Array = np.ndarray
@@ -87,79 +86,46 @@ def precision_at_k(
     >>> precision_at_k([[0.9, 0.5, 0.1]], [1], [1, 0, 1], k=2)
     0.5
     """
-    _check_cutoff(k)
+    check_count(k, name="k", remedy="Pass a number of ranks.")
     data = scores, query_labels, item_labels
     return _mean(_by_rank(lambda ranked: ranked[:, :k].mean(axis=1), *data))
 
 
-def recall_at_k(
-    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int
-) -> float:
-    """Compute the share of the relevant items found in the first k ranks.
-
-    Parameters
-    ----------
-    scores, query_labels, item_labels : array-like
-    k : int
-        Number of first ranks.
-
-    Examples
-    --------
-    >>> recall_at_k([[0.9, 0.5, 0.1]], [1], [1, 0, 1], k=2)
-    0.5
-    """
-    _check_cutoff(k)
-
-    def recall(ranked: Array) -> Array:
-        return ranked[:, :k].sum(axis=1) / np.maximum(ranked.sum(axis=1), 1)
-
-    return _mean(_by_rank(recall, scores, query_labels, item_labels))
-
-
-def ndcg(
-    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int | None = None
-) -> float:
+def ndcg(scores: Scores, query_labels: Labels, item_labels: Labels) -> float:
     """Compute the normalised discounted cumulative gain of the rankings.
 
-    ``DCG = sum_r relevant(r) / log2(r + 1)`` over the ranks r = 1, ..., k, divided by
+    ``DCG = sum_r relevant(r) / log2(r + 1)`` over the ranks r = 1, 2, ..., divided by
     the DCG of the best ranking.
 
     Parameters
     ----------
     scores, query_labels, item_labels : array-like
-    k : int, default=None
-        Number of first ranks; None for all.
 
     Examples
     --------
     >>> round(ndcg([[0.9, 0.5, 0.1]], [1], [1, 0, 1]), 3)
     0.92
     """
-    _check_cutoff(k, optional=True)
 
     def gain(ranked: Array) -> Array:
-        top = ranked[:, :k]
-        discount = 1 / np.log2(np.arange(2, top.shape[1] + 2))
+        discount = 1 / np.log2(np.arange(2, ranked.shape[1] + 2))
         # The best ranking has its relevant items first, so its gain is a partial sum.
         best = np.concatenate([[1.0], np.cumsum(discount)])
-        return top @ discount / best[_reachable(ranked, top)]
+        return ranked @ discount / best[ranked.sum(axis=1)]
 
     return _mean(_by_rank(gain, scores, query_labels, item_labels))
 
 
 def average_precision(
-    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int | None = None
+    scores: Scores, query_labels: Labels, item_labels: Labels
 ) -> Array:
     """Compute the average precision of every query.
 
-    ``AP = sum_r relevant(r) * precision(r) / min(k, n_relevant)`` over the ranks
-    r = 1, ..., k, so that a perfect ranking reaches 1 for every k.
+    ``AP = sum_r relevant(r) * precision(r) / n_relevant`` over the ranks r = 1, 2, ...
 
     Parameters
     ----------
     scores, query_labels, item_labels : array-like
-    k : int, default=None
-        Number of first ranks; None for all.
 
     Returns
     -------
@@ -171,35 +137,23 @@ def average_precision(
     >>> average_precision([[0.9, 0.5, 0.1]], [1], [1, 0, 1]).round(3)
     array([0.833])
     """
-    _check_cutoff(k, optional=True)
-    if k is None:
-        # Without a cutoff the items need not be sorted, which takes most of the time.
-        values = []
-        for block, relevant in _score_blocks(scores, query_labels, item_labels):
-            with small_loops(16 * block.size):
-                values.append(average_precisions(block, relevant))
-        return np.concatenate(values)
-
-    def precision(ranked: Array) -> Array:
-        top = ranked[:, :k]
-        hits = (_precision_by_rank(top) * top).sum(axis=1)
-        return hits / np.maximum(_reachable(ranked, top), 1)
-
-    return _by_rank(precision, scores, query_labels, item_labels)
+    values = []
+    for block, relevant in _score_blocks(scores, query_labels, item_labels):
+        with small_loops(16 * block.size):
+            values.append(average_precisions(block, relevant))
+    return np.concatenate(values)
 
 
 def mean_average_precision(
-    scores: Scores, query_labels: Labels, item_labels: Labels, *, k: int | None = None
+    scores: Scores, query_labels: Labels, item_labels: Labels
 ) -> float:
     """Compute the mean of the average precisions (MAP).
 
     Parameters
     ----------
     scores, query_labels, item_labels : array-like
-    k : int, default=None
-        Number of first ranks; None for all.
     """
-    return _mean(average_precision(scores, query_labels, item_labels, k=k))
+    return _mean(average_precision(scores, query_labels, item_labels))
 
 
 def precision_recall_curve(
@@ -433,11 +387,6 @@ def _precision_by_rank(ranked: Array) -> Array:
     return np.cumsum(ranked, axis=1) / np.arange(1, ranked.shape[1] + 1)
 
 
-def _reachable(ranked: Array, top: Array) -> Array:
-    """Return how many relevant items the first ranks could hold at most."""
-    return np.minimum(ranked.sum(axis=1), top.shape[1])
-
-
 def _mean(values: Array) -> Any:
     """Average over the queries that have a relevant item."""
     counted = ~np.isnan(values).any(axis=tuple(range(1, values.ndim)))
@@ -449,12 +398,6 @@ def _mean(values: Array) -> Any:
         )
     mean = values[counted].mean(axis=0)
     return float(mean) if mean.ndim == 0 else mean
-
-
-def _check_cutoff(k: Any, *, optional: bool = False) -> None:
-    """Refuse a number of ranks that is not a positive integer."""
-    if not (optional and k is None):
-        check_count(k, name="k", remedy="Pass a number of ranks.")
 
 
 def _relevant(query_labels: Any, item_labels: Any) -> Array:

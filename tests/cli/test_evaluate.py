@@ -1,4 +1,4 @@
-"""`linkspread evaluate`, `tune` and `info`: what the library says, and exit status."""
+"""`linkspread evaluate` and `info`: what the library says, and exit status."""
 
 import json
 
@@ -9,10 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 import linkspread as ls
 from example_files import command, made_data, prepare
-from linkspread.cli.options import write_toml
 from linkspread.manifests import load_features
 from linkspread.metrics import mean_average_precision, ndcg, precision_at_k
-from linkspread.selection import tune
 
 FIT = "fit --view text=text.parquet --view image=image.parquet --quiet"
 SPREAD = "--model spreading --n-neighbors 5"
@@ -179,7 +177,6 @@ def test_below_a_threshold_the_status_is_1(run, capsys, given, threshold, status
         ("info nowhere", "there is none at 'nowhere'"),
         ("info photos", "must be a model or a features folder, and 'photos' is "
          "neither"),
-        ("tune --config grid.toml --output out", "must be a file that ends in .csv"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line(run, capsys, line, message):
@@ -187,73 +184,6 @@ def test_mistakes_are_one_line(run, capsys, line, message):
     err = capsys.readouterr().err.splitlines()[-1]
     assert message in err
     assert err.startswith("linkspread: ")
-
-
-def library_tuning(folder, grid, **parameters):
-    """Return what the library finds in the same files."""
-    tables = {
-        v: pandas.read_parquet(folder / f"{v}.parquet") for v in ("text", "image")
-    }
-    views = {v: t.filter(regex="^x").to_numpy() for v, t in tables.items()}
-    pairs = pandas.read_csv(folder / "pairs.csv").rename(columns={"verdict": "weight"})
-    links = ls.Links.from_pairs(pairs, between=("text", "image"))
-    ids = {v: t["id"].to_numpy() for v, t in tables.items()}
-    return tune(views, links, grid, model=ls.LinkSpreading(**parameters), ids=ids)
-
-
-@pytest.mark.slow
-def test_tuning_is_that_of_the_library(run, folder, capsys):
-    assert run("tune --config grid.toml --json --quiet --output t/s.csv") == 0
-    document = json.loads(capsys.readouterr().out)
-    grid = {"alpha": [0.1, 0.5], "n_neighbors": [5]}
-    # What `fit` takes without options is what it is compared with.
-    own = {"text": 30, "image": 30}
-    expected = library_tuning(folder, grid, n_neighbors=own)
-    assert document["best"] == expected.best_parameters
-    assert document["columns"] == expected.columns()
-    assert document["default"] == expected.default
-    assert document["default_folds"] == pytest.approx(expected.default_fold_scores)
-    assert document["keeps_default"] == expected.keeps_default
-    assert document["measure"] == "average precision of held-out pairs over 5 folds"
-    frame = pandas.read_csv(folder / "t" / "s.csv")
-    assert frame["mean"].tolist() == pytest.approx(sorted(expected.scores)[::-1])
-
-
-def test_a_tuning_ends_with_what_to_type(run, folder, capsys):
-    tried = "--alpha 0.0,0.9"
-    assert run(f"tune --config grid.toml {tried} --output t/s.csv") == 0
-    lines = capsys.readouterr().out.splitlines()
-    grid = {"alpha": [0.0, 0.9], "n_neighbors": [5]}
-    expected = library_tuning(folder, grid, n_neighbors=30)
-    assert f"{str(expected).capitalize()}." in lines
-    assert not expected.keeps_default
-    assert lines[-1] == (
-        "Add to `linkspread fit`: --model spreading --alpha 0.9 --n-neighbors 5"
-    )
-    found = pandas.read_csv(folder / "t" / "s.csv")["alpha"].tolist()
-    assert sorted(found) == [0.0, 0.9]
-    # The file of a fit says what to tune on, too.
-    typed = "--alpha 0.1,0.3 --n-splits 2 --seed 3 --json -q"
-    assert run(f"tune --config model/run.toml {typed}") == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["columns"]["alpha"] == [0.1, 0.3]
-    assert "fold 3" not in document["columns"]
-
-
-def test_a_tuning_advises_nothing_worse_than_the_default(run, capsys):
-    tried = "--alpha 0.0 --n-splits 2"
-    assert run(f"tune --config grid.toml {tried}") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
-        "Add to `linkspread fit`: --model spreading alone, its default is best."
-    )
-
-
-def test_a_grid_by_view_is_read_from_a_file(run, folder, capsys):
-    grid = {"alpha": {"text": [0.1, 0.5], "image": [0.2]}, "n_neighbors": [5]}
-    text = (folder / "grid.toml").read_text().partition("[grid]")[0]
-    (folder / "by-view.toml").write_text(text + write_toml({"grid": grid}))
-    assert run("tune --config by-view.toml --json --quiet") == 0
-    assert json.loads(capsys.readouterr().out)["columns"]["alpha text"] == [0.1, 0.5]
 
 
 def test_info_counts_what_is_in_a_model(run, folder, capsys):

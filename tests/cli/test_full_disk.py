@@ -17,7 +17,6 @@ WRITING = {
     "fit": f"{FIT} --output new --quiet",
     "refit": f"{FIT} --output model --overwrite --quiet",
     "featurize": "featurize photos --output features --no-cache",
-    "tune": f"tune{FIT[3:]} --alpha 0.1 --n-neighbors 5 --n-splits 2 --output s.csv -q",
     "links add": "links add model t7 i3 --must",
     "links undo": "links undo model 1",
     "links import": "links import model held-out.csv",

@@ -15,7 +15,6 @@ fixture `prepared` makes. Examples must name these files:
     pairs.csv          40 judged pairs: text,image,verdict
     held-out.csv       30 others
     text-labels.csv    id,label of all texts; image-labels.csv of all images
-    grid.toml          views, links and a [grid], for `tune --config`
     model/             `linkspread fit` of text.parquet, image.parquet and pairs.csv
     photos/            8 texts and 8 pictures, a.txt beside a.png
     features/          `linkspread featurize photos --output features`, once there

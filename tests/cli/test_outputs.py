@@ -9,14 +9,13 @@ import pytest
 
 import linkspread as ls
 from example_files import command, prepare
-from linkspread import datasets, manifests, selection
+from linkspread import datasets, manifests
 from linkspread.cli.output import check_writable
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models import model_folder
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
 FIT = f"fit {VIEWS} --links pairs.csv --model spreading --n-neighbors 5 --quiet"
-TUNE = "tune --config grid.toml --quiet"
 
 
 @pytest.fixture
@@ -40,7 +39,6 @@ def never(monkeypatch):
         raise AssertionError("something was computed")
 
     monkeypatch.setattr(ls.LinkSpreading, "fit", fail)
-    monkeypatch.setattr(selection, "tune", fail)
     monkeypatch.setattr(manifests, "featurize", fail)
     monkeypatch.setattr(datasets, "load_glyphs", fail)
     monkeypatch.setattr("linkspread.cli.export.open_model", fail)
@@ -62,7 +60,6 @@ COMMANDS = {
     "fit": f"{FIT} --output pairs.csv/model",
     "fit, deep": f"{FIT} --output pairs.csv/a/b/model",
     "dry run": f"{FIT} --dry-run --output pairs.csv/model",
-    "tune": f"{TUNE} --output pairs.csv/settings.csv",
     "export": "export model --source text --output pairs.csv/a.npz",
     "featurize": "featurize photos --output pairs.csv/features",
     "demo": "demo --output pairs.csv/demo",
@@ -81,7 +78,7 @@ def test_a_file_in_the_way_is_said_before_anything_is_computed(
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("name", ["fit", "tune", "featurize", "export"])
+@pytest.mark.parametrize("name", ["fit", "featurize", "export"])
 def test_a_folder_that_takes_nothing_is_said_before_anything_is_computed(
     run, folder, never, capsys, monkeypatch, name
 ):
@@ -170,22 +167,6 @@ def test_an_empty_folder_that_cannot_be_moved_gets_the_model(run, folder, monkey
     monkeypatch.setattr(os, "rename", raiser(OSError(errno.EBUSY, "Device busy")))
     assert run(f"{FIT} --output model") == 0
     assert ls.load(folder / "model").n_neighbors == 5
-
-
-def test_settings_are_written_whole_or_not_at_all(run, folder, capsys, monkeypatch):
-    pandas = pytest.importorskip("pandas")
-    (folder / "settings.csv").write_text("older")
-
-    def half(frame, file, **options):
-        file.write_text("half")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(pandas.DataFrame, "to_csv", half)
-    names = sorted(folder.rglob("*"))
-    assert run(f"{TUNE} --output settings.csv") == 2
-    assert "No space left on device" in one_sentence(capsys)
-    assert (folder / "settings.csv").read_text() == "older"
-    assert sorted(folder.rglob("*")) == names
 
 
 def test_whatever_the_system_refuses_is_a_sentence(run, capsys, monkeypatch):

@@ -220,19 +220,13 @@ def test_a_cluster_without_workers_is_refused(case):
             cluster.fit(ls.LinkSpreading(), *case, client=client)
 
 
-def test_the_report_has_what_was_moved_beside_what_was_expected(client):
-    views, labels = (dict(part) for part in problem())
-    views = {view: np.tile(X, (8, 1)) for view, X in views.items()}
-    rng = np.random.default_rng(0)
-    views = {v: X + 0.1 * rng.standard_normal(X.shape) for v, X in views.items()}
-    labels = {view: np.tile(own, 8) for view, own in labels.items()}
-    model = ls.LinkSpreading(n_neighbors=10, alpha=0.01)
-    report = cluster.fit(model, views, labels, client=client).cluster_report_
-    assert report.plan == cluster.plan(model, views, labels, n_workers=2)
-    ratio = report.usage.moved_bytes / report.plan.moved_bytes
-    assert 0.5 < ratio < 2
-    assert report.usage.n_workers == 2 and report.usage.peak_bytes > 0
-    assert "expected: fit by 2 workers" in str(report) and "measured:" in str(report)
+def test_the_report_has_what_was_moved(client, case):
+    model = cluster.fit(ls.LinkSpreading(), *case, client=client)
+    usage = model.cluster_report_
+    (vectors,) = model.spreads_.values()
+    assert usage.n_workers == 2 and usage.peak_bytes > 0
+    assert usage.moved_bytes > vectors.left.nbytes + vectors.right.nbytes
+    assert str(usage).startswith("2 workers: ")
 
 
 def test_too_many_neighbours_are_refused_before_the_work(client, case):

@@ -175,8 +175,8 @@ def test_the_report_has_what_was_moved(client):
     _, other = both(client, views, ls.Links.from_labels(labels))
     report = other.cluster_report_
     maps = sum(own.values.nbytes for own in other._maps.values())
-    assert report.usage.n_workers == 2 and report.usage.moved_bytes > maps
-    assert str(report).startswith("measured: 2 workers")
+    assert report.n_workers == 2 and report.moved_bytes > maps
+    assert str(report).startswith("2 workers: ")
 
 
 def test_what_one_machine_refuses_is_refused(client):
@@ -205,14 +205,12 @@ def fail(*args, **named):
     raise ViewError("spoilt")
 
 
-@pytest.mark.parametrize("act", [cluster.plan, cluster.fit_shards])
-def test_what_is_of_spreading_alone_is_refused(client, tmp_path, act):
-    views, labels = problem()
-    given = {"n_workers": 2}
-    if act is cluster.fit_shards:
-        given = {"client": client, "output": tmp_path / "shards"}
+def test_shards_are_of_spreading_alone(client, tmp_path):
     with pytest.raises(LinkspreadError, match="`model` must be a LinkSpreading"):
-        act(ls.CrossViewSearch(), views, labels, **given)
+        output = tmp_path / "shards"
+        cluster.fit_shards(
+            ls.CrossViewSearch(), *problem(), client=client, output=output
+        )
 
 
 def test_the_command_fits_the_learner_by_a_scheduler(client, tmp_path, monkeypatch):

@@ -3,7 +3,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
-from linkspread.datasets import Collection, load_corel5k, load_wikipedia
+from linkspread.datasets import load_corel5k, load_wikipedia
+from linkspread.datasets.collection import Collection
 from linkspread.ground.errors import LinkspreadError, ViewError
 
 

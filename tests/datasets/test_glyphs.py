@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.datasets import load_fonts, load_glyphs, make_glyph_image
+from linkspread.datasets import load_fonts, load_glyphs
+from linkspread.datasets.glyphs import make_glyph_image
 from linkspread.datasets.unicode_blocks import BLOCKS, family
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from reference import recall_at_one

@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from linkspread.datasets import Partners, load_catalogues, load_digits_views
+from linkspread.datasets import load_catalogues, load_digits_views
+from linkspread.datasets.collection import Partners
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError, ViewError
 from reference import recall_at_one
 

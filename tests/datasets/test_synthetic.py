@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from linkspread.datasets import make_neighbor_graph, make_views
+from linkspread.datasets import make_views
 from linkspread.ground.errors import LinkspreadError
+from neighbor_graphs import make_neighbor_graph
 
 
 @pytest.fixture(scope="module")
@@ -151,17 +152,3 @@ def test_labels_are_not_modified(labels):
     before = labels.copy()
     make_neighbor_graph(labels, shuffled=True)
     assert_array_equal(labels, before)
-
-
-@pytest.mark.parametrize(
-    ("labels", "parameters", "message"),
-    [
-        ([0], {}, r"at least two items, got shape \(1,\)"),
-        ([[0, 1]], {}, r"one-dimensional.*got shape \(1, 2\)"),
-        ([0, 1], {"n_neighbors": 0}, "`n_neighbors` must be.*got 0"),
-        ([0, 1], {"purity": 1.5}, "`purity` must lie.*got 1.5"),
-    ],
-)
-def test_graphs_of_bad_input_are_refused(labels, parameters, message):
-    with pytest.raises(LinkspreadError, match=message):
-        make_neighbor_graph(labels, **parameters)

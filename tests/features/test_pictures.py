@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from linkspread.features import PictureFeatures, read_picture
+from linkspread.features import PictureFeatures
+from linkspread.features.pictures import read_picture
 from linkspread.ground.checks import naming
 from linkspread.ground.errors import LinkspreadError, UnreadablePicture
 

@@ -16,8 +16,8 @@ from linkspread.features import (
     TextFeatures,
     TopicFeatures,
     VisualWords,
-    default_transformer,
 )
+from linkspread.features.choices import default_transformer
 from linkspread.ground.errors import LinkspreadError, ModelError
 
 TEXTS = [

@@ -141,14 +141,6 @@ def test_duplicates_zero_rows_and_narrow_kernels_survive(rng, X):
     assert np.isfinite(narrow.affinity_.data).all()
 
 
-def test_clipped_codes_are_the_positive_part(X):
-    both = L1Graph(n_neighbors=K, bandwidth=1.0).fit(X).extend(X[:9] + 0.1)
-    positive = L1Graph(n_neighbors=K, bandwidth=1.0, codes="clipped").fit(X)
-    rows = positive.extend(X[:9] + 0.1)
-    assert rows.nnz < both.nnz
-    assert abs(rows - both.multiply(rows > 0)).max() < 1e-12
-
-
 @pytest.mark.parametrize("metric", ["cosine", "hellinger", "chi2"])
 @pytest.mark.parametrize("kernel", ["gaussian", "similarity"])
 def test_every_affinity_can_be_coded(rng, metric, kernel):
@@ -169,10 +161,6 @@ def test_a_callable_metric_equals_its_name(X):
 
 
 def test_errors(X, labels):
-    with pytest.raises(
-        GraphError, match="`codes` must be one of 'absolute', 'clipped'"
-    ):
-        l1_graph(X, n_neighbors=K, codes="squared")
     with pytest.raises(GraphError, match="`kernel` must be one of 'gaussian', 'sim"):
         l1_graph(X, n_neighbors=K, kernel="binary")
     with pytest.raises(

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import linkspread as ls
-from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import knn_graph, normalize
 from linkspread.ground.errors import UnknownItemError
 from linkspread.judging import suggestion
@@ -19,8 +18,10 @@ from linkspread.judging.suggestion import (
     explained_shares,
     suggest,
 )
+from neighbor_graphs import make_neighbor_graph
 
 SIZES = st.integers(1, 7)
+
 NOTHING = np.empty(0, dtype=np.int64)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from linkspread.features import PictureFeatures, TextFeatures
 from linkspread.ground.errors import LinkspreadError
-from linkspread.manifests import default_cache, featurize, read_collection
-from linkspread.manifests.cache import RowCache
+from linkspread.manifests import featurize, read_collection
+from linkspread.manifests.cache import RowCache, default_cache
 from linkspread.manifests.featurizing import BATCH
 from linkspread.manifests.transformers import fingerprint, pack, unpack
 from manifest_collections import picture, small_pictures, write_items

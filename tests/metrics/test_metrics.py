@@ -22,13 +22,11 @@ from linkspread.metrics import (
     precision_at_k,
     precision_recall_curve,
     rank_summary,
-    recall_at_k,
 )
 
 MEANS = [
     mean_average_precision,
     ndcg,
-    lambda *data: recall_at_k(*data, k=3),
     lambda *data: precision_recall_curve(*data)[0],
 ]
 
@@ -220,50 +218,17 @@ def test_scores_that_do_not_fit_the_labels_are_refused():
         average_precision(np.ones((3, 2)), [0, 1], [0, 1, 2])
 
 
-@pytest.mark.parametrize("k", [None, 1, 5, 40, 60, 1000])
-def test_ndcg_matches_scikit_learn(many, k):
+def test_ndcg_matches_scikit_learn(many):
     scores, query_labels, item_labels = many
     gains = (query_labels[:, np.newaxis] == item_labels).astype(float)
-    expected = ndcg_score(gains, scores, k=k)
-    assert ndcg(*many, k=k) == pytest.approx(expected, rel=1e-12)
+    expected = ndcg_score(gains, scores)
+    assert ndcg(*many) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 5, 60, 1000])
-def test_recall_matches_a_plain_count(many, k):
-    scores, query_labels, item_labels = many
-    expected = [
-        np.mean([i in np.argsort(-row)[:k] for i in np.flatnonzero(item_labels == c)])
-        for row, c in zip(scores, query_labels, strict=True)
-    ]
-    assert_allclose(recall_at_k(*many, k=k), np.mean(expected))
-
-
-def test_recall_of_all_ranks_is_one(many):
-    assert recall_at_k(*many, k=60) == 1
-
-
-def test_recall_grows_with_the_number_of_ranks(many):
-    values = [recall_at_k(*many, k=k) for k in range(1, 61)]
-    assert (np.diff(values) >= 0).all()
-
-
-@pytest.mark.parametrize("k", [None, 1, 5, 60])
-def test_a_perfect_ranking_has_ndcg_one(many, k):
+def test_a_perfect_ranking_has_ndcg_one(many):
     _, query_labels, item_labels = many
     scores = query_labels[:, np.newaxis] == item_labels
-    assert ndcg(scores, query_labels, item_labels, k=k) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("measure", [ndcg, recall_at_k])
-@pytest.mark.parametrize("k", [0, 1.5])
-def test_a_cutoff_of_other_measures_is_refused(measure, k):
-    with pytest.raises(LinkspreadError, match=f"positive integer, got {k}"):
-        measure(np.eye(2), [0, 1], [0, 1], k=k)
-
-
-def test_recall_needs_a_cutoff():
-    with pytest.raises(LinkspreadError, match="positive integer, got None"):
-        recall_at_k(np.eye(2), [0, 1], [0, 1], k=None)
+    assert ndcg(scores, query_labels, item_labels) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("k", [1, 5, 100])
@@ -308,19 +273,20 @@ def test_many_relevant_items_are_ranked_as_few_are(rng):
     scores = rng.integers(0, 300, (3, 1500)).astype(np.float32)
     query_labels, item_labels = np.zeros(3, int), rng.integers(0, 2, 1500)
     values = average_precision(scores, query_labels, item_labels)
-    sorted_values = average_precision(scores, query_labels, item_labels, k=1500)
-    assert_allclose(values, sorted_values, rtol=1e-12)
+    expected = [
+        reference_average_precision(row, item_labels == 0, 1500) for row in scores
+    ]
+    assert_allclose(values, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 30, 60, None])
-def test_average_precision_with_ties_matches_a_plain_loop(rng, k):
+def test_average_precision_with_ties_matches_a_plain_loop(rng):
     scores = rng.integers(0, 5, (10, 60)).astype(float)
     query_labels, item_labels = rng.integers(0, 3, 10), rng.integers(0, 3, 60)
     expected = [
-        reference_average_precision(row, item_labels == label, k or 60)
+        reference_average_precision(row, item_labels == label, 60)
         for row, label in zip(scores, query_labels, strict=True)
     ]
-    values = average_precision(scores, query_labels, item_labels, k=k)
+    values = average_precision(scores, query_labels, item_labels)
     assert_allclose(values, expected, rtol=1e-12)
 
 
@@ -356,19 +322,12 @@ def test_curve_when_some_queries_have_no_relevant_item():
     assert_array_equal(precision, np.ones(11))
 
 
-@pytest.mark.parametrize("k", [None, 1, 5, 60])
-def test_a_perfect_ranking_has_value_one(many, k):
+def test_a_perfect_ranking_has_value_one(many):
     _, query_labels, item_labels = many
     scores = (query_labels[:, np.newaxis] == item_labels).astype(float)
-    assert_array_equal(average_precision(scores, query_labels, item_labels, k=k), 1)
+    assert_array_equal(average_precision(scores, query_labels, item_labels), 1)
     precision, _ = precision_recall_curve(scores, query_labels, item_labels)
     assert_array_equal(precision, 1)
-
-
-def test_as_many_ranks_as_items_are_all_ranks(many):
-    everything = average_precision(*many)
-    for k in (60, 61, 10**9, np.int32(60)):
-        assert_allclose(average_precision(*many, k=k), everything, rtol=1e-12)
 
 
 @given(
@@ -376,13 +335,12 @@ def test_as_many_ranks_as_items_are_all_ranks(many):
         np.float64, (4, 9), elements=st.integers(-40, 40).map(lambda value: value / 8)
     ),
     item_labels=arrays.arrays(np.int64, 9, elements=st.integers(-1, 2)),
-    k=st.none() | st.integers(1, 12),
 )
-def test_only_the_order_of_the_scores_counts(scores, item_labels, k):
+def test_only_the_order_of_the_scores_counts(scores, item_labels):
     query_labels = [0, 1, 2, -1]
-    expected = average_precision(scores, query_labels, item_labels, k=k)
+    expected = average_precision(scores, query_labels, item_labels)
     for transform in (np.exp, np.arctan, lambda s: 4 * s - 7, lambda s: s**3):
-        values = average_precision(transform(scores), query_labels, item_labels, k=k)
+        values = average_precision(transform(scores), query_labels, item_labels)
         assert_array_equal(values, expected)
 
 
@@ -406,7 +364,7 @@ def test_single_precision_agrees_with_double(many):
 @pytest.mark.parametrize("k", [0, -1, 2.0, "3"])
 def test_a_cutoff_that_is_no_positive_integer_is_refused(k):
     with pytest.raises(LinkspreadError, match=f"`k` must be a positive.*got {k!r}. Pa"):
-        mean_average_precision(np.eye(2), [0, 1], [0, 1], k=k)
+        precision_at_k(np.eye(2), [0, 1], [0, 1], k=k)
 
 
 @pytest.mark.parametrize("n_points", [1, 0, 11.0])

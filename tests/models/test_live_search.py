@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose
 
 import linkspread as ls
 from linkspread import Links, LinkSpreading
-from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import knn_graph, normalize
 from linkspread.ground.errors import (
     ConflictWarning,
@@ -18,6 +17,7 @@ from linkspread.ground.errors import (
     UnknownItemError,
 )
 from linkspread.links import as_dense
+from neighbor_graphs import make_neighbor_graph
 from reference import exact_scores, fixed_point
 from small_views import KINDS, PARAMETERS, SIZES, M, N, fitted, make_links, make_views
 

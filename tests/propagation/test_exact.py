@@ -8,12 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from linkspread.graphs import normalize
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
-from linkspread.propagation import (
-    alternate,
-    propagate,
-    propagate_rows,
-    spread_links,
-)
+from linkspread.propagation import alternate, propagate, spread_links
+from linkspread.propagation.rows import SpreadRows
 from reference import (
     dense_filter,
     extended_scores,
@@ -138,7 +134,8 @@ def test_unseen_item_of_the_second_view(rng, graphs, Z):
 def test_single_rows_are_exact(graphs, Z):
     S_x, S_y = graphs
     wanted = fixed_point(S_x, Z.toarray(), S_y, (0.3, 0.6), 0.9)
-    got = propagate_rows(S_x, Z, S_y, [5, 0, 20], alpha=(0.3, 0.6), beta=0.9, tol=1e-10)
+    scores = SpreadRows.of(S_x, Z, S_y, alpha=(0.3, 0.6), beta=0.9, tol=1e-10)
+    got = scores.rows([5, 0, 20])
     np.testing.assert_allclose(
         got, wanted[[5, 0, 20]], atol=1e-10 * np.abs(wanted).max()
     )

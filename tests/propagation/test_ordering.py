@@ -5,11 +5,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from linkspread.datasets import make_neighbor_graph
 from linkspread.graphs import normalize
 from linkspread.links import Links, as_link_matrix
-from linkspread.propagation import exact, ordering, propagate, propagate_rows
+from linkspread.propagation import exact, ordering, propagate
 from linkspread.propagation.ordering import renumber
+from linkspread.propagation.rows import SpreadRows
+from neighbor_graphs import make_neighbor_graph
 from reference import random_graph
 
 N, M = 90, 70
@@ -53,6 +54,12 @@ def links_of(kind, rng):
     return sparse.random_array((N, M), density=0.2, rng=rng, format="csr")
 
 
+def rows_of(S_x, Z, S_y):
+    """Return some single rows of scores."""
+    how = {"alpha": (0.4, 0.4), "beta": 0.95, "tol": 1e-6}
+    return SpreadRows.of(S_x, Z, S_y, **how).rows([0, 5, 88])
+
+
 KINDS = ["classes", "random", "disconnected", "isolated", "empty"]
 
 
@@ -63,13 +70,12 @@ def test_renumbering_does_not_change_propagation(rng, monkeypatch, kind, links):
     S_x, S_y = graph_of(kind, rng, N), graph_of(kind, rng, M)
     Z = links_of(links, rng)
     plain = propagate(S_x, Z, S_y, alpha=0.4)
-    rows = propagate_rows(S_x, Z, S_y, [0, 5, 88], alpha=0.4)
+    rows = rows_of(S_x, Z, S_y)
     force_renumbering(monkeypatch)
     renumbered = propagate(S_x, Z, S_y, alpha=0.4)
     assert_allclose(renumbered.toarray(), plain.toarray(), atol=1e-10)
     assert renumbered.rank == plain.rank
-    again = propagate_rows(S_x, Z, S_y, [0, 5, 88], alpha=0.4)
-    assert_allclose(again, rows, atol=1e-12)
+    assert_allclose(rows_of(S_x, Z, S_y), rows, atol=1e-12)
 
 
 @pytest.mark.usefixtures("forced")
@@ -93,7 +99,8 @@ def test_a_single_node_is_its_own_order():
     Z = np.array([[2.0]])
     F = propagate(S, Z, S, alpha=0.5, beta=0.5)
     assert F.toarray().shape == (1, 1) and np.isfinite(F.toarray()).all()
-    assert_allclose(propagate_rows(S, Z, S, [0], alpha=0.5, beta=0.5), F.toarray())
+    scores = SpreadRows.of(S, Z, S, alpha=(0.5, 0.5), beta=0.5, tol=1e-6)
+    assert_allclose(scores.rows([0]), F.toarray())
 
 
 def near_share(S, places, reach):
@@ -130,7 +137,7 @@ def test_the_operator_is_seen_in_the_old_numbers(rng):
     Z = as_link_matrix(links_of("many pairs", rng))
     response = exact.fitted_response((0.3, 0.3), 0.9)
     separable = exact.separate((response,), tol=1e-9)
-    operator = exact.FilterOperator(S_x, Z, S_y, separable)
+    operator = exact.FilterOperator.of(S_x, Z, S_y, separable, width=8)
     whole = operator.apply(np.eye(M))[0]
     assert_allclose(operator.T.apply(np.eye(N))[0], whole.T, atol=1e-12)
     assert_allclose(operator.T.T.apply(np.eye(M))[0], whole, atol=1e-12)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from linkspread.datasets import Partners
+from linkspread.datasets.collection import Partners
 from linkspread.ground.errors import LinkspreadError
 from linkspread.studies.methods import partner_methods
 from linkspread.studies.partners import (

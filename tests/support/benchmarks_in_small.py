@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.io import savemat
 
-from linkspread.datasets import Collection
+from linkspread.datasets.collection import Collection
 
 N_CLASSES = 3
 

@@ -68,8 +68,4 @@ def prepare(folder):
     data = made_data()
     write_views(folder, data)
     write_pairs(folder, data)
-    (folder / "grid.toml").write_text(
-        'view = ["text=text.parquet", "image=image.parquet"]\nlinks = ["pairs.csv"]\n'
-        "[grid]\nalpha = [0.1, 0.5]\nn_neighbors = [5]\n"
-    )
     write_collection(folder)

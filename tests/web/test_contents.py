@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkspread.datasets import load_glyphs, make_glyph_image
+from linkspread.datasets import load_glyphs
+from linkspread.datasets.glyphs import make_glyph_image
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Items
 from linkspread.web.contents import (

@@ -18,7 +18,7 @@ from linkspread.cli.featurize import run_featurize
 from linkspread.cli.fit import run_fit
 from linkspread.cli.info import run_info
 from linkspread.cli.judge import links_app, run_suggest
-from linkspread.cli.measure import run_evaluate, run_tune
+from linkspread.cli.measure import run_evaluate
 from linkspread.cli.reproduce import reproduce_app
 from linkspread.cli.search import run_explain, run_search
 from linkspread.cli.serve import run_serve
@@ -39,7 +39,6 @@ for run, example in (
     (run_demo, "demo --output demo"),
     (run_featurize, "featurize photos --output features"),
     (run_fit, f"fit {VIEWS} --output new-model"),
-    (run_tune, f"tune {VIEWS} --alpha 0.1,0.5 --n-neighbors 5,10"),
     (run_evaluate, f"evaluate model {LABELS} --threshold 0.3"),
     (run_info, "info model"),
     (run_search, "search model --id t7"),

@@ -14,7 +14,7 @@ from linkspread.cli.output import print_line, print_table, step_bar
 if TYPE_CHECKING:
     import numpy as np
 
-    from linkspread.datasets import Collection
+    from linkspread.datasets.collection import Collection
     from linkspread.models import CrossViewSearch
     from linkspread.studies.report import Card, Cell, Search, Study
 
@@ -169,7 +169,7 @@ def _search_both_ways(
 
 def _card(glyphs: Collection, item: int, *, pictured: bool = True) -> Card:
     """Describe a glyph by its name, its family and its picture."""
-    from linkspread.datasets import make_glyph_image
+    from linkspread.datasets.glyphs import make_glyph_image
     from linkspread.studies.report import Card, ink_data_uri
 
     picture = None

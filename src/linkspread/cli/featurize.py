@@ -72,6 +72,7 @@ def run_featurize(
     listed. Exit status 1 means that no file could be used.
     """
     from linkspread import manifests
+    from linkspread.manifests.cache import default_cache
     from linkspread.manifests.feature_set import check_features_target, reuse_fitted
     from linkspread.manifests.featurizing import estimate_views
     from linkspread.manifests.transformers import choose_transformers, is_fitted
@@ -103,7 +104,7 @@ def run_featurize(
         features = manifests.featurize(
             collection,
             transformers=chosen,
-            cache=None if no_cache else cache or manifests.default_cache(),
+            cache=None if no_cache else cache or default_cache(),
             n_jobs=jobs,
             verbose=not as_json,
             folder=scratch,

@@ -104,8 +104,7 @@ def run_fit(
     items are found.
     """
     typed |= {"output": output, "model": model}
-    options = option.gather_options(typed, config, also=["grid"])
-    options.pop("grid", None)  # of `tune`, which may share the file
+    options = option.gather_options(typed, config)
     measured = "no_quality" if quality is False else "quality"
     flags = {"shards": shards or None, measured: quality}
     _check_model(options | {k: v for k, v in flags.items() if v is not None})
@@ -213,7 +212,7 @@ def _by_view(typed: Any, views: list[str], name: str, default: Any) -> Any:
 
 def _check_output(path: str | None, shards: bool, *, replaces: bool) -> Path:
     """Return the output folder, after checking it before anything is computed."""
-    from linkspread import cluster
+    from linkspread.cluster.sharded_model import check_output, is_sharded
 
     kind = "shards" if shards else "a model"
     if path is None:
@@ -221,9 +220,9 @@ def _check_output(path: str | None, shards: bool, *, replaces: bool) -> Path:
             f"`--output` must be a folder for {kind}, and was not given. Add --output "
             "model/."
         )
-    folder = cluster.check_output(path) if shards else Path(path)
+    folder = check_output(path) if shards else Path(path)
     holds_files = folder.is_dir() and any(folder.iterdir())
-    holds = cluster.is_sharded(folder) if shards else holds_files and is_model(folder)
+    holds = is_sharded(folder) if shards else holds_files and is_model(folder)
     is_other = holds_files and not holds and not shards
     if is_other or (folder.exists() and not folder.is_dir()):
         raise LinkspreadError(

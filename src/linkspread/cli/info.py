@@ -28,7 +28,7 @@ def run_info(
     For a model: views, links by kind, conflicts, the choices of the fit, its quality on
     held-out items, versions, size and pending judgements.
     """
-    from linkspread.cluster import is_sharded
+    from linkspread.cluster.sharded_model import is_sharded
 
     if not folder.is_dir():
         raise LinkspreadError(
@@ -90,8 +90,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
 
 def _shards(folder: Path) -> dict[str, Any]:
     """Describe a model in shards."""
-    from linkspread.cluster import open_shards
-    from linkspread.cluster.sharded_model import HEAD, SHARDS
+    from linkspread.cluster.sharded_model import HEAD, SHARDS, open_shards
     from linkspread.storage.manifest import read_manifest
 
     model = open_shards(folder, verify=False)  # their vectors are not used

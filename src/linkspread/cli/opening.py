@@ -28,7 +28,7 @@ MAX_RUN = 1 << 20
 
 def open_folder(path: Path, store: str | None = None) -> ModelFolder:
     """Open the folder of a model; shards are refused."""
-    from linkspread.cluster import is_sharded
+    from linkspread.cluster.sharded_model import is_sharded
     from linkspread.models import ModelFolder
 
     if is_sharded(path):
@@ -52,10 +52,10 @@ def open_searched(
     path: Path, store: str | None = None
 ) -> tuple[ModelFolder | None, Any]:
     """Load a model to search, or open shards, which have no model folder."""
-    from linkspread import cluster
+    from linkspread.cluster.sharded_model import is_sharded, open_shards
 
-    if cluster.is_sharded(path):
-        return None, cluster.open_shards(path)
+    if is_sharded(path):
+        return None, open_shards(path)
     return open_model(path, store)
 
 

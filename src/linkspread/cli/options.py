@@ -116,10 +116,6 @@ SPREADING = {
     "rank": _option(int, "Most dimensions of the vectors."),
     "tol": _option(float, "Relative error of the scores."),
 }
-Tried = Annotated[
-    str | None,
-    typer.Option(metavar="VALUE,VALUE", help="Values of this parameter to try."),
-]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random choices.")]
 # Fitted models.
 Model = Annotated[Path, typer.Argument(help="Folder of a model.", show_default=False)]
@@ -236,13 +232,11 @@ def parse_columns(text: str) -> tuple[str, list[str]]:
     return view.strip(), columns
 
 
-def gather_options(
-    typed: Mapping[str, Any], config: Path | None, *, also: Iterable[str] = ()
-) -> dict[str, Any]:
+def gather_options(typed: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     """Return the options of a command, from its file and from the command line."""
     given = {name: value for name, value in typed.items() if value not in (None, [])}
     options = _with_absolute_paths(given, Path.cwd())
-    return options if config is None else read_config(config, [*typed, *also]) | options
+    return options if config is None else read_config(config, typed) | options
 
 
 def read_config(path: Path, known: Iterable[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from linkspread.cli.output import console, notice, print_line, step_bar
 from linkspread.ground.errors import LinkspreadError
 
 if TYPE_CHECKING:
-    from linkspread.datasets import Partners
+    from linkspread.datasets.collection import Partners
     from linkspread.studies.collections import Benchmark
     from linkspread.studies.report import Study
 

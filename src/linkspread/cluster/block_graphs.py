@@ -108,7 +108,12 @@ class BlockGraph:
                 self._finish(sums, i, len(steps))
         return sums
 
-    def filtered_sum(self, sources: Array, coefficients: Array) -> Array:
+    def sums(self, block: Any, coefficients: Array) -> Array:
+        """Return the whole of `filtered_sums`."""
+        parts = self.session.fetch(self.filtered_sums(block, coefficients))
+        return np.concatenate(parts)
+
+    def sum(self, sources: Array, coefficients: Array) -> Array:
         """Return ``sum_r phi_r(S) @ sources[:, r]`` by Clenshaw's recurrence."""
         steps = np.ascontiguousarray(coefficients.T, dtype=self.dtype)
         send, (n_items, _, width) = self.session.map, sources.shape

@@ -14,8 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.cluster.block_graphs import BlockGraph
-from linkspread.cluster.planning import ClusterPlan, plan_of
-from linkspread.cluster.session import Range, Session, Usage, cut_rows
+from linkspread.cluster.session import Range, Session, cut_rows
 from linkspread.cluster.spreading import BlockVectors, spread_blocks
 from linkspread.cluster.view_graphs import (
     CODED,
@@ -31,7 +30,6 @@ from linkspread.graphs import NeighborGraph
 from linkspread.ground.checks import naming
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
-from linkspread.ground.progress import announce
 from linkspread.learning import ViewMap
 from linkspread.learning.maps import (
     TILE,
@@ -58,26 +56,6 @@ from linkspread.propagation.chebyshev import heat_coefficients, inverse_root
 from linkspread.propagation.exact import spread_responses, warn_of_error
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class ClusterReport:
-    """The measured and the expected cost of a fit on a cluster; print it.
-
-    Attributes
-    ----------
-    plan : ClusterPlan or None
-        None for `CrossViewSearch`, whose cost is not planned.
-    usage : Usage
-    """
-
-    plan: ClusterPlan | None
-    usage: Usage
-
-    def __str__(self) -> str:
-        if self.plan is None:
-            return f"measured: {self.usage}"
-        return f"expected: {self.plan}\nmeasured: {self.usage}"
 
 
 def fit(
@@ -118,7 +96,7 @@ def fit(
     -------
     model : CrossViewSearch or LinkSpreading
         The same model, fitted; it does not need the cluster any more. Its
-        `cluster_report_` has the measured and the expected cost.
+        `cluster_report_` has the measured cost.
     """
     is_spreading = not isinstance(model, CrossViewSearch)
     if is_spreading:
@@ -126,16 +104,12 @@ def fit(
     session = Session(client, verbose=is_spreading and model.verbose)
     with open_views(views, ids, folder) as opened:
         check_files(session, opened.chunked)
-        expected = None
         if is_spreading:
             with few_cores(count_threads(model.n_jobs)):
-                work = SpreadingFit(model, session, opened, links, method)
-                work.run()
-            expected = work.expected
+                SpreadingFit(model, session, opened, links, method).run()
         else:
             _learn(model, session, opened, links, method)
-    model.cluster_report_ = ClusterReport(expected, session.usage())
-    announce(str(model.cluster_report_.usage), verbose=session.verbose)
+    model.cluster_report_ = session.report()
     return model
 
 
@@ -154,7 +128,6 @@ class SpreadingFit:
         self.method, views = method, opened.chunked
         self.items = {v: Items(own, view=v) for v, own in opened.ids.items()}
         self.links = choose_links(links, views).resolve(self.items)
-        self.expected = plan_of(model, views, self.links, session.n_workers)
         self.choices = choose_graphs(model, views, self.links)
         for view, chosen in self.choices.items():
             graph = chosen["graph"]
@@ -168,7 +141,6 @@ class SpreadingFit:
         self.adjustments = check_adjustment(model.adjustment, self.alphas, model.beta)
         self.pairs = linked_pairs(self.links, views)
         self.columns = opened.report_columns(verbose=model.verbose)
-        announce(str(self.expected), verbose=model.verbose)
 
     def run(self) -> None:
         """Fit, and change the model only at the end."""

@@ -20,7 +20,7 @@ from scipy import sparse
 from linkspread import __version__
 from linkspread.compiled.threads import few_cores
 from linkspread.ground.errors import LinkspreadError, require
-from linkspread.ground.progress import format_bytes, track
+from linkspread.ground.progress import announce, format_bytes, track
 
 Array = np.ndarray
 # The first and the last row of a block of a table.
@@ -68,21 +68,11 @@ def connect(address: str) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Usage:
-    """The measured traffic and memory of the workers.
-
-    Attributes
-    ----------
-    n_workers : int
-    moved_bytes : int
-        Sent by workers, to each other and to the client; those of lost workers are
-        not counted.
-    peak_bytes : int
-        Largest memory of a worker beyond what it had at the start.
-    """
+    """The measured traffic and memory of the workers."""
 
     n_workers: int
-    moved_bytes: int
-    peak_bytes: int
+    moved_bytes: int  # sent by workers that were not lost, to each other and the client
+    peak_bytes: int  # largest memory of a worker beyond what it had at the start
 
     def __str__(self) -> str:
         return (
@@ -184,15 +174,17 @@ class Session:
                 "of them."
             ) from error
 
-    def usage(self) -> Usage:
-        """Return traffic and memory since the session began."""
+    def report(self) -> Usage:
+        """Return and announce traffic and memory since the session began."""
         now = self._run_on_all(_state)
         moved = peak = 0
         for worker, (sent, most, _, _) in now.items():
             sent_before, _, held_before, _ = self._start.get(worker, (0, 0, 0, None))
             moved += sent - sent_before
             peak = max(peak, most - held_before)
-        return Usage(len(now), moved, peak)
+        usage = Usage(len(now), moved, peak)
+        announce(str(usage), verbose=self.verbose)
+        return usage
 
     def _run_on_all(self, function: Task) -> dict[str, Any]:
         """Return the result of a function on each worker."""

@@ -22,9 +22,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.cluster.block_graphs import BlockGraph
-from linkspread.cluster.fitting import ClusterReport, SpreadingFit
+from linkspread.cluster.fitting import SpreadingFit
 from linkspread.cluster.neighbors import nearest_in_chunks
-from linkspread.cluster.planning import check_spreading
 from linkspread.cluster.session import Session
 from linkspread.cluster.shards import (
     ShardFile,
@@ -39,10 +38,10 @@ from linkspread.graphs.distances import METRICS
 from linkspread.graphs.weights import WEIGHTS, weigh_new
 from linkspread.ground.checks import check_name, naming
 from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
-from linkspread.ground.progress import announce
 from linkspread.links import Items, Links
 from linkspread.models import LinkSpreading
 from linkspread.models.link_choice import check_linked
+from linkspread.models.spreading import check_parameters
 from linkspread.models.stored_parts import PARTS, Pair
 from linkspread.models.vector_search import VectorSearch
 from linkspread.propagation.exact import warn_of_error
@@ -256,7 +255,12 @@ def fit_shards(
         The workers search it; `open_shards` opens it again. Its `cluster_report_` has
         the measured cost.
     """
-    check_spreading(model)
+    if not isinstance(model, LinkSpreading):
+        raise LinkspreadError(
+            "`model` must be a LinkSpreading to be written in shards, got "
+            f"{type(model).__name__}. `cluster.fit` fits both models."
+        )
+    check_parameters(model)
     target = check_output(output)
     session = Session(client, verbose=model.verbose)
     with open_views(views, ids, folder) as opened:
@@ -276,8 +280,7 @@ def fit_shards(
         pairs = {pair: _spread(work, graphs, pair, target) for pair in work.pairs}
         head = Head(dict(work.items), work.links, pairs, sharded)
         _write_head(target, head)
-    report = ClusterReport(work.expected, session.usage())
-    announce(str(report.usage), verbose=model.verbose)
+    report = session.report()
     # The checksums of what was just written need not be computed again.
     result = open_shards(target, views=opened.lasting, client=client, verify=False)
     result.cluster_report_ = report
@@ -345,31 +348,12 @@ def open_shards(
 
 
 def is_sharded(path: str | os.PathLike[str]) -> bool:
-    """Return whether a folder holds shards.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    sharded : bool
-    """
+    """Return whether a folder holds shards."""
     return Path(path, HEAD, MANIFEST).is_file()
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
-    """Refuse to write shards over other files.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    folder : Path
-        Absolute, as workers may run elsewhere.
-    """
+    """Return the absolute path of a folder; refuse to write shards over other files."""
     folder = Path(path).absolute()
     is_other = folder.exists() and not folder.is_dir()
     names = set() if is_other or not folder.exists() else set(os.listdir(folder))

@@ -8,6 +8,7 @@ import numpy as np
 from linkspread.cluster.block_graphs import BlockGraph
 from linkspread.cluster.session import Session
 from linkspread.links import LinkMatrix, as_link_matrix
+from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.exact import has_thin_factors, sketch_links
 from linkspread.propagation.filter import Response, SeparableFilter, separate
 from linkspread.propagation.spread import shorten, triangle
@@ -49,8 +50,8 @@ def spread_blocks(
     if has_thin_factors(links, separable, rank):
         return _spread_thin(x, links, y, separable, tol, rank)
 
-    def operate(dtype: Any, separable: SeparableFilter) -> BlockOperator:
-        return BlockOperator(x.astype(dtype), links, y.astype(dtype), separable)
+    def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
+        return FilterOperator(x.astype(dtype), links, y.astype(dtype), separable)
 
     left, right, cores, error = sketch_links(
         operate, dtype, responses, separable, tol=tol, rank=rank
@@ -95,45 +96,3 @@ def _block_triangle(sums: Array) -> Array:
 def _block_vectors(sums: Array, *, to_short: Array) -> Array:
     """Return the short vectors of one block."""
     return sums.reshape(len(sums), -1) @ to_short
-
-
-@dataclass(frozen=True)
-class BlockOperator:
-    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
-
-    As `propagation.chebyshev.FilterOperator` does. The client multiplies by the links.
-    """
-
-    x: BlockGraph
-    Z: LinkMatrix
-    y: BlockGraph
-    separable: SeparableFilter
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of row items and of column items."""
-        return self.Z.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of the products."""
-        return self.x.dtype
-
-    @property
-    def T(self) -> "BlockOperator":
-        """The operator of the transposed matrices."""
-        f = self.separable
-        cores = tuple(core.T for core in f.cores)
-        turned = SeparableFilter(f.right, f.left, cores, f.error)
-        return BlockOperator(self.y, self.Z.T, self.x, turned)
-
-    def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
-        """Return ``F_k @ block`` for the first responses, or for all."""
-        sums = self.y.filtered_sums(block, self.separable.right)
-        smoothed = np.concatenate(self.y.session.fetch(sums))
-        linked = np.asarray(self.Z @ smoothed.reshape(len(smoothed), -1))
-        linked = linked.reshape(-1, *smoothed.shape[1:])
-        return [
-            self.x.filtered_sum(np.matmul(core, linked), self.separable.left)
-            for core in self.separable.cores[:n_responses]
-        ]

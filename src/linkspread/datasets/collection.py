@@ -11,47 +11,19 @@ from linkspread.ground.errors import ViewError
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:
-    """Views with matched rows, and the class of each row.
-
-    Parameters
-    ----------
-    views : dict of {array, csr_array} of shape (n_items, n_features)
-        The tables by view name; their widths differ.
-    labels : ndarray of int of shape (n_items,)
-        Class of each item, a position in `label_names`.
-    label_names : tuple of str
-    ids : ndarray of str or dict of ndarray of str, default=None
-        Ids of the items, by view where views have their own.
-    train, test : ndarray of int, default=None
-        Rows of the published split.
-    names : ndarray of str, default=None
-        Unicode names of glyphs, such as "LATIN CAPITAL LETTER A".
-    characters : ndarray of str, default=None
-        The glyphs themselves.
-    words : tuple of str, default=None
-        The keywords that are the columns of the view "text".
-    pictures : tuple of Path, default=None
-        File of each picture.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkspread.datasets import Collection
-    >>> Collection({"text": np.eye(3)}, np.array([0, 1, 1]), ("cat", "dog"))
-    Collection(3 items, 2 classes, text: 3 x 3)
-    """
+    """Views with matched rows, and the class of each row."""
 
     views: Mapping[str, Any]
-    labels: np.ndarray
+    labels: np.ndarray  # class of each item, a position in `label_names`
     label_names: tuple[str, ...]
     # Any, as the loader decides which of them exist.
-    ids: Any = None
-    train: Any = None
+    ids: Any = None  # of the items, or by view where views have their own
+    train: Any = None  # rows of the published split
     test: Any = None
-    names: Any = None
-    characters: Any = None
-    words: Any = None
-    pictures: Any = None
+    names: Any = None  # Unicode names of glyphs
+    characters: Any = None  # the glyphs themselves
+    words: Any = None  # the keywords that are the columns of the view "text"
+    pictures: Any = None  # file of each picture
 
     def __post_init__(self) -> None:
         for name, X in self.views.items():
@@ -68,39 +40,15 @@ class Collection:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Partners:
-    """Views and the pairs of partners between them.
-
-    Parameters
-    ----------
-    views : dict of {array, csr_array} of shape (n_items, n_features)
-        The tables by view name. Views may have different numbers of items.
-    ids : dict of ndarray of str of shape (n_items,)
-        Ids of the items, by view.
-    pairs : ndarray of int of shape (n_pairs, 2)
-        Rows of true partners in the first and the second view, or in any two of more.
-    metrics : dict of str
-        The distance that suits each view.
-    shared_space : bool
-        Whether rows of one view can be compared with rows of another.
-    texts : dict of list of str, default=None
-        Text of each item, by view, where the items are texts.
-    labels : ndarray of shape (n_items,), default=None
-        Class of each item, where it is known; it holds for the row in every view.
-
-    Examples
-    --------
-    >>> from linkspread.datasets import load_fonts
-    >>> load_fonts(size=8)
-    Partners(... pairs in a shared space, sans: ... x 64, serif: ... x 64)
-    """
+    """Views, perhaps of different sizes, and the pairs of partners between them."""
 
     views: Mapping[str, Any]
     ids: Mapping[str, np.ndarray]
-    pairs: np.ndarray
+    pairs: np.ndarray  # rows of partners in the first and second view, or any two
     metrics: Mapping[str, str]
-    shared_space: bool
+    shared_space: bool  # whether rows of both views can be compared
     texts: Mapping[str, list[str]] | None = None
-    labels: np.ndarray | None = None
+    labels: np.ndarray | None = None  # class of a row in every view
 
     def __post_init__(self) -> None:
         for position, (view, X) in enumerate(self.views.items()):

@@ -128,31 +128,10 @@ def load_fonts(*, size: int = 16) -> Partners:
 def make_glyph_image(
     character: str, size: int = 32, *, font: str = "DejaVuSans"
 ) -> np.ndarray:
-    """Draw one character of a font on the baseline of a text.
+    """Draw one character of a font of matplotlib: ink between 0 and 1.
 
     All characters have the same scale and baseline and are centred horizontally; those
     larger than the picture are shrunk to fit.
-
-    Parameters
-    ----------
-    character : str
-        One character.
-    size : int, default=32
-        Side of the picture in pixels.
-    font : str, default="DejaVuSans"
-        File in matplotlib's folder of fonts, without ".ttf".
-
-    Returns
-    -------
-    image : ndarray of float32 of shape (size, size)
-        Ink between 0 and 1; all 0 for a character without ink, such as a space.
-
-    Examples
-    --------
-    >>> from linkspread.datasets import make_glyph_image
-    >>> image = make_glyph_image("-", 8)
-    >>> image.shape, bool(image.any())
-    ((8, 8), True)
     """
     pil, draw = _require("PIL.Image"), _require("PIL.ImageDraw")
     side = _check_count(size, name="size") * _OVERSAMPLING

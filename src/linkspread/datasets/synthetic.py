@@ -1,4 +1,4 @@
-"""Synthetic views and neighbour graphs of any size, with known classes.
+"""Synthetic views of any size, with known classes.
 
 The class of an item determines its place in a hidden space; each view is a different
 nonlinear map of that space, so views do not share a space.
@@ -9,35 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
-from scipy.sparse import csr_array
+from numpy.typing import DTypeLike
 
 from linkspread.ground.checks import check_count, check_positive
-from linkspread.ground.errors import GraphError, ViewError
+from linkspread.ground.errors import ViewError
 
 # Rows are drawn in chunks, each with its own seed, as the hidden coordinates of all
 # rows would take more memory than the rows.
 _CHUNK = 4096
 _N_HIDDEN = 16
-# Neighbours of an item within its class are drawn from steps of this width, one each.
-_STEP = 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SyntheticViews:
-    """Synthetic views, computed on demand from `labels` and maps.
-
-    Attributes
-    ----------
-    labels : dict of ndarray of int of shape (n_samples,)
-        Class of each item, by view.
-    prototypes : ndarray of shape (n_classes, n_hidden)
-        Place of each class in the hidden space.
-    maps : dict of ndarray of shape (n_hidden, n_features)
-    noise : float
-    random_state : int
-    dtype : dtype
-    """
+    """Synthetic views, computed on demand from `labels` and maps."""
 
     labels: Mapping[str, np.ndarray]
     prototypes: np.ndarray
@@ -52,13 +37,7 @@ class SyntheticViews:
         return f"SyntheticViews({len(self.prototypes)} classes, {', '.join(shapes)})"
 
     def views(self) -> dict[str, np.ndarray]:
-        """Return every view in full.
-
-        Returns
-        -------
-        views : dict of ndarray of shape (n_samples, n_features)
-            Computed at each call, with the same bits.
-        """
+        """Return every view in full, at each call with the same bits."""
         found = {}
         for place, (view, labels) in enumerate(self.labels.items()):
             A = self.maps[view]
@@ -146,86 +125,3 @@ def _by_view(
     for view, count in value.items():
         check_count(count, name=f"{name}[{view!r}]", remedy="Choose a larger one.")
     return dict(value)
-
-
-def make_neighbor_graph(
-    labels: ArrayLike,
-    *,
-    n_neighbors: int = 20,
-    purity: float = 0.9,
-    shuffled: bool = False,
-    random_state: int = 0,
-    dtype: DTypeLike = np.float32,
-) -> csr_array:
-    """Make a symmetric graph like a k-NN graph, in linear time.
-
-    No features are involved: most neighbours of an item are drawn from nearby items of
-    its class, a few from other classes.
-
-    Parameters
-    ----------
-    labels : array-like of int of shape (n_samples,)
-        Class of each item.
-    n_neighbors : int, default=20
-        Mean number of neighbours of an item.
-    purity : float, default=0.9
-        Expected fraction of edges that stay within a class.
-    shuffled : bool, default=False
-        False takes items of a class in the order of their positions, so with sorted
-        labels most neighbours are near in memory. True takes them in random order, so
-        neighbours are far apart, as in real data.
-    random_state : int, default=0
-        Seed; the same seed gives the same bits.
-    dtype : dtype, default=numpy.float32
-        Type of the weights.
-
-    Returns
-    -------
-    W : csr_array of shape (n_samples, n_samples)
-        Symmetric, weights above 0 and up to 1, zero diagonal, sorted indices.
-
-    Examples
-    --------
-    >>> from linkspread.datasets import make_neighbor_graph
-    >>> W = make_neighbor_graph([0, 0, 0, 1, 1, 1], n_neighbors=2, purity=1.0)
-    >>> bool((W != W.T).nnz == 0), float(W[:3, 3:].sum())
-    (True, 0.0)
-    """
-    labels = np.asarray(labels)
-    if labels.ndim != 1 or len(labels) < 2:
-        raise GraphError(
-            "`labels` must be one-dimensional with at least two items, got shape "
-            f"{labels.shape}. Give one class per item."
-        )
-    if not 0 <= purity <= 1:
-        raise GraphError(
-            f"`purity` must lie between 0 and 1, got {purity!r}. Use 0.9 for a graph "
-            "like those of good features."
-        )
-    remedy = "Use 10 to 50 for a graph like those of real data."
-    check_count(n_neighbors, name="n_neighbors", remedy=remedy)
-    rng = np.random.default_rng(random_state)
-    n_samples = len(labels)
-    items = rng.permutation(n_samples) if shuffled else np.arange(n_samples)
-    # Items by class, and for each place the start and the size of its class.
-    order = items[np.argsort(labels[items], kind="stable")]
-    sizes = np.unique(labels, return_counts=True)[1]
-    start, size = np.repeat([np.cumsum(sizes) - sizes, sizes], sizes, axis=1)
-    left = np.arange(n_samples * n_neighbors // 2) % n_samples
-    # Classes are rings: the first item follows the last. Every further neighbour of an
-    # item is drawn from further steps, so that neighbours differ.
-    steps = np.arange(len(left)) // n_samples * _STEP
-    steps += rng.integers(1, _STEP + 1, size=len(left))
-    start, size = start[left], size[left]
-    within = start + (left - start + steps) % size
-    outside = start + size + (rng.random(len(left)) * (n_samples - size)).astype(int)
-    stays = (rng.random(len(left)) < purity) | (size == n_samples)
-    right = np.where(stays, within, outside % n_samples)
-    left, right = left[left != right], right[left != right]
-    weights = rng.uniform(0.5, 1.0, len(left)).astype(dtype)
-    half = csr_array((weights, (order[left], order[right])), shape=2 * labels.shape)
-    W = csr_array(half + half.T)
-    W.sort_indices()
-    # A pair drawn from both of its ends has two weights, whose sum may exceed 1.
-    np.minimum(W.data, 1, out=W.data)
-    return W

@@ -1,6 +1,6 @@
 """Features of pictures, texts and tags."""
 
-from linkspread.features.choices import TRANSFORMERS, default_transformer
+from linkspread.features.choices import TRANSFORMERS
 from linkspread.features.encoders import NetworkFeatures, SentenceFeatures
 from linkspread.features.histograms import PictureFeatures
 from linkspread.features.pictures import read_picture
@@ -17,7 +17,6 @@ __all__ = [
     "TextFeatures",
     "TopicFeatures",
     "VisualWords",
-    "default_transformer",
     "read_picture",
     "tokenize",
 ]

@@ -22,19 +22,9 @@ TRANSFORMERS: dict[str, type[StoredTransformer]] = {
 
 
 def default_transformer(kind: str, name: str | None = None) -> Any:
-    """Return a transformer of a kind, not fitted, with the seed 0.
+    """Return a transformer of a kind, not fitted, with the seed 0, by its short name.
 
-    Parameters
-    ----------
-    kind : {"text", "picture"}
-    name : str, default=None
-        Short name; None takes the default, which needs no trained encoder.
-
-    Examples
-    --------
-    >>> from linkspread.features import default_transformer
-    >>> default_transformer("text"), default_transformer("text", "tags")
-    (TextFeatures(), TagFeatures())
+    None takes the default, which needs no trained encoder.
     """
     kinds = {own.kind for own in TRANSFORMERS.values()}
     check_name(kind, kinds, name="kind")

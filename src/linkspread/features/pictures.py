@@ -96,18 +96,12 @@ def read_picture(picture: Any, *, name: str = "the picture") -> Any:
     name : str, default="the picture"
         Name in errors, unless the picture is a file.
 
-    Returns
-    -------
-    image : PIL image
-        Of the picture's own size.
-
     Examples
     --------
     >>> import numpy as np
     >>> from linkspread.features import read_picture
-    >>> image = read_picture(np.zeros((40, 60, 4), dtype=np.uint8))
-    >>> image.mode, image.size, image.getpixel((0, 0))
-    ('RGB', (60, 40), (255, 255, 255))
+    >>> read_picture(np.zeros((40, 60, 4), dtype=np.uint8)).getpixel((0, 0))
+    (255, 255, 255)
     """
     pil = _pillow()
     if isinstance(picture, str | os.PathLike):

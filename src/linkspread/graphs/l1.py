@@ -51,10 +51,6 @@ Array = np.ndarray
 Problems = Callable[[slice], tuple[Any, Any]]
 
 KERNELS = ("gaussian", "similarity")
-CODES: dict[str, Callable[[Array], Array]] = {
-    "absolute": np.abs,
-    "clipped": lambda codes: np.maximum(codes, 0),
-}
 # Work n k^3 from which a GPU is used: a CPU takes several seconds.
 MIN_CODES = 2e10
 
@@ -83,8 +79,6 @@ class L1Graph(BaseEstimator):
     bandwidth : "local", float or str, default="local"
         Of the Gaussian affinities. These three are as in `NeighborGraph`.
     kernel : {"gaussian", "similarity"}, default="gaussian"
-    codes : {"absolute", "clipped"}, default="absolute"
-        Whether negative coefficients are made positive or set to 0.
     root : {"symmetric", "literal"}, default="symmetric"
         Root of the Laplacian. "literal" is the paper's, which depends on an arbitrary
         choice of eigenvectors and gives a warning.
@@ -117,7 +111,6 @@ class L1Graph(BaseEstimator):
         metric: str | Pairwise = "euclidean",
         bandwidth: str | float = "local",
         kernel: str = "gaussian",
-        codes: str = "absolute",
         root: str = "symmetric",
         tol: float = 1e-7,
         n_jobs: int | None = None,
@@ -128,7 +121,6 @@ class L1Graph(BaseEstimator):
         self.metric = metric
         self.bandwidth = bandwidth
         self.kernel = kernel
-        self.codes = codes
         self.root = root
         self.tol = tol
         self.n_jobs = n_jobs
@@ -215,8 +207,7 @@ class L1Graph(BaseEstimator):
             found = solve_on_device(device, problems, n_rows, shape=shape, **how)
         codes, _, solved = found
         items = self._index.items
-        weights = CODES[self.codes](codes)
-        return neighbor_matrix(ids, weights, items.dtype, items.shape[0]), solved
+        return neighbor_matrix(ids, np.abs(codes), items.dtype, items.shape[0]), solved
 
     def _prepare(self, index: NeighborIndex, widths: Widths, links: Any) -> None:
         """Store what `encode` needs."""
@@ -230,7 +221,7 @@ class L1Graph(BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse invalid parameters."""
         check_bandwidth(self.bandwidth)
-        for name, known in (("kernel", KERNELS), ("codes", CODES), ("root", ROOTS)):
+        for name, known in (("kernel", KERNELS), ("root", ROOTS)):
             check_name(getattr(self, name), known, name=name, error=GraphError)
 
 

@@ -67,7 +67,7 @@ def spread_shares(
     amounts = weights * np.einsum("kr,kr->k", A[a], B[b])
     shares["links"].append(pair_shares(a, b, weights, amounts, within=within))
     if is_new:
-        column = FilterOperator(S_x, links, S_y, separable, width=1).apply(end)[0]
+        column = FilterOperator.of(S_x, links, S_y, separable, width=1).apply(end)[0]
         near = start[:, 0]
         amounts = near * column[:, 0]
         neighbors = [Shares("neighbor", amounts, near, {0: np.arange(len(near))})]
@@ -144,7 +144,7 @@ def _steps(
     side: int,
 ) -> list[Shares]:
     """Return the contributions of an item's neighbours, and its own."""
-    stepped, own = FilterOperator(S, links, S_other, separable, width=1).apply(end)
+    stepped, own = FilterOperator.of(S, links, S_other, separable, width=1).apply(end)
     row = slice(S.indptr[i], S.indptr[i + 1])
     neighbors, weights = S.indices[row], S.data[row]
     amounts = (weights * stepped[neighbors, 0]).astype(np.float64)

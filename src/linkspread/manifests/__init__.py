@@ -1,8 +1,6 @@
 """Make features of collections of files and texts, and store them."""
 
-from linkspread.manifests.cache import default_cache
 from linkspread.manifests.collection import ItemCollection, ViewItems
-from linkspread.manifests.contents import Problem
 from linkspread.manifests.feature_set import FeatureSet, load_features
 from linkspread.manifests.featurizing import featurize
 from linkspread.manifests.layouts import read_collection
@@ -10,9 +8,7 @@ from linkspread.manifests.layouts import read_collection
 __all__ = [
     "FeatureSet",
     "ItemCollection",
-    "Problem",
     "ViewItems",
-    "default_cache",
     "featurize",
     "load_features",
     "read_collection",

@@ -140,12 +140,7 @@ class RowCache:
 
 
 def default_cache() -> Path:
-    """Return the path of the cache of the command line, in the user's cache folder.
-
-    Returns
-    -------
-    path : Path
-    """
+    """Return the path of the command line's cache, in the user's cache folder."""
     return user_cache_path("linkspread", appauthor=False) / "rows.sqlite"
 
 

@@ -41,21 +41,11 @@ _SENTENCES = {
 
 
 class Problem(NamedTuple):
-    """The reason why an item was left out of a view.
-
-    Parameters
-    ----------
-    id : str
-    view : str
-    kind : str
-        One or two words, by which problems are counted.
-    sentence : str
-        Message with the remedy.
-    """
+    """The reason why an item was left out of a view."""
 
     id: str
     view: str
-    kind: str
+    kind: str  # one or two words, by which problems are counted
     sentence: str
 
 

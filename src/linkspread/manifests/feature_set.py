@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy import sparse
 
-from linkspread.features import read_picture
+from linkspread.features.pictures import read_picture
 from linkspread.features.transformers import StoredTransformer
 from linkspread.ground.checks import naming
 from linkspread.ground.errors import ModelError, ViewError

@@ -18,7 +18,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from linkspread.features import TRANSFORMERS, read_picture
+from linkspread.features import TRANSFORMERS
+from linkspread.features.pictures import read_picture
 from linkspread.ground.checks import naming
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError, UnreadablePicture

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread import __version__
-from linkspread.features import TRANSFORMERS, default_transformer
+from linkspread.features.choices import TRANSFORMERS, default_transformer
 from linkspread.features.transformers import StoredTransformer
 from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.manifests.collection import ItemCollection

@@ -2,7 +2,6 @@
 
 from linkspread.propagation.alternate import alternate
 from linkspread.propagation.exact import propagate, spread_links
-from linkspread.propagation.rows import propagate_rows
 from linkspread.propagation.spread import Factored, Spread
 
 __all__ = [
@@ -10,6 +9,5 @@ __all__ = [
     "Spread",
     "alternate",
     "propagate",
-    "propagate_rows",
     "spread_links",
 ]

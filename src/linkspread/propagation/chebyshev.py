@@ -5,8 +5,8 @@ Chebyshev's recurrence applies many at once (`filtered_sums`), Clenshaw's sums m
 heat are single polynomials of one graph.
 """
 
-from copy import copy
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate
@@ -23,7 +23,7 @@ from linkspread.compiled import (
 from linkspread.compiled.threads import small_algebra
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
-from linkspread.propagation.ordering import renumber
+from linkspread.propagation.ordering import Numbering, renumber
 
 Array = np.ndarray
 
@@ -152,29 +152,56 @@ def _write_dense(block: Any, out: Array) -> None:
         out[:] = block
 
 
-class FilterOperator:
-    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks."""
+class NumberedGraph(NamedTuple):
+    """A graph with its polynomials, renumbered where that makes products faster."""
 
-    def __init__(
-        self,
-        S_x: sparse.csr_array,
-        Z: LinkMatrix,
-        S_y: sparse.csr_array,
-        separable: SeparableFilter,
-        *,
-        width: int = 64,
-    ) -> None:
-        n_steps = separable.degrees
-        self._x = renumber(S_x, width=width, n_steps=n_steps[0])
-        self._y = renumber(S_y, width=width, n_steps=n_steps[1])
-        self.S_x, self.S_y = self._x.S, self._y.S
-        # Graphs and links are renumbered; blocks and products are not.
-        if self._x.order is not None or self._y.order is not None:
-            x, y = self._x, self._y
+    numbering: Numbering
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the products."""
+        return self.numbering.S.dtype
+
+    def inwards(self, rows: Any) -> Any:
+        """Return rows in the order of the graph."""
+        return self.numbering.inwards(rows)
+
+    def sums(self, block: Any, functions: Array) -> Array:
+        """Return `filtered_sums`, in the order of the graph."""
+        return filtered_sums(self.numbering.S, self.inwards(block), functions)
+
+    def sum(self, blocks: Array, functions: Array) -> Array:
+        """Return `filtered_sum` of blocks in the order of the graph."""
+        return self.numbering.outwards(
+            filtered_sum(self.numbering.S, blocks, functions)
+        )
+
+
+@dataclass(frozen=True)
+class FilterOperator:
+    """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
+
+    Links are in the order of the graphs; blocks and products are not.
+    """
+
+    x: Any  # like a `NumberedGraph`
+    Z: LinkMatrix
+    y: Any
+    separable: SeparableFilter
+
+    @classmethod
+    def of(
+        cls, S_x: Any, Z: LinkMatrix, S_y: Any, separable: SeparableFilter, width: int
+    ) -> Self:
+        """Return the operator of two graphs for blocks of about this width."""
+        x, y = (
+            NumberedGraph(renumber(S, width=width, n_steps=n_steps))
+            for S, n_steps in zip((S_x, S_y), separable.degrees, strict=True)
+        )
+        if x.numbering.order is not None or y.numbering.order is not None:
             pairs = y.inwards(x.inwards(Z.pairs).T).T.tocsr()
             Z = LinkMatrix(x.inwards(Z.left), Z.core, y.inwards(Z.right), pairs)
-        self.Z = Z
-        self.separable = separable
+        return cls(x, Z, y, separable)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -184,31 +211,26 @@ class FilterOperator:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Precision of the products."""
-        return self.S_x.dtype
+        dtype: np.dtype[Any] = self.x.dtype
+        return dtype
 
     @property
     def T(self) -> "FilterOperator":
         """The operator of the transposed matrices."""
         f = self.separable
         cores = tuple(core.T for core in f.cores)
-        turned = copy(self)
-        turned.separable = SeparableFilter(f.right, f.left, cores, f.error)
-        turned._x, turned._y = self._y, self._x
-        turned.S_x, turned.S_y, turned.Z = self.S_y, self.S_x, self.Z.T
-        return turned
+        turned = SeparableFilter(f.right, f.left, cores, f.error)
+        return FilterOperator(self.y, self.Z.T, self.x, turned)
 
     def apply(self, block: Array, n_responses: int | None = None) -> list[Array]:
         """Return ``F_k @ block`` for the first responses, or for all."""
-        block = self._y.inwards(block)
-        smoothed = filtered_sums(self.S_y, block, self.separable.right)
-        m, n_right, width = smoothed.shape
-        linked = self.Z @ smoothed.reshape(m, n_right * width)
-        linked = linked.reshape(-1, n_right, width)
-        products = (
-            filtered_sum(self.S_x, np.matmul(core, linked), self.separable.left)
+        smoothed = self.y.sums(block, self.separable.right)
+        linked = np.asarray(self.Z @ smoothed.reshape(len(smoothed), -1))
+        linked = linked.reshape(-1, *smoothed.shape[1:])
+        return [
+            self.x.sum(np.matmul(core, linked), self.separable.left)
             for core in self.separable.cores[:n_responses]
-        )
-        return [self._x.outwards(product) for product in products]
+        ]
 
 
 def smoothing_polynomial(alpha: float, *, tol: float) -> Array:

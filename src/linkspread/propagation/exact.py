@@ -51,6 +51,8 @@ Alpha = float | tuple[float, float]
 THIN_WIDTH = 1536
 # Error of the filter that is small compared with that of a usual rank.
 COARSE = 1e-3
+# Columns of the blocks of a sketch, to decide on an order of the items.
+WIDTH = 64
 # Power iterations that detect a graph that is not normalised.
 POWER_STEPS = 10
 # Multiplications of a step, edges times columns, from which a GPU is used: all steps
@@ -301,7 +303,7 @@ def _spread(
 
             def operate(dtype: Any, separable: SeparableFilter) -> FilterOperator:
                 x, y = (S.astype(dtype, copy=False) for S in (S_x, S_y))
-                return FilterOperator(x, links, y, separable)
+                return FilterOperator.of(x, links, y, separable, WIDTH)
 
             found = sketch_links(
                 operate, S_x.dtype, responses, separable, tol=tol, rank=rank

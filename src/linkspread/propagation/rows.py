@@ -18,10 +18,6 @@ from scipy import sparse
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import FilterOperator
 from linkspread.propagation.exact import (
-    Alpha,
-    check_alpha_pair,
-    check_beta,
-    check_tol,
     has_thin_factors,
     spread_links,
     spread_responses,
@@ -44,38 +40,6 @@ def has_short_vectors(
     """Return whether vectors exact to `tol` are short enough to be stored."""
     separable = separate(spread_responses(alpha, beta), tol=tol / 2)
     return has_thin_factors(as_link_matrix(Z), separable, None)
-
-
-def propagate_rows(
-    S_x: Any,
-    Z: Any,
-    S_y: Any,
-    rows: Any,
-    *,
-    alpha: Alpha = 0.1,
-    beta: float = 0.95,
-    tol: float = 1e-6,
-) -> Array:
-    """Propagate links to single rows of F, without truncation of rank.
-
-    Parameters
-    ----------
-    S_x : sparse or ndarray of shape (n, n)
-    Z : sparse, ndarray or LinkMatrix of shape (n, m)
-    S_y : sparse or ndarray of shape (m, m)
-    rows : array-like of shape (q,)
-        Positions in the row view.
-    alpha : float or tuple of two floats, default=0.1
-    beta : float, default=0.95
-    tol : float, default=1e-6
-        All as in :func:`propagate`.
-
-    Returns
-    -------
-    F_rows : ndarray of shape (q, m)
-    """
-    pair, beta, tol = check_alpha_pair(alpha), check_beta(beta), check_tol(tol)
-    return SpreadRows.of(S_x, Z, S_y, alpha=pair, beta=beta, tol=tol).rows(rows)
 
 
 class _Blocks:
@@ -182,7 +146,7 @@ class SpreadRows(_Blocks):
         if response not in self._made:
             chosen = spread_responses(self.alpha, self.beta)[response]
             separable = separate((chosen,), tol=self.tol)
-            self._made[response] = FilterOperator(
+            self._made[response] = FilterOperator.of(
                 self.S_x, self.Z, self.S_y, separable, width=1
             )
         return self._made[response]

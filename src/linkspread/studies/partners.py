@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkspread.datasets import (
-    Partners,
-    load_catalogues,
-    load_digits_views,
-    load_fonts,
-)
+from linkspread.datasets import load_catalogues, load_digits_views, load_fonts
+from linkspread.datasets.collection import Partners
 from linkspread.graphs.memory import cache_tables
 from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary
-from linkspread.studies.baselines import CosineMatching, RidgeMap, RidgeToIdentity
+from linkspread.studies.baselines import (
+    BilinearRidge,
+    CosineMatching,
+    RidgeMap,
+    RidgeToIdentity,
+)
 from linkspread.studies.baselines.matching import PairMatching, corrected_scores
 from linkspread.studies.methods import LEARNER, Method, partner_methods
 from linkspread.studies.report import Budget, Study
@@ -98,7 +99,8 @@ def plan_partners(
         for amount in amounts:
             for method in [had, *learning] if amount else [had]:
                 rows: tuple[str, ...] = (method.name,)
-                if "hubs" in method.model.get_params():
+                is_pair = isinstance(method.model, PairMatching)
+                if is_pair and not isinstance(method.model, BilinearRidge):
                     rows = method.name, method.name + WITH_HUBS
                 plan.append((Budget(kind, amount), method, rows))
     return plan

@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from linkspread.features import read_picture
-from linkspread.features.pictures import open_picture_file
+from linkspread.features.pictures import open_picture_file, read_picture
 from linkspread.ground.errors import LinkspreadError
 from linkspread.storage.files import temporary_file, write_file
 from linkspread.web.contents import to_png

@@ -124,7 +124,6 @@ class CorrelationMatching(ProjectionMatching):
 
     method: str = "cca"
     power: float = 0.0
-    hubs: int | None = None
 
     def _embedding(
         self, X: Any, projection: Projection, links: Links, view: str
@@ -142,7 +141,6 @@ class CanonicalSimilarity(ProjectionMatching):
     """
 
     scaling: Any = "none"
-    hubs: int | None = None
 
     def _embedding(
         self, X: Any, projection: Projection, links: Links, view: str

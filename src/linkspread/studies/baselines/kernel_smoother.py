@@ -90,7 +90,6 @@ class KernelSmoother(PairMatching):
     metric: Any = "euclidean"
     normalize: bool = True
     balance: str | float = "auto"
-    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str

@@ -11,12 +11,10 @@ import numpy as np
 
 from linkspread.compiled import sampled_products, small_loops
 from linkspread.compiled.threads import on_own_threads
-from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items, Links
 from linkspread.models.link_choice import check_linked, choose_links
 from linkspread.models.vector_search import VectorSearch
-from linkspread.search import rank
 from linkspread.tables.validation import (
     check_columns,
     check_table,
@@ -269,19 +267,10 @@ class ViewMatching(Matching):
 class PairMatching(Matching):
     """A baseline that learns two views jointly."""
 
-    # Neighbours for hub correction; None, also for baselines without this parameter,
-    # means no correction.
-    hubs: int | None = None
-
     def _learn(self, tables: dict[str, Any], links: Links) -> dict[Any, Side]:
-        if self.hubs is not None:
-            check_count(self.hubs, name="hubs", remedy="None corrects no hubs.")
         chosen, sides = self._choose(tables), {}
         for a, b in self._joined_pairs(tables, links):
-            left, right = self._learn_pair(tables, links, chosen, a, b)
-            if self.hubs is not None:
-                left, right = correct_hubs(left, right, self.hubs)
-            sides[a, b], sides[b, a] = left, right
+            sides[a, b], sides[b, a] = self._learn_pair(tables, links, chosen, a, b)
         return sides
 
     def _joined_pairs(
@@ -312,7 +301,10 @@ class PairMatching(Matching):
 
 
 def corrected_scores(scores: Array, n_neighbors: int) -> Array:
-    """Return the scores of a whole table after the hub correction."""
+    """Return ``2 s(x, y) - r(x) - r(y)``, the hub correction of [Conneau2018].
+
+    r(x) is the mean of the largest scores of x.
+    """
 
     def nearness(table: Array) -> Array:
         n_best = min(n_neighbors, table.shape[1])
@@ -320,30 +312,3 @@ def corrected_scores(scores: Array, n_neighbors: int) -> Array:
 
     back = nearness(np.ascontiguousarray(scores.T))
     return 2 * scores - nearness(scores)[:, None] - back
-
-
-def correct_hubs(left: Side, right: Side, n_neighbors: int) -> tuple[Side, Side]:
-    """Return two sides with the scores ``2 s(x, y) - r(x) - r(y)`` [Conneau2018].
-
-    r(x) is the mean of the `n_neighbors` largest scores of x with fitted items of the
-    other side. Two more coordinates represent it, so that scores are inner products.
-    """
-
-    def corrected(own: Side, other: Side, *, is_left: bool) -> Side:
-        correct = partial(
-            _add_hubs, others=other.vectors, n_neighbors=n_neighbors, is_left=is_left
-        )
-        return Side(Steps(own.embed, correct), vectors=correct(own.vectors))
-
-    return corrected(left, right, is_left=True), corrected(right, left, is_left=False)
-
-
-def _add_hubs(
-    vectors: Array, *, others: Array, n_neighbors: int, is_left: bool
-) -> Array:
-    """Return ``(2^1/2 x, -r(x), 1)``, on the right ``(2^1/2 y, 1, -r(y))``."""
-    # Ranked in blocks, without all scores in memory.
-    _, best = rank(vectors, others, n_results=n_neighbors)
-    less = -best.mean(axis=1)
-    ends = (less, np.ones_like(less)) if is_left else (np.ones_like(less), less)
-    return np.column_stack([np.sqrt(2) * vectors, *ends])

@@ -47,7 +47,6 @@ class RidgeMap(PairMatching):
     ridge: float = 0.1
     space: str = BOTH
     scaling: Any = "none"
-    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
@@ -84,7 +83,6 @@ class RidgeToIdentity(PairMatching):
 
     ridge: float = 1.0
     space: str = BOTH
-    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str
@@ -111,8 +109,6 @@ class RidgeToIdentity(PairMatching):
 @dataclass(kw_only=True, eq=False, repr=False)
 class CosineMatching(PairMatching):
     """Match by the plain cosine, for views with a shared space, also without links."""
-
-    hubs: int | None = None
 
     def fit(
         self,
@@ -163,7 +159,6 @@ class AnchorSimilarity(PairMatching):
     n_neighbors: int | None = None
     power: float = 1.0
     centered: bool = True
-    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str

@@ -166,7 +166,7 @@ class RowThenColumn(GraphMatching, PairMatching):
             dtype = np.result_type(*(own.dtype for own in S.values()))
             S_x, S_y = (own.astype(dtype) for own in S.values())
             product = SeparableFilter(p, q, (np.ones((1, 1), dtype),), self.tol / 2)
-            operator = FilterOperator(S_x, Z, S_y, product)
+            operator = FilterOperator.of(S_x, Z, S_y, product, width=64)
             left, right, cores, _ = sketch(operator, tol=self.tol / 2, rank=rank)
             left = left @ cores[0]
         return tuple(
@@ -207,7 +207,6 @@ class SpectralMatching(PairMatching):
     n_neighbors: Any = 10
     metric: Any = "euclidean"
     reg: float = 0.1
-    hubs: int | None = None
 
     def _learn_pair(
         self, tables: dict[str, Any], links: Links, chosen: Chosen, a: str, b: str

@@ -8,7 +8,7 @@ from linkspread.studies.report.comparison import (
     compare_scores,
     keep_hidden,
 )
-from linkspread.studies.report.figures import budget_figures, draw_curve
+from linkspread.studies.report.figures import budget_figures
 from linkspread.studies.report.page import build_page, ink_data_uri, picture_data_uri
 from linkspread.studies.report.study import (
     Budget,
@@ -49,7 +49,6 @@ __all__ = [
     "compare_label_spreading",
     "compare_scores",
     "details_markdown",
-    "draw_curve",
     "ink_data_uri",
     "keep_hidden",
     "parameters_markdown",

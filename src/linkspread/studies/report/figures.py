@@ -141,13 +141,6 @@ def parameter_figures(study: Study) -> dict[str, str]:
     }
 
 
-def draw_curve(parameter: str, values: Sequence[Any], scores: Sequence[float]) -> str:
-    """Draw cross-validated scores against one parameter; the best is marked."""
-    chosen = values[max(range(len(scores)), key=lambda place: scores[place])]
-    curve = ParameterCurve("", parameter, tuple(values), tuple(scores), chosen)
-    return _draw_parameter(curve, scores)
-
-
 def _draw_parameter(curve: ParameterCurve, shown_scores: Sequence[float]) -> str:
     """Draw the score of each value, evenly spaced, and mark the chosen one."""
     lowest, highest = min(shown_scores), max(shown_scores)
