@@ -177,7 +177,7 @@ def test_what_is_exported_is_what_counts(path, tmp_path, capsys, form):
     assert len(ls.Links.from_pairs(file, between=BETWEEN).pair_tables[0][1]) == 23
     assert run("links", "export", path, file, "--source", "sound") == 1
     assert run("links", "export", path, tmp_path / "judged.xls") == 2
-    assert "must end in .csv, .tsv, .parquet" in capsys.readouterr().err
+    assert "must end in .csv, .tsv or .parquet" in capsys.readouterr().err
 
 
 def test_the_views_of_an_export_must_be_told_where_there_are_several(path, capsys):

@@ -112,7 +112,7 @@ def test_tables_that_cannot_be_used(tmp_path, rows, header, message):
         ("t.csv", b"", "must begin with a line of column names"),
         ("t.csv", b"id,text\n\xff,b", "must be UTF-8"),
         ("t.parquet", b"PAR1 no", "must be a parquet file"),
-        ("t.docx", b"x", r"must end in .csv, .tsv, .parquet, got 't.docx'"),
+        ("t.docx", b"x", r"must be a file that ends in .*t\.docx'"),
     ],
 )
 def test_files_that_are_no_tables(tmp_path, name, data, message):

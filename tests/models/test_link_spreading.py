@@ -183,8 +183,14 @@ def test_two_dimensions_hold_less_than_the_report_allows():
         ({"alpha": (0.1, 0.2)}, r"`alpha` must be a number.*got \(0.1, 0.2\)"),
         ({"alpha": {"text": 0.1}}, r"`alpha` given by view must name each.*\['text'\]"),
         ({"n_neighbors": M}, "view 'image': `n_neighbors` must be smaller.*30 items"),
-        ({"n_neighbors": "ten"}, "view 'text': `n_neighbors` must be a whole.*'ten'"),
-        ({"n_neighbors": None}, "view 'text': `n_neighbors` must be a whole.*None"),
+        (
+            {"n_neighbors": "ten"},
+            "view 'text': `n_neighbors` must be a positive.*'ten'",
+        ),
+        (
+            {"n_neighbors": None},
+            "view 'text': `n_neighbors` must be a positive.*None",
+        ),
         ({"graph": "tree"}, "view 'text': `graph` must be one of.*got 'tree'"),
         ({"graph": None}, "view 'text': `graph` must be one of.*got None"),
         (

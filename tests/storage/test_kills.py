@@ -57,5 +57,5 @@ def test_a_kill_before_any_operation_on_files_leaves_a_model(told):
 def test_the_next_save_clears_up_after_killed_ones(told):
     manifest, *data = sorted(told["left"], reverse=True)
     assert manifest == "manifest.json"
-    assert len(data) == 2
-    assert all(re.match(r"(arrays|ids)-[0-9a-f]{32}\.", name) for name in data)
+    assert len(data) == 1
+    assert all(re.match(r"arrays-[0-9a-f]{32}\.", name) for name in data)

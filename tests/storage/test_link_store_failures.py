@@ -187,7 +187,7 @@ def test_a_store_of_a_newer_version(place):
     store = LinkStore.open(place)
     newer = "UPDATE linkspread_link_store SET version = 7, written_by = '9.9'"
     run_sql(place, newer)
-    wanted = "must be of version 1 or older, got version 7, written by linkspread 9.9"
+    wanted = "must be of version 2 or older, got version 7, written by linkspread 9.9"
     with pytest.raises(StoreError, match=wanted):
         LinkStore.open(place)
     # Also one that became newer while it was open here.
@@ -230,14 +230,14 @@ def test_an_older_version_gets_the_tables_that_it_lacks(place, monkeypatch):
     column = sqlalchemy.Column("text", sqlalchemy.Text)
     notes = sqlalchemy.Table("linkspread_later", tables.tables(), column)
     try:
-        monkeypatch.setattr(tables, "VERSION", 2)
+        monkeypatch.setattr(tables, "VERSION", 3)
         with LinkStore.open(place) as store:
             store._database.write(lambda c: c.execute(notes.insert().values(text="x")))
             assert store.count() == 1
     finally:
         tables.tables().remove(notes)
     monkeypatch.undo()
-    with pytest.raises(StoreError, match="of version 1 or older, got version 2"):
+    with pytest.raises(StoreError, match="of version 2 or older, got version 3"):
         LinkStore.open(place)
 
 

@@ -17,7 +17,6 @@ are least absolute deviations, with the dictionary C, or ``[C; L^1/2]`` and ``[x
 ((5, 5), False)
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,7 @@ from linkspread.graphs.weights import (
     weigh_edges,
 )
 from linkspread.ground.checks import check_name
-from linkspread.ground.errors import GraphError
+from linkspread.ground.errors import GraphError, warn_caller
 from linkspread.links import LinkMatrix, as_link_matrix
 
 Array = np.ndarray
@@ -153,7 +152,7 @@ class L1Graph(BaseEstimator):
                     "of equal eigenvalues: weights may change by more than half with "
                     "the order of the items or the library. Use root='symmetric'."
                 )
-                warnings.warn(message, UserWarning, stacklevel=3)
+                warn_caller(message)
         how: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
         how |= {"n_neighbors": self.n_neighbors, "backend": self.backend}
         ids, distances = index.search(**how)

@@ -22,6 +22,8 @@ Every message has three parts: the rule, the value received, the remedy.
 """
 
 import importlib
+import sys
+import warnings
 from types import ModuleType
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "ViewError",
     "missing",
     "require",
+    "warn_caller",
 ]
 
 
@@ -102,6 +105,15 @@ class ConflictWarning(UserWarning):
 
 class UnknownItemWarning(UserWarning):
     """Links were skipped that name items which no view has."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the first line outside this package, however deep the call is."""
+    level, frame = 1, sys._getframe()
+    package = __name__.partition(".")[0] + "."
+    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 # What pip installs for a module; itself where it is not here.

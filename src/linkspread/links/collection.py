@@ -1,12 +1,11 @@
 """Must- and cannot-links among the items of two or more views."""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkspread.ground.errors import LinkError, UnknownItemWarning
+from linkspread.ground.errors import LinkError, UnknownItemWarning, warn_caller
 from linkspread.links.items import Items, check_positions, check_same_items
 from linkspread.links.labels import (
     Labels,
@@ -230,7 +229,7 @@ class Links:
             check_labels_fit(labels, known)
         pairs, skipped = with_positions(self._pairs, known, unknown=unknown)
         if skipped:
-            warnings.warn(skipped, UnknownItemWarning, stacklevel=2)
+            warn_caller(skipped, UnknownItemWarning)
         return Links(labels=self._labels, pairs=pairs, items=known)
 
     def between(self, left: str, right: str, *, balance: Balance = "auto") -> Any:

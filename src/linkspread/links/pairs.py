@@ -3,7 +3,6 @@
 Pairs are a sequence of tables, each with the names of its two views.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -13,7 +12,12 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.ground.checks import MAX_WEIGHT, check_count, check_name
-from linkspread.ground.errors import ConflictWarning, LinkError, UnknownItemError
+from linkspread.ground.errors import (
+    ConflictWarning,
+    LinkError,
+    UnknownItemError,
+    warn_caller,
+)
 from linkspread.links.items import Items, list_first
 
 Array = np.ndarray
@@ -391,10 +395,9 @@ def warn_of_conflicts(conflicts: Sequence[Conflict]) -> None:
     """Warn of conflicts, with the first ids, at the caller of the caller."""
     if conflicts:
         shown = list_first([str(ids) for _, ids, _, _ in conflicts])
-        warnings.warn(
+        warn_caller(
             "a pair must be either a must-link or a cannot-link, but "
             f"{len(conflicts):,} of the pairs given are both: {shown}. Their weights "
             "were added up; see `links.conflicts()` for all and remove one of the two.",
             ConflictWarning,
-            stacklevel=3,
         )

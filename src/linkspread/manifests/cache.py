@@ -7,7 +7,6 @@ damaged file is deleted and created again.
 import hashlib
 import os
 import sqlite3
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from platformdirs import user_cache_path
 
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, warn_caller
 
 Result = TypeVar("Result")
 # Identify a cache file and its layout.
@@ -96,10 +95,9 @@ class RowCache:
         # Locked for too long, a full disk or no permission, but not damaged.
         except (sqlite3.OperationalError, OSError) as error:
             self.close()
-            warnings.warn(
+            warn_caller(
                 "the cache must be a file that can be written, got "
-                f"{str(self.path)!r} ({error!s:.80}). This run does not use it.",
-                stacklevel=2,
+                f"{str(self.path)!r} ({error!s:.80}). This run does not use it."
             )
         except sqlite3.DatabaseError as error:
             self._discard(str(error))
@@ -112,10 +110,9 @@ class RowCache:
         for suffix in ("", "-wal", "-shm"):
             with suppress(OSError):
                 os.unlink(f"{self.path}{suffix}")
-        warnings.warn(
+        warn_caller(
             f"the cache {str(self.path)!r} must be as it was written, got a damaged "
-            f"file ({why:.80}). It was deleted; rows are made again.",
-            stacklevel=2,
+            f"file ({why:.80}). It was deleted; rows are made again."
         )
         with suppress(OSError, sqlite3.Error):
             self._connect()

@@ -1,7 +1,6 @@
 """The paper's method as an estimator: links propagated along the views' graphs."""
 
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.graphs import NeighborGraph
-from linkspread.ground.errors import GraphError, LinkError, LinkspreadError
+from linkspread.ground.errors import GraphError, LinkError, LinkspreadError, warn_caller
 from linkspread.ground.progress import announce
 from linkspread.judging.explanation import Shares
 from linkspread.judging.spread_shares import spread_shares
@@ -423,12 +422,11 @@ class LinkSpreading(LiveSearch):
         chain = find_chain(self.links_.connects, self.view_names_, *between)
         if chain is not None:
             through = " and ".join(map(repr, chain[1:-1]))
-            warnings.warn(
+            warn_caller(
                 f"{between[0]!r} and {between[1]!r} are searched by their own links "
                 f"from now on, and no longer through {through}. Remove these links "
                 "while they are few.",
                 UserWarning,
-                stacklevel=6,
             )
 
     def _table(self, view: str) -> Any:

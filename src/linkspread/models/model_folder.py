@@ -13,7 +13,6 @@ import shutil
 import signal
 import threading
 import uuid
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from linkspread.ground.errors import (
     MissingDependencyError,
     ModelError,
     StoreError,
+    warn_caller,
 )
 from linkspread.links import Links
 from linkspread.models.following import (
@@ -358,7 +358,7 @@ class ModelFolder:
                 return store.last_number()
         except MissingDependencyError as error:
             text = f"the pairs are in the model, but in no store: {error}"
-            warnings.warn(text, stacklevel=3)
+            warn_caller(text)
             return 0
 
     def _state_at(self, number: int) -> "_State":

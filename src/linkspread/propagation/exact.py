@@ -6,7 +6,6 @@ factors are sketched from products with random blocks.
 """
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from linkspread.compiled.gpu import load_torch, open_device
 from linkspread.compiled.threads import map_blocks
 from linkspread.ground.checks import check_count, is_number
 from linkspread.ground.cores import count_threads
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, warn_caller
 from linkspread.ground.progress import format_bytes
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import (
@@ -321,12 +320,11 @@ def warn_of_error(error: float, tol: float, vectors: Any) -> None:
     is_single = str(vectors.dtype).endswith("float32")
     rounding = 100 * float(np.finfo(np.float32 if is_single else np.float64).eps)
     if error > max(2 * tol, rounding):
-        warnings.warn(
+        warn_caller(
             f"vectors of {vectors.shape[1]:,} dimensions have a relative error of "
             f"about {error:.1e}, more than tol={tol:.1e}; exact ones would be longer. "
             "Give a `rank` to choose how many dimensions to keep, or a larger `tol`.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 

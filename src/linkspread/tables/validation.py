@@ -5,7 +5,6 @@ pandas, polars or pyarrow, or the path of a file.
 """
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.ground.checks import check_sparse, naming
-from linkspread.ground.errors import ColumnWarning, ViewError
+from linkspread.ground.errors import ColumnWarning, ViewError, warn_caller
 from linkspread.ground.progress import announce
 from linkspread.tables.doubts import describe_doubts
 from linkspread.tables.files import WITH_COLUMNS, read_table
@@ -77,7 +76,7 @@ class Views:
                 own, view, leave_out=lambda v, names: f"columns={{{v!r}: {names}}}"
             )
             if doubts:
-                warnings.warn(doubts, ColumnWarning, stacklevel=5)
+                warn_caller(doubts, ColumnWarning)
         return {view: str(own) for view, own in self.read.items()}
 
 
