@@ -133,6 +133,9 @@ def test_a_damaged_folder_is_refused_or_harmless(models, damage, kind, tmp_path)
                 )
             )
     assert not failures, str(failures)
+    print(
+        f"{N_EACH} folders, {damage.__name__}: {n_refused} refused, the rest harmless"
+    )
     assert n_refused > N_EACH // 4
 
 

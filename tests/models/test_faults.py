@@ -1,7 +1,7 @@
 """Work on files, killed or out of space at each point where it changes one.
 
 By default every seventh point of long pieces of work is tried; with LINKSPREAD_FAULTS=1
-every point of all.
+every point of all. `pytest -s` prints how many there are.
 """
 
 import json
@@ -60,5 +60,6 @@ def test_nothing_is_lost_wherever_it_is_interrupted(work, library, tmp_path):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
+    print(f"{work}: {found['points']} points, interrupted {found['tried']} times")
     assert found["points"] > 10
     assert found["wrong"] == []

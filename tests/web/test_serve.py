@@ -14,9 +14,12 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
+import linkspread as ls
 from linkspread.cli import app
+from linkspread.cli.serve import FOLDER, make_app
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
+from linkspread.models import model_folder
 from linkspread.storage import LinkStore
 from ports import free_port
 from web_sites import fit_model
@@ -101,7 +104,6 @@ def test_workers_see_each_others_judgements_and_end_gracefully(folder):
 
 
 def test_the_page_is_made_from_a_model_folder(folder, monkeypatch):
-    from linkspread.cli.serve import FOLDER, make_app
     from linkspread.web.server import VARIABLE
 
     monkeypatch.setenv(FOLDER, str(folder))
@@ -155,6 +157,48 @@ def test_a_token_is_made_for_pages_that_others_can_reach(folder, monkeypatch):
     assert served[0].token != served[1].token
     run(folder)
     assert served[2].token == ""
+
+
+def test_a_store_elsewhere_is_served(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("linkspread.web.serve", lambda *a, **how: None)
+    monkeypatch.setenv("LINKSPREAD_STORE", "")
+    monkeypatch.setenv("LINKSPREAD_SERVE_SETTINGS", "{}")
+    monkeypatch.setattr("linkspread.web.server.start_logging", lambda: None)
+    assert run(folder, "--store", tmp_path / "other.db").exit_code == 0
+    site = make_app().state.site
+    pair = {"source": ("text", "t5"), "target": ("image", "i3"), "verdict": "must"}
+    site.judge(who="ann", **pair)
+    site.stop()
+    with LinkStore.open(tmp_path / "other.db") as store:
+        assert store.count() == 1
+
+
+def test_model_and_rows_are_of_one_moment_when_a_page_starts(tmp_path, monkeypatch):
+    """Another process applies between two reads: the judgement counted twice."""
+    path = tmp_path / "model"
+    pairs = [("t0", "i0", 1.0), ("t1", "i2", -1.0)]
+    ls.ModelFolder.create(path, fit_model(pairs), pairs={("text", "image"): pairs})
+    between = ("text", "image")
+    ls.ModelFolder(path).judge("t5", "i3", "must", between=between, who="ann")
+    load, others = model_folder.load, [ls.ModelFolder(path).apply]
+
+    def load_late(*given, **how):
+        if others:
+            others.pop()()
+        return load(*given, **how)
+
+    monkeypatch.setattr(model_folder, "load", load_late)
+    monkeypatch.setenv("LINKSPREAD_SERVE_MODEL", str(path))
+    monkeypatch.setenv("LINKSPREAD_STORE", "")
+    monkeypatch.setenv("LINKSPREAD_SERVE_SETTINGS", "{}")
+    monkeypatch.setattr("linkspread.web.server.start_logging", lambda: None)
+    site = make_app().state.site
+    site.live.follow()
+    model = site.live.shown.model
+    found = model.links_.judged(*between)
+    where = [model.items_[view].ids.tolist() for view in between]
+    assert found[where[0].index("t5"), where[1].index("i3")] == 1.0
+    site.stop()
 
 
 def test_how_much_an_address_may_ask_can_be_chosen(folder, monkeypatch):

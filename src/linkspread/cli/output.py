@@ -6,9 +6,7 @@ Results go to standard output, messages for people to standard error.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -120,13 +118,16 @@ def step_bar(
 
 def check_writable(path: Path) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
+    from linkspread.storage.files import temporary_file
+
     place = path.absolute()
     try:
         if not place.is_dir():
             place = place.parent
         while not place.exists():
             place = place.parent
-        os.rmdir(tempfile.mkdtemp(prefix=".linkspread-", dir=place))
+        with temporary_file(place):
+            pass
     except OSError as error:
         raise LinkspreadError(
             f"`--output` must be in a writable folder, and {str(place)!r} is not "

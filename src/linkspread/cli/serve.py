@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 FACTORY = "linkspread.cli.serve:make_app"
-# Environment variables: the model for the workers, and the token.
-FOLDER, TOKEN = "LINKSPREAD_SERVE_MODEL", "LINKSPREAD_TOKEN"
+# Environment variables: the model and its store for the workers, and the token.
+FOLDER, STORE = "LINKSPREAD_SERVE_MODEL", "LINKSPREAD_STORE"
+TOKEN = "LINKSPREAD_TOKEN"
 LABELS_PER_FAMILY = 5
 
 
 def run_serve(
     model: options.Model,
+    store: options.Store = None,
     host: Annotated[
         str,
         typer.Option(help="Address; one that other machines can reach needs a token."),
@@ -60,7 +62,7 @@ def run_serve(
         bool, typer.Option(help="Fit glyphs first if there is no model.")
     ] = False,
 ) -> None:
-    """Search and judge in a browser; judgements are stored in MODEL/judgements.db.
+    """Search and judge in a browser; judgements go to MODEL/judgements.db or --store.
 
     Prefer LINKSPREAD_TOKEN to --token, because others can see command lines.
     """
@@ -79,7 +81,7 @@ def run_serve(
     if glyphs and not (model / MANIFEST).is_file():
         notice("Fitting glyphs, once; this takes some fifteen seconds.")
         _fit_glyphs(model)
-    open_folder(model).check_store()
+    open_folder(model, store).check_store()
     settings = Settings(
         title=title or model.resolve().name or "linkspread",
         host=host,
@@ -96,7 +98,7 @@ def run_serve(
             f"a token must have at least 12 letters, got {len(settings.token)}. Leave "
             "it out to get one."
         )
-    os.environ[FOLDER] = str(model.resolve())
+    os.environ[FOLDER], os.environ[STORE] = str(model.resolve()), store or ""
     shown = f"[{host}]" if ":" in host else host
     here = settings.public_url or f"http://{shown}:{port}"
     notice(f"{here}/ (end with Ctrl+C)")
@@ -108,11 +110,10 @@ def make_app() -> FastAPI:
     from linkspread.web import create_app
     from linkspread.web.server import read_settings
 
-    folder = open_folder(Path(os.environ[FOLDER]))
-    # Read before the model, so that rows applied in between are not missed.
-    applied = folder.check_store()
+    folder = open_folder(Path(os.environ[FOLDER]), os.environ.get(STORE) or None)
+    model, applied = folder.load()
     return create_app(
-        folder.model,
+        model,
         folder.store(),
         features=read_features(folder),
         absorbed=applied,

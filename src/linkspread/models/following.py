@@ -77,6 +77,10 @@ class KnownPairs(NamedTuple):
     n_pairs: int
     n_unknown: int
 
+    def counted(self, items: Mapping[str, Items]) -> Counter[CountedPair]:
+        """Count the pairs, as `count_pairs` does."""
+        return count_pairs((self.links or Links()).resolve(items))
+
 
 def known_pairs(
     columns: Mapping[ViewPair, PairColumns], items: Mapping[str, Items]
@@ -126,3 +130,12 @@ def list_pairs(
         left, right = items[between[0]].ids[i], items[between[1]].ids[j]
         found[between].append((left.item(), right.item(), weight))
     return found
+
+
+def links_of(counted: Counter[CountedPair], items: Mapping[str, Items]) -> Links | None:
+    """Return counted pairs as links, None for none."""
+    links = None
+    for between, pairs in list_pairs(counted, items).items():
+        found = Links.from_pairs(pairs, between=between)
+        links = found if links is None else links + found
+    return links

@@ -35,6 +35,7 @@ from linkspread.models.following import (
     conflicts_add_up,
     count_pairs,
     known_pairs,
+    links_of,
     list_pairs,
 )
 from linkspread.models.persistence import load
@@ -58,6 +59,8 @@ MAX_STATE = 1 << 16
 IMPORTED, FITTED, RESTORED = "import", "in the files of the fit", "restored"
 # In place of the id of a row that does not exist.
 NO_ROW = "none"
+# How often model and last row are read again if another process saves meanwhile.
+N_TRIES = 20
 
 PairsOfViews = Mapping[ViewPair, Iterable[Pair]]
 StrPath = str | os.PathLike[str]
@@ -119,7 +122,8 @@ class ModelFolder:
         """Save a fitted model with the judged pairs it was fitted to, all or nothing.
 
         A new folder is written elsewhere and moved in one step. An older model is
-        replaced in one step, and its store stays.
+        replaced in one step, and its store stays: judgements there that are not among
+        the pairs are applied.
 
         Parameters
         ----------
@@ -142,19 +146,29 @@ class ModelFolder:
         -------
         folder : ModelFolder
         """
-        with _whole(Path(path)) as folder:
-            if applied and (folder / MANIFEST).is_file():
-                coming = cls(folder, store=store)._state_at(applied)
+        with _whole(Path(path)) as folder, _lock_of_model(folder):
+            saved = cls(folder, store=store) if (folder / MANIFEST).is_file() else None
+            is_at = applied is not None or not pairs
+            if saved is not None:
+                coming = saved._state_at(applied or 0) if is_at else UNKNOWN
                 # A damaged number is replaced after the save.
                 with suppress(ModelError):
                     _write_state(folder, _read_state(folder), coming=coming)
             model.save(folder)
             if run:
                 write_run(folder, run)
-            saved = cls(folder, store=store)
-            if applied is None:
-                applied = saved._store_fitted(pairs) if pairs else 0
-            _write_state(folder, saved._state_at(applied))
+            saved = saved or cls(folder, store=store)
+            state = (
+                saved._state_at(applied or 0)
+                if is_at
+                else saved._store_fitted(pairs or {})
+            )
+            _write_state(folder, state)
+            if state == UNKNOWN:
+                # The store has judgements that the model was not fitted to.
+                with saved.store() as opened:
+                    saved._load()
+                    saved._repair(opened)
         return cls(path, store=store)
 
     @property
@@ -168,6 +182,31 @@ class ModelFolder:
     def applied(self) -> int:
         """Number of the last row of the store that is in the saved model."""
         return _read_state(self.path).number
+
+    def load(self) -> tuple[Any, int]:
+        """Load the model together with the number of the last row in it.
+
+        Both are of one moment, also while another process applies judgements.
+
+        Returns
+        -------
+        model : CrossViewSearch or LinkSpreading
+        number : int
+            Apply the rows of the store after it, and each has been applied once.
+        """
+        for _ in range(N_TRIES):
+            before = _checksum(self.path), _read_state(self.path)
+            if before[1] == UNKNOWN:
+                # Perhaps another process is about to find out.
+                with self.lock():
+                    before = _checksum(self.path), _read_state(self.path)
+            self._load()
+            if before == (_checksum(self.path), _read_state(self.path)):
+                return self._model, self._checked(before[1])
+        raise ModelError(
+            f"a model must stay the same while it is loaded, and that in "
+            f"{str(self.path)!r} was saved again {N_TRIES} times. Try again."
+        )
 
     def store(self) -> LinkStore:
         """Open or create the store of judgements; close it, or use it in `with`."""
@@ -310,56 +349,69 @@ class ModelFolder:
         Returns
         -------
         counts : AppliedCounts
-            Pairs that were `added` to the model; none is removed.
+            Pairs that were `added` to the model, and that were `removed` because they
+            were undone meanwhile.
         """
         with self._changing() as store:
+            return self._repair(store)
+
+    def _repair(self, store: LinkStore) -> AppliedCounts:
+        """Bring the loaded model and a store together; the caller holds the lock."""
+        with conflicts_add_up():
             items = self._model.items_
-            known = known_pairs(store.pairs().columns, items)
-            stored = count_pairs((known.links or Links()).resolve(items))
             own = count_pairs(self._model.links_)
-            lost, missing = (
-                list_pairs(own - stored, items),
-                list_pairs(stored - own, items),
-            )
+            lost = own - known_pairs(store.pairs().columns, items).counted(items)
             store.add_many(
                 judgement_of(pair, between, who=name, note="known to the model")
-                for between, pairs in lost.items()
+                for between, pairs in list_pairs(lost, items).items()
                 for name, pair in _named(pairs)
             )
-            with conflicts_add_up():
-                for between, pairs in missing.items():
-                    self._model.add_links(Links.from_pairs(pairs, between=between))
-            number = store.last_number()
-            coming = _State(number, _row_id(store, number) if number else "")
-            self._save(_read_state(self.path), coming, changed=len(missing) > 0)
-        return AppliedCounts(sum(map(len, missing.values())), 0, known.n_unknown)
+            # Others may have judged since.
+            judged = store.pairs()
+            known = known_pairs(judged.columns, items)
+            stored = known.counted(items)
+            changes = stored - own, own - stored
+            added, removed = (links_of(counted, items) for counted in changes)
+            if added is not None or removed is not None:
+                self._model.change_links(added=added, removed=removed)
+            row = _row_id(store, judged.number) if judged.number else ""
+            coming = _State(judged.number, row)
+            self._save(_read_state(self.path), coming, changed=any(changes))
+        return AppliedCounts(*(own.total() for own in changes), known.n_unknown)
 
     def check_store(self) -> int:
         """Return the last row that is in the model; refuse a store of another model."""
+        return self._checked(_read_state(self.path))
+
+    def _checked(self, state: "_State") -> int:
+        """Return the number of a row; refuse a store that has another there."""
         if self.has_store():
             with self.store() as store:
-                return self._state(store).number
-        if self.applied:
-            raise self._other_store(self.applied)
+                return self._of_store(state, store).number
+        if state.number:
+            raise self._other_store(state.number)
         return 0
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Wait for the lock of the model, so that only one process changes it."""
-        with locked(self.path / LOCK, wait=True):
+        with _lock_of_model(self.path):
             yield
 
-    def _store_fitted(self, pairs: PairsOfViews) -> int:
-        """Store the pairs that the model was fitted to; return the last row."""
+    def _store_fitted(self, pairs: PairsOfViews) -> "_State":
+        """Store the pairs of a fit; return the last row, unknown if others judged."""
         try:
-            for between, own in pairs.items():
-                self.judge_pairs(own, between=between, note=FITTED)
+            n_stored = sum(
+                len(self.judge_pairs(own, between=between, note=FITTED))
+                for between, own in pairs.items()
+            )
             with self.store() as store:
-                return store.last_number()
+                number = store.last_number()
         except MissingDependencyError as error:
             text = f"the pairs are in the model, but in no store: {error}"
             warn_caller(text)
-            return 0
+            return _State()
+        return self._state_at(number) if number == n_stored else UNKNOWN
 
     def _state_at(self, number: int) -> "_State":
         """Return the state of a model with all rows of the store up to a number."""
@@ -401,7 +453,10 @@ class ModelFolder:
 
     def _state(self, store: LinkStore) -> "_State":
         """Return which rows are in the model; refuse another store."""
-        state = _read_state(self.path)
+        return self._of_store(_read_state(self.path), store)
+
+    def _of_store(self, state: "_State", store: LinkStore) -> "_State":
+        """Return a state, if its row is in the store."""
         row = _row_id(store, state.number) if state.number else ""
         # Older folders have the number alone.
         if row != state.row and (state.row or row == NO_ROW):
@@ -435,6 +490,10 @@ class _State(NamedTuple):
 
     number: int = 0
     row: str = ""
+
+
+# The folder asks for its repair.
+UNKNOWN = _State(1, "unknown")
 
 
 def _read_state(folder: Path) -> _State:
@@ -513,6 +572,16 @@ def _whole(path: Path) -> Iterator[Path]:
                     with suppress(OSError):
                         entry.unlink()
                 raise
+
+
+@contextmanager
+def _lock_of_model(folder: Path) -> Iterator[None]:
+    """Let no other process change the model of a folder, if there is one."""
+    if not (folder / MANIFEST).is_file():
+        yield
+        return
+    with locked(folder / LOCK, wait=True):
+        yield
 
 
 @contextmanager
