@@ -377,7 +377,8 @@ class ModelFolder:
             row = _row_id(store, judged.number) if judged.number else ""
             coming = _State(judged.number, row)
             self._save(_read_state(self.path), coming, changed=any(changes))
-        return AppliedCounts(*(own.total() for own in changes), known.n_unknown)
+        n_added, n_removed = (own.total() for own in changes)
+        return AppliedCounts(n_added, n_removed, known.n_unknown)
 
     def check_store(self) -> int:
         """Return the last row that is in the model; refuse a store of another model."""
