@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import replace_between
-from linkspread.studies.report import (
-    budget_figures,
+from linkspread.studies.report.figures import budget_figures
+from linkspread.studies.report.study import read_study, write_study
+from linkspread.studies.report.tables import (
     details_markdown,
     parameters_markdown,
-    read_study,
     results_markdown,
-    write_study,
 )
 
 ROOT = Path(__file__).parent.parent

@@ -18,7 +18,7 @@ from linkspread import Links, LinkSpreading
 from linkspread.datasets import load_glyphs
 from linkspread.datasets.glyphs import make_glyph_image
 from linkspread.judging import explanation_picture
-from linkspread.studies.report import ink_data_uri
+from linkspread.studies.report.page import ink_data_uri
 
 SCRIPTS = ("LATIN ", "GREEK ", "CYRILLIC ")
 N_LINKED = 300

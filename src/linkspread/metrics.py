@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array, issparse
 
-from linkspread.compiled import average_precisions, small_loops
+from linkspread.compiled.cpu import average_precisions
+from linkspread.compiled.threads import small_loops
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 

@@ -8,7 +8,7 @@ from linkspread.cli import app, main
 from linkspread.cli.demo import print_comparison, print_searches
 from linkspread.cli.output import step_bar
 from linkspread.datasets import load_glyphs
-from linkspread.studies.report import Card, Hit, Search
+from linkspread.studies.report.study import Card, Hit, Search
 from small_studies import make_row, make_run, make_study
 
 

@@ -12,7 +12,7 @@ from linkspread.cli import app, main
 from linkspread.ground.errors import LinkspreadError
 from linkspread.studies import tables
 from linkspread.studies.methods import Method
-from linkspread.studies.report import read_study, write_study
+from linkspread.studies.report.study import read_study, write_study
 from small_studies import make_budgets, make_cell, make_study
 
 

@@ -8,19 +8,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from linkspread.compiled import (
+from linkspread.compiled.cpu import (
+    AHEAD,
     LINE_BYTES,
+    SMALL_BYTES,
     add_products,
     chebyshev_step,
     clenshaw_step,
     difference_sums,
     keep_nearest,
     largest_means,
+    lines_to_fetch,
     sampled_products,
     sparse_difference_sums,
     sparse_products,
 )
-from linkspread.compiled.cpu import AHEAD, SMALL_BYTES, lines_to_fetch
 from linkspread.propagation.chebyshev import N_TERMS, recurrence_terms
 
 N_ITEMS = 20_000

@@ -6,12 +6,12 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info
 
-from linkspread.compiled import small_loops
 from linkspread.compiled.threads import (
     SMALL_ENTRIES,
     SMALL_LOOP,
     few_cores,
     small_algebra,
+    small_loops,
 )
 from linkspread.ground.cores import count_threads
 from linkspread.propagation import chebyshev

@@ -8,7 +8,7 @@ import pytest
 
 import linkspread
 from documents import ROOT, python_blocks
-from linkspread.studies.report import read_study
+from linkspread.studies.report.study import read_study
 
 README = ROOT / "README.md"
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

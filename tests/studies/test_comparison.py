@@ -8,15 +8,15 @@ from sklearn.datasets import make_blobs
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.studies.report import (
+from linkspread.studies.report.comparison import (
     choose_labeled,
     choose_queries,
     compare_chance,
     compare_label_spreading,
     compare_scores,
+    expected_by_chance,
     keep_hidden,
 )
-from linkspread.studies.report.comparison import expected_by_chance
 
 
 @pytest.fixture

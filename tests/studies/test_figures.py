@@ -9,18 +9,16 @@ import numpy as np
 import pytest
 
 from linkspread.ground.errors import MissingDependencyError
-from linkspread.studies.report import (
-    ParameterCurve,
-    budget_figures,
-)
 from linkspread.studies.report.figures import (
     COLORS,
     INK,
+    budget_figures,
     class_figures,
     line_looks,
     parameter_figures,
     recall_figures,
 )
+from linkspread.studies.report.study import ParameterCurve
 from small_studies import make_budgets, make_cell, make_row, make_run, make_study
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -131,7 +129,8 @@ def test_no_setting_is_left_behind(study, budgets):
 
 def test_pyplot_is_not_loaded():
     program = (
-        "import sys; from linkspread.studies.report import *; "
+        "import sys; from linkspread.studies.report.figures import budget_figures; "
+        "from linkspread.studies.report.study import Cell, Run, Study; "
         "cell = Cell('ours', 'links', 1, (Run('a', 0.5),)); "
         "assert 'matplotlib' not in sys.modules; "
         "budget_figures(Study('', '', '', '', {}, cells=(cell,))); "

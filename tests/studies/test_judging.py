@@ -18,7 +18,7 @@ from linkspread.studies.budgets import (
     run_judging,
 )
 from linkspread.studies.collections import random_links, resplit
-from linkspread.studies.report import Study, read_study
+from linkspread.studies.report.study import Study, read_study
 from small_studies import make_budgets, make_cell
 
 LEARNER = LinkSpreading(n_neighbors=12, alpha=0.9, rank=8)

@@ -10,14 +10,12 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.ground.errors import LinkspreadError, ViewError
-from linkspread.studies.report import (
+from linkspread.studies.report.page import build_page, ink_data_uri, picture_data_uri
+from linkspread.studies.report.study import (
     Card,
     Hit,
     ParameterCurve,
     Search,
-    build_page,
-    ink_data_uri,
-    picture_data_uri,
     write_page,
 )
 from pages import NASTY, read

@@ -15,7 +15,7 @@ from linkspread.studies.partners import (
     plan_partners,
     run_partners,
 )
-from linkspread.studies.report import Budget, Study
+from linkspread.studies.report.study import Budget, Study
 
 QUICK = ("ridge map", "ridge to identity")
 EMPTY = Study("Partners", "", "", "small", {})

@@ -26,7 +26,7 @@ from linkspread.studies.methods import (
     matched_methods,
     table_methods,
 )
-from linkspread.studies.report import Study
+from linkspread.studies.report.study import Study
 from linkspread.studies.running import choose, score_test
 from linkspread.studies.tables import measure, run_table
 

@@ -19,7 +19,7 @@ from linkspread.studies.methods import (
     matched_methods,
     table_methods,
 )
-from linkspread.studies.report import Study, read_study, write_study
+from linkspread.studies.report.study import Study, read_study, write_study
 from linkspread.studies.tables import run_table
 
 METRICS = {"text": ("euclidean", "hellinger"), "image": ("euclidean", "chi2")}

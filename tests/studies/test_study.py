@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.report import Budget, ParameterCurve
+from linkspread.studies.report.study import Budget, ParameterCurve
 from small_studies import make_budgets, make_cell, make_row, make_run, make_study
 
 

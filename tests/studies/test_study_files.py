@@ -9,17 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.report import (
+from linkspread.studies.report.study import (
     Card,
     Cell,
     Hit,
     ParameterCurve,
     Run,
     Search,
+    from_json,
     read_study,
+    to_json,
     write_study,
 )
-from linkspread.studies.report.study import from_json, to_json
 from small_studies import (
     DIRECTIONS,
     make_budgets,

@@ -2,13 +2,11 @@
 
 import pytest
 
-from linkspread.studies.report import (
-    parameters_markdown,
-    results_markdown,
-)
 from linkspread.studies.report.tables import (
     parameter_list,
+    parameters_markdown,
     parameters_text,
+    results_markdown,
     results_table,
     seconds_table,
 )

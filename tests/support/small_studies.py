@@ -1,6 +1,6 @@
 """Small studies and tables to draw and to write."""
 
-from linkspread.studies.report import Cell, Run, Study
+from linkspread.studies.report.study import Cell, Run, Study
 
 DIRECTIONS = ("there", "back")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from linkspread.datasets.collection import Collection
     from linkspread.models import CrossViewSearch
-    from linkspread.studies.report import Card, Cell, Search, Study
+    from linkspread.studies.report.study import Card, Cell, Search, Study
 
 N_NEIGHBORS = 30
 # Hidden glyphs that are queries and results when a method is measured.
@@ -42,23 +42,23 @@ def run_demo(
     are the words of their Unicode names and their pictures.
     """
     from linkspread.datasets import load_glyphs
-    from linkspread.studies import report
+    from linkspread.studies.report.comparison import choose_labeled
+    from linkspread.studies.report.page import build_page
+    from linkspread.studies.report.study import Study, check_folder, write_page
     from linkspread.studies.running import describe_environment
 
-    report.check_folder(output)
+    check_folder(output)
     with step_bar(n_steps=5) as step:
         step("Drawing glyphs")
         glyphs = load_glyphs(size=DRAWN_SIZE)
-        labeled = report.choose_labeled(
-            glyphs.labels, labels_per_class, random_state=seed
-        )
+        labeled = choose_labeled(glyphs.labels, labels_per_class, random_state=seed)
         introduction = _introduction(glyphs, labeled)
         print_line(introduction)
         print_line("This takes some fifteen seconds, and ten more the first time.")
         model, cells = _compare(glyphs, labeled, step)
         step("Searching")
         searches = _search_both_ways(model, glyphs, labeled, seed)
-    study = report.Study(
+    study = Study(
         "Glyphs by name and by picture",
         introduction,
         "linkspread demo",
@@ -70,14 +70,13 @@ def run_demo(
     )
     print_comparison(study)
     print_searches(searches)
-    page = report.build_page(study)
-    path = report.write_page(output / "index.html", page).resolve()
+    path = write_page(output / "index.html", build_page(study)).resolve()
     print_line(f"Page with pictures: {path}")
 
 
 def print_comparison(study: Study) -> None:
     """Print the table of methods."""
-    from linkspread.studies.report import results_table
+    from linkspread.studies.report.tables import results_table
 
     table = results_table(study)
     rows = [(row.name, *(cell.text for cell in row.cells)) for row in table.rows]
@@ -119,7 +118,7 @@ def _compare(
 
     from linkspread.links import Links
     from linkspread.models import CrossViewSearch
-    from linkspread.studies import report
+    from linkspread.studies.report import comparison
 
     labels = dict.fromkeys(glyphs.views, glyphs.labels)
     some = np.random.default_rng(0).permutation(np.flatnonzero(~labeled))[:N_MEASURED]
@@ -130,14 +129,14 @@ def _compare(
     model = CrossViewSearch().fit(glyphs.views, Links.from_labels(known))
     seconds = time.perf_counter() - start
     step("Measuring linkspread")
-    ours = report.compare_scores(
+    ours = comparison.compare_scores(
         "linkspread", model.scores, labels, hidden, seconds=seconds
     )
     step("Fitting and measuring LabelSpreading")
-    baseline = report.compare_label_spreading(
+    baseline = comparison.compare_label_spreading(
         glyphs.views, known, labels, hidden, n_neighbors=N_NEIGHBORS
     )
-    return model, [ours, baseline, report.compare_chance(labels, hidden)]
+    return model, [ours, baseline, comparison.compare_chance(labels, hidden)]
 
 
 def _search_both_ways(
@@ -146,7 +145,8 @@ def _search_both_ways(
     """Search with a few hidden glyphs, for hidden glyphs, in each direction."""
     import numpy as np
 
-    from linkspread.studies.report import Hit, Search, choose_queries, keep_hidden
+    from linkspread.studies.report.comparison import choose_queries, keep_hidden
+    from linkspread.studies.report.study import Hit, Search
 
     hidden = np.flatnonzero(~labeled)
     # Enough for N_RESULTS hidden glyphs, even if all labelled ones are found.
@@ -170,7 +170,8 @@ def _search_both_ways(
 def _card(glyphs: Collection, item: int, *, pictured: bool = True) -> Card:
     """Describe a glyph by its name, its family and its picture."""
     from linkspread.datasets.glyphs import make_glyph_image
-    from linkspread.studies.report import Card, ink_data_uri
+    from linkspread.studies.report.page import ink_data_uri
+    from linkspread.studies.report.study import Card
 
     picture = None
     if pictured:

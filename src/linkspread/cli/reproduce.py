@@ -17,7 +17,7 @@ from linkspread.ground.errors import LinkspreadError
 if TYPE_CHECKING:
     from linkspread.datasets.collection import Partners
     from linkspread.studies.collections import Benchmark
-    from linkspread.studies.report import Study
+    from linkspread.studies.report.study import Study
 
 reproduce_app = typer.Typer(
     help="Measure the paper's methods and baselines, and write a report.",
@@ -70,7 +70,7 @@ class Report:
     @classmethod
     def open(cls, name: str, kind: str, collection: str, typed: Any) -> Report:
         """Refuse an unusable folder, before anything is loaded."""
-        from linkspread.studies.report import check_folder, read_study
+        from linkspread.studies.report.study import check_folder, read_study
         from linkspread.studies.running import check_continued
 
         report = cls(kind, collection, typed["output"] or Path(f"linkspread-{name}"))
@@ -90,7 +90,7 @@ class Report:
 
     def begin(self, title: str, introduction: str) -> Study:
         """Return the study of this command, without results."""
-        from linkspread.studies.report import Study
+        from linkspread.studies.report.study import Study
         from linkspread.studies.running import describe_environment
 
         about = title, introduction, _command(), self.collection
@@ -98,24 +98,23 @@ class Report:
 
     def keep(self, study: Study) -> None:
         """Write an unfinished study."""
-        from linkspread.studies.report import write_study
+        from linkspread.studies.report.study import write_study
 
         write_study(self.output / "study.json", study)
 
     def write(self, study: Study) -> None:
         """Write the page, the tables and the data, and print the table."""
-        from linkspread.studies import report
+        from linkspread.studies.report import tables
+        from linkspread.studies.report.page import build_page
+        from linkspread.studies.report.study import write_page
 
         self.keep(study)
-        writers = (
-            *(report.results_markdown, report.details_markdown),
-            report.parameters_markdown,
-        )
-        tables = "\n\n".join(filter(None, (write(study) for write in writers))) + "\n"
-        report.write_page(self.output / "tables.md", tables)
-        built = report.build_page(study)
-        page = report.write_page(self.output / "index.html", built)
-        console().print(report.results_markdown(study))
+        results = tables.results_markdown(study)
+        texts = [tables.details_markdown(study), tables.parameters_markdown(study)]
+        text = "\n\n".join(filter(None, [results, *texts])) + "\n"
+        write_page(self.output / "tables.md", text)
+        page = write_page(self.output / "index.html", build_page(study))
+        console().print(results)
         print_line(f"Report: {page.resolve()}")
 
 

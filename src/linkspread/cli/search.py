@@ -353,7 +353,8 @@ def _print_split(
 def _draw(why: Explanation, contents: ItemContents, output: Path, n_links: int) -> None:
     """Draw an explanation; an unreadable picture of an item leaves a gap."""
     from linkspread.judging import explanation_picture
-    from linkspread.studies.report import picture_data_uri, write_page
+    from linkspread.studies.report.page import picture_data_uri
+    from linkspread.studies.report.study import write_page
 
     parts = [part for split in why.splits.values() for part in split.parts]
     items = {

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.cluster.session import Range, Session, same
-from linkspread.compiled import add_terms, chebyshev_step, clenshaw_step
+from linkspread.compiled.cpu import add_terms, chebyshev_step, clenshaw_step
 from linkspread.graphs.normalize import row_sums, scale_edges
 from linkspread.propagation.chebyshev import N_TERMS
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.compiled import difference_sums, sparse_difference_sums
+from linkspread.compiled.cpu import difference_sums, sparse_difference_sums
 from linkspread.ground.errors import GraphError, ViewError
 from linkspread.tables.validation import check_table
 

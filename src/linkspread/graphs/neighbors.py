@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from linkspread.compiled import keep_nearest, sparse_products
 from linkspread.compiled.backends import choose_device
+from linkspread.compiled.cpu import keep_nearest, sparse_products
 from linkspread.compiled.threads import map_blocks
 from linkspread.graphs.distances import (
     Metric,

@@ -13,14 +13,8 @@ from numpy.polynomial.chebyshev import chebinterpolate
 from scipy import sparse
 from scipy.linalg import eigh
 
-from linkspread.compiled import (
-    LINE_BYTES,
-    add_terms,
-    chebyshev_step,
-    clenshaw_step,
-    small_loops,
-)
-from linkspread.compiled.threads import small_algebra
+from linkspread.compiled.cpu import LINE_BYTES, add_terms, chebyshev_step, clenshaw_step
+from linkspread.compiled.threads import small_algebra, small_loops
 from linkspread.links import LinkMatrix
 from linkspread.propagation.filter import SeparableFilter
 from linkspread.propagation.ordering import Numbering, renumber

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from linkspread.compiled import grow_order, renumber_rows, small_loops
+from linkspread.compiled.cpu import grow_order, renumber_rows
+from linkspread.compiled.threads import small_loops
 
 Array = np.ndarray
 

@@ -30,7 +30,7 @@ from linkspread.studies.methods import (
     link_methods,
     matched_methods,
 )
-from linkspread.studies.report import Budget, Study
+from linkspread.studies.report.study import Budget, Study
 from linkspread.studies.running import (
     Measured,
     Task,

@@ -26,7 +26,7 @@ from linkspread.studies.baselines import (
 )
 from linkspread.studies.baselines.matching import PairMatching, corrected_scores
 from linkspread.studies.methods import LEARNER, Method, partner_methods
-from linkspread.studies.report import Budget, Study
+from linkspread.studies.report.study import Budget, Study
 from linkspread.studies.running import (
     Measured,
     Task,

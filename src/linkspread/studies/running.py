@@ -21,7 +21,7 @@ from linkspread.metrics import mean_average_precision
 from linkspread.selection import Tuning, tune
 from linkspread.selection.tune import flatten
 from linkspread.studies.methods import Method
-from linkspread.studies.report import Budget, Cell, ParameterCurve, Run, Study
+from linkspread.studies.report.study import Budget, Cell, ParameterCurve, Run, Study
 
 Array = np.ndarray
 # Kind and amount of supervision, and the name of a row.

@@ -19,7 +19,8 @@ from linkspread.selection import Tuning
 from linkspread.selection.tune import flatten, unflatten
 from linkspread.studies.collections import Split, label_links
 from linkspread.studies.methods import OURS, PRINTED, Method
-from linkspread.studies.report import (
+from linkspread.studies.report.comparison import choose_queries
+from linkspread.studies.report.study import (
     Budget,
     Card,
     Hit,
@@ -27,7 +28,6 @@ from linkspread.studies.report import (
     Run,
     Search,
     Study,
-    choose_queries,
 )
 from linkspread.studies.running import (
     Measured,

@@ -3,7 +3,7 @@
 All methods get the same labels and are measured on the other items.
 
 >>> import numpy as np
->>> from linkspread.studies.report import choose_labeled
+>>> from linkspread.studies.report.comparison import choose_labeled
 >>> y = np.array([0, 0, 0, 1, 1, 1])
 >>> y[choose_labeled(y, 1)].tolist()
 [0, 1]

@@ -1,6 +1,6 @@
 """Results of a study, and their JSON files: methods, amounts of supervision, splits.
 
->>> from linkspread.studies.report import Cell, Run, Study
+>>> from linkspread.studies.report.study import Cell, Run, Study
 >>> cells = (Cell("ours", "links", 100, (Run("standard", 0.3),)),
 ...          Cell("baseline", "links", 100, (Run("standard", 0.2),)))
 >>> study = Study("", "", "", "", {}, ours="ours", cells=cells)
