@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.studies.report.study import Budget, ParameterCurve
+from linkspread.studies.report.study import Budget
 from small_studies import make_budgets, make_cell, make_row, make_run, make_study
 
 
@@ -56,23 +56,21 @@ def test_budgets_have_words_for_one_many_and_all():
     assert Budget("matched pairs", None).text == "all matched pairs"
 
 
+CELL = make_cell("links", 1, "ours", 0.5)
+
+
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    "make",
     [
-        (lambda: make_cell("link", 1, "a", 0.5), "`kind` must be one of.*got 'link'"),
-        (lambda: make_cell("links", -1, "a", 0.5), "`amount` must not be negative"),
-        (
-            lambda: make_cell("links", 1, "a"),
-            "`runs` of 'a' must be at least one",
-        ),
-        (
-            lambda: make_budgets(*[make_cell("links", 1, "ours", 0.5)] * 2),
-            r"cells must differ, got \('ours', 'links', 1\) twice",
-        ),
+        lambda: make_cell("link", 1, "a", 0.5),
+        lambda: make_cell("links", 1, "a"),
+        lambda: make_row("ours", make_run(), make_run()),
+        lambda: make_budgets(CELL, CELL),
+        lambda: make_study(make_row("a", make_run()), directions=("there",)),
     ],
 )
-def test_budgets_that_contradict_themselves_are_refused(make, sentence):
-    with pytest.raises(LinkspreadError, match=sentence):
+def test_results_that_contradict_themselves_are_refused(make):
+    with pytest.raises(LinkspreadError, match="must .* Compute the study again"):
         make()
 
 
@@ -91,46 +89,3 @@ def test_one_resplit_has_no_deviation_and_none_has_no_mean():
     assert cell.standard is None
     assert cell.mean == pytest.approx(0.3) and cell.deviation is None
     assert make_row("ours", make_run()).mean is None
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: make_run(curve={"there": [1.0]}), "`curve` 'there' must have 11 val"),
-        (
-            lambda: make_row("ours", make_run(), make_run()),
-            "splits of 'ours' must differ, got 'standard' twice. Rename one",
-        ),
-        (
-            lambda: ParameterCurve("ours", "alpha", (0.1, 0.2), (0.5,), 0.1),
-            "'alpha' must have one score for each value, got 1",
-        ),
-        (
-            lambda: ParameterCurve("ours", "alpha", (0.1,), (0.5,), 0.3),
-            "`chosen` of 'alpha' must be one of its values, got 0.3. Add",
-        ),
-        (
-            lambda: make_study(*[make_row("ours", make_run())] * 2),
-            r"cells must differ, got \('ours', 'labels per class', None\) twice",
-        ),
-        (
-            lambda: make_study(curves=(ParameterCurve("a", "b", (1,), (0.5,), 1),) * 2),
-            r"curves must differ, got \('a', 'b'\) twice",
-        ),
-        (
-            lambda: make_study(printed={"a": {"aside": 0.1}}),
-            r"figures of 'a' must be for .*got others in \['aside'\]",
-        ),
-        (
-            lambda: make_study(make_row("a", make_run()), directions=("there",)),
-            r"figures of 'a' must be .*\['there'\], got others in \['back'\]. Use",
-        ),
-    ],
-)
-def test_results_that_contradict_themselves_are_refused(make, sentence):
-    with pytest.raises(LinkspreadError, match=sentence):
-        make()
-
-
-def test_a_printed_average_is_no_direction():
-    make_study(printed={"a": {"there": 0.1, "average": 0.2}})

@@ -9,11 +9,9 @@
 """
 
 import json
-import sys
 import tempfile
 import types
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -25,11 +23,11 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.storage.files import FilePath, new_file
 
 FORMAT = 2
-WORDS = {str: "a text", bool: "true or false", int: "a whole number"}
+# What values of other types than those of the fields raise.
+DAMAGED = (ArithmeticError, LookupError, RecursionError, TypeError, ValueError)
 STANDARD_SPLIT = "standard"
 # Name of a printed average, beside those of the directions.
 AVERAGE = "average"
-N_RECALL_LEVELS = 11
 # Singular, plural and "all" of each kind of supervision.
 KINDS = {
     "labels per class": ("label per class", "labels per class", "all labels"),
@@ -94,16 +92,8 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)  # by step
     parameters: dict[str, Any] = field(default_factory=dict)
     per_class: dict[str, dict[str, float]] = field(default_factory=dict)
+    # The precision at recall 0, 0.1, ..., 1, by direction.
     curve: dict[str, list[float]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for direction, levels in self.curve.items():
-            _check(
-                len(levels) == N_RECALL_LEVELS,
-                f"`curve` {direction!r} must have {N_RECALL_LEVELS} values",
-                len(levels),
-                "Give the precision at recall 0, 0.1, ..., 1.",
-            )
 
     @property
     def total_seconds(self) -> float:
@@ -121,15 +111,12 @@ class Cell:
     runs: tuple[Run, ...]
 
     def __post_init__(self) -> None:
-        kinds, amount = list(KINDS), self.amount
-        _check(
-            self.kind in KINDS, f"`kind` must be one of {kinds}", repr(self.kind), ""
-        )
-        rule, remedy = "`amount` must not be negative", "Use None for all."
-        _check(amount is None or amount >= 0, rule, amount, remedy)
-        rule = f"`runs` of {self.method!r} must be at least one"
-        _check(bool(self.runs), rule, "none", "Leave out cells without any.")
-        _refuse_repeated([run.split for run in self.runs], f"splits of {self.method!r}")
+        splits = [run.split for run in self.runs]
+        if self.kind not in KINDS or not splits or len(set(splits)) < len(splits):
+            raise LinkspreadError(
+                f"a cell must be of {', '.join(KINDS)} and have one run for each "
+                f"split, got {self.kind!r} and {splits!r:.80}. Compute the study again."
+            )
 
     @property
     def budget(self) -> Budget:
@@ -174,13 +161,6 @@ class ParameterCurve:
     scores: tuple[float, ...]
     chosen: Any
 
-    def __post_init__(self) -> None:
-        rule = f"{self.parameter!r} must have one score for each value"
-        n_scores = len(self.scores)
-        _check(len(self.values) == n_scores, rule, n_scores, "Compute them again.")
-        rule = f"`chosen` of {self.parameter!r} must be one of its values"
-        _check(self.chosen in self.values, rule, self.chosen, "Add it with its score.")
-
 
 @dataclass(frozen=True)
 class Study:
@@ -206,16 +186,15 @@ class Study:
     examples: tuple[Search, ...] = ()
 
     def __post_init__(self) -> None:
-        _refuse_repeated([(c.method, c.kind, c.amount) for c in self.cells], "cells")
-        _refuse_repeated([(c.method, c.parameter) for c in self.curves], "curves")
-        if not self.directions:
-            return
-        known = set(self.directions)
-        found = [(c.method, known ^ set(r.details)) for c in self.cells for r in c.runs]
-        found += [(m, set(own) - {*known, AVERAGE}) for m, own in self.printed.items()]
-        for method, names in found:
-            rule = f"figures of {method!r} must be for the directions {sorted(known)}"
-            _check(not names, rule, f"others in {sorted(names)}", "Use these names.")
+        keys = [(*cell.budget, cell.method) for cell in self.cells]
+        ways = {frozenset(run.details) for cell in self.cells for run in cell.runs}
+        is_table = not self.directions or ways <= {frozenset(self.directions)}
+        if len(set(keys)) < len(keys) or not is_table:
+            raise LinkspreadError(
+                "a study must have one cell for each method and amount, with figures "
+                f"for the directions {self.directions}, got {keys!r:.80}. Compute the "
+                "study again."
+            )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -271,19 +250,6 @@ def _ratio(ours: Cell | None, other: Cell | None) -> float | None:
     return ours.mean / other.mean
 
 
-def _check(holds: bool, rule: str, got: Any, remedy: str) -> None:
-    """Refuse a value that breaks a rule."""
-    if not holds:
-        raise LinkspreadError(f"{rule}, got {got}. {remedy or 'Choose one.'}")
-
-
-def _refuse_repeated(names: Iterable[Any], what: str) -> None:
-    """Refuse names of which one occurs twice."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    got = f"{repeated[0]!r} twice" if repeated else ""
-    _check(not repeated, f"{what} must differ", got, "Rename one.")
-
-
 def check_folder(folder: FilePath) -> Path:
     """Make a folder; refuse one that cannot be written, before long work."""
     folder = Path(folder)
@@ -308,55 +274,52 @@ def write_page(path: FilePath, text: str) -> Path:
 
 def write_study(path: FilePath, study: Study) -> Path:
     """Write a study as JSON."""
-    text = json.dumps(to_json(study), ensure_ascii=False, indent=1)
-    return write_page(path, text + "\n")
+    return write_page(path, to_json(study) + "\n")
 
 
 def read_study(path: FilePath) -> Study:
     """Read a study that `write_study` wrote."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        return from_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise LinkspreadError(
             f"A study must be a file that can be read, got {str(path)!r}: "
             f"{error.strerror}. Correct the path, or compute the study first."
         ) from error
-    except (ValueError, RecursionError) as error:
-        raise LinkspreadError(
-            f"A study must be a JSON file, got {str(path)!r}: {error}. "
-            "Compute the study again."
-        ) from error
-    return from_json(content)
+    except LinkspreadError:
+        raise
+    except DAMAGED as error:
+        raise _malformed(str(path), error) from error
 
 
-def to_json(study: Study) -> dict[str, Any]:
-    """Return a study as plain values: dicts, lists, texts, finite numbers."""
-    return {"format": FORMAT, **_encode(study, "study")}
+def to_json(study: Study) -> str:
+    """Return a study as JSON; the fields of the data classes define the format."""
+    content = {"format": FORMAT, **_encode(study)}
+    try:
+        return json.dumps(content, ensure_ascii=False, indent=1, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _malformed("the study", error) from error
 
 
-def from_json(content: Any) -> Study:
-    """Return the study that `to_json` turned into plain values."""
-    content = dict(_expect(dict, content, "study", "an object"))
-    version = content.pop("format", None)
-    if type(version) is not int or version != FORMAT:
-        raise _malformed("study.format", f"{FORMAT}", version)
-    return _decode(Study, content, "study")
+def from_json(text: str) -> Study:
+    """Return the study of a JSON text."""
+    content = json.loads(text, parse_constant=_refuse)
+    if content.pop("format", None) != FORMAT:
+        _refuse(f"another format than {FORMAT}")
+    study: Study = _decode(Study, content)
+    return study
 
 
-def _encode(value: Any, where: str) -> Any:
-    """Return a value for JSON, without fields that have their default."""
+def _encode(value: Any) -> Any:
+    """Return a value for JSON, data classes without fields that have their default."""
     if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
+        return value.tolist()
     if is_dataclass(value):
-        own = [(field, getattr(value, field.name)) for field in fields(value)]
-        value = {field.name: x for field, x in own if x != _default(field)}
+        own = ((field, getattr(value, field.name)) for field in fields(value))
+        return {f.name: _encode(x) for f, x in own if x != _default(f)}
     if isinstance(value, Mapping):
-        for key in value:  # JSON would convert others silently
-            _expect(str, key, where, "an object with texts as keys")
-        return {key: _encode(own, f"{where}.{key}") for key, own in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_encode(own, f"{where}[{i}]") for i, own in enumerate(value)]
-    return _scalar(value, where)
+        return {key: _encode(own) for key, own in value.items()}
+    return [_encode(x) for x in value] if isinstance(value, list | tuple) else value
 
 
 def _default(field: Any) -> Any:
@@ -365,70 +328,36 @@ def _default(field: Any) -> Any:
     return field.default if made is MISSING else made()
 
 
-def _decode(hint: Any, value: Any, where: str) -> Any:
-    """Return a value of JSON in the type of a field, or refuse it.
-
-    The types of the data classes define the format.
-    """
+def _decode(hint: Any, value: Any) -> Any:
+    """Return a value of JSON in the type of a field, or refuse it."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
-        kinds: dict[type, Any] = {dict: dict[str, Any], list: list[Any]}
-        kind = kinds.get(type(value))
-        return _decode(kind, value, where) if kind else _scalar(value, where)
-    if origin in (Union, types.UnionType):  # only `X | None` occurs
-        return None if value is None else _decode(inner[0], value, where)
-    if is_dataclass(hint):
-        return _decode_fields(cast(type, hint), value, where)
-    if origin is dict:
-        items = _expect(dict, value, where, "an object").items()
-        return {key: _decode(inner[1], own, f"{where}.{key}") for key, own in items}
-    if origin in (tuple, list, Sequence):
-        items = enumerate(_expect(list, value, where, "a list"))
-        found = [_decode(inner[0], own, f"{where}[{i}]") for i, own in items]
-        return found if origin is list else tuple(found)
-    if hint is float:
-        if type(value) not in (int, float):
-            raise _malformed(where, "a number", value)
-        return float(_scalar(value, where))
-    return _expect(hint, value, where, WORDS[hint])
-
-
-def _decode_fields(cls: type, value: Any, where: str) -> Any:
-    """Return a data class from an object; fields with a default may be missing."""
-    hints = get_type_hints(cls)
-    unknown = _expect(dict, value, where, "an object").keys() - hints.keys()
-    needed = {field.name for field in fields(cls) if _default(field) is MISSING}
-    missing = needed - value.keys()
-    if unknown:
-        rule = f"without other fields than {list(hints)}"
-        raise _malformed(where, rule, min(unknown))
-    if missing:
-        raise _malformed(where, f"with the field {min(missing)!r}", list(value))
-    return cls(**{k: _decode(hints[k], v, f"{where}.{k}") for k, v in value.items()})
-
-
-def _scalar(value: Any, where: str) -> Any:
-    """Return None, a text, a bool or a finite number; refuse other values."""
-    if value is None or isinstance(value, str | bool):
         return value
-    if not isinstance(value, int | float):
-        raise _malformed(where, "a plain value", value)
-    # Also refuses whole numbers beyond all floats.
-    if not abs(value) <= sys.float_info.max:
-        raise _malformed(where, "a finite number", value)
-    return value
+    if origin in (Union, types.UnionType):  # only `X | None` occurs
+        return None if value is None else _decode(inner[0], value)
+    expected = {float: (int, float), Sequence: list, tuple: list}.get(origin or hint)
+    kinds: Any = expected or (dict if is_dataclass(hint) else origin or hint)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and hint is not bool):
+        _refuse(f"{value!r:.80} where {hint} is needed")
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return cast(type, hint)(**{k: _decode(hints[k], v) for k, v in value.items()})
+    if origin is dict:
+        return {key: _decode(inner[1], own) for key, own in value.items()}
+    if isinstance(value, list):
+        found = [_decode(inner[0], own) for own in value]
+        return found if origin is list else tuple(found)
+    return float(value) if hint is float else value
 
 
-def _expect(kind: type, value: Any, where: str, rule: str) -> Any:
-    """Return a value of exactly this type; refuse others."""
-    if type(value) is not kind:
-        raise _malformed(where, rule, value)
-    return value
+def _refuse(got: str) -> None:
+    """Refuse a value that no study has."""
+    raise ValueError(got)
 
 
-def _malformed(where: str, rule: str, value: Any) -> LinkspreadError:
-    """Return the error about a value that no study can have."""
+def _malformed(name: str, error: Exception) -> LinkspreadError:
+    """Return the error about a study with a value that none can have."""
     return LinkspreadError(
-        f"`{where}` must be {rule}, got {value!r:.80}. Compute the study again, or "
-        "correct this entry."
+        f"A study must be JSON with the fields of `Study`, plain values and finite "
+        f"numbers, got {name} with {error!s:.120}. Compute the study again."
     )
