@@ -96,6 +96,16 @@ class Report:
         about = title, introduction, _command(), self.collection
         return Study(*about, environment=describe_environment())
 
+    def measure(
+        self, n_steps: int, run: Any, title: str, text: str, *given: Any, **how: Any
+    ) -> Study:
+        """Run a study, keep its results as they come, and write the report."""
+        with step_bar(n_steps, lines=True) as step:
+            running: Any = {"before": self.before, "keep": self.keep, "step": step}
+            study: Study = run(self.begin(title, text), *given, **running, **how)
+        self.write(study)
+        return study
+
     def keep(self, study: Study) -> None:
         """Write an unfinished study."""
         from linkspread.studies.report.study import write_study
@@ -184,25 +194,19 @@ def reproduce_budgets(
     if typed["quick"]:
         amounts = {"labels": (3, 30), "links": (1_000,), "matched": False}
     n_cells = len(plan_budgets(benchmark.metrics, **amounts))
-    with step_bar(n_cells * repetitions, lines=True) as step:
-        study = run_budgets(
-            report.begin(
-                f"Precision against supervision: {collection}",
-                "Mean average precision, mean of both directions, over "
-                f"{repetitions} random splits. Everything is chosen by "
-                "cross-validation on what is known; where that is too little to hold "
-                "any of it out, defaults are kept.",
-            ),
-            benchmark.collection,
-            benchmark.splits(repetitions)[1:],
-            metrics=benchmark.metrics,
-            n_splits=3,
-            before=report.before,
-            keep=report.keep,
-            step=step,
-            **amounts,
-        )
-    report.write(study)
+    report.measure(
+        n_cells * repetitions,
+        run_budgets,
+        f"Precision against supervision: {collection}",
+        f"Mean average precision, mean of both directions, over {repetitions} random "
+        "splits. Everything is chosen by cross-validation on what is known; where that "
+        "is too little to hold any of it out, defaults are kept.",
+        benchmark.collection,
+        benchmark.splits(repetitions)[1:],
+        metrics=benchmark.metrics,
+        n_splits=3,
+        **amounts,
+    )
 
 
 @reproduce_app.command(
@@ -233,19 +237,16 @@ def reproduce_partners(
     if typed["quick"]:
         amounts = {"matched": (0, 100), "judged": (0, 300)}
     n_cells = len(plan_partners(partners, **amounts))
-    introduction = _partners_introduction(partners, repetitions)
-    with step_bar(n_cells * repetitions, lines=True) as step:
-        study = run_partners(
-            report.begin(f"Finding partners: {collection}", introduction),
-            partners,
-            n_repetitions=repetitions,
-            n_jobs=count_threads(None),
-            before=report.before,
-            keep=report.keep,
-            step=step,
-            **amounts,
-        )
-    report.write(study)
+    report.measure(
+        n_cells * repetitions,
+        run_partners,
+        f"Finding partners: {collection}",
+        _partners_introduction(partners, repetitions),
+        partners,
+        n_repetitions=repetitions,
+        n_jobs=count_threads(None),
+        **amounts,
+    )
 
 
 @reproduce_app.command(
@@ -269,24 +270,20 @@ def reproduce_judging(
     report = Report.open("judging", "a budget study", collection, typed)
     benchmark = load_benchmark(collection, typed["data"], verbose=True)
     amounts = budgets.AMOUNTS
-    with step_bar(2 * repetitions, lines=True) as step:
-        study = budgets.run_judging(
-            report.begin(
-                f"Judging suggested pairs: {collection}",
-                "Mean average precision among test items, mean of both directions, "
-                f"over {repetitions} random splits. Pairs of training items are judged "
-                f"by their labels; the first {budgets.N_START} are random. One "
-                "learner, `LinkSpreading` with fixed parameters, learns from those "
-                "that `suggest_pairs` asks for and from random ones.",
-            ),
-            benchmark.collection,
-            benchmark.splits(repetitions)[1:],
-            budgets.judging_learner(benchmark.metrics),
-            amounts=amounts,
-            keep=report.keep,
-            step=step,
-        )
-    report.write(study)
+    study = report.measure(
+        2 * repetitions,
+        budgets.run_judging,
+        f"Judging suggested pairs: {collection}",
+        "Mean average precision among test items, mean of both directions, over "
+        f"{repetitions} random splits. Pairs of training items are judged by their "
+        f"labels; the first {budgets.N_START} are random. One learner, `LinkSpreading` "
+        "with fixed parameters, learns from those that `suggest_pairs` asks for and "
+        "from random ones.",
+        benchmark.collection,
+        benchmark.splits(repetitions)[1:],
+        budgets.judging_learner(benchmark.metrics),
+        amounts=amounts,
+    )
     needed = budgets.needed_judgements(study, amounts[-1])
     reached = "not reached with" if needed is None else f"reached with {needed:,}"
     print_line(f"{amounts[-1]:,} random pairs are {reached} suggested pairs.")
@@ -315,21 +312,18 @@ def _reproduce_table(
     benchmark = load_benchmark(name, folder=typed["data"], **how)
     methods = table_methods(benchmark.metrics, benchmark.widths, quick=quick)
     splits = benchmark.splits(resplits)
-    introduction = _introduction(benchmark, protocol)
-    with step_bar(len(methods) * len(splits) + 1, lines=True) as step:
-        study = run_table(
-            report.begin(f"Cross-view search on {name}", introduction),
-            benchmark.collection,
-            methods,
-            splits,
-            protocol=protocol,
-            n_splits=3 if quick else 5,
-            printed=name == "wikipedia",
-            before=before,
-            keep=report.keep,
-            step=step,
-        )
-    report.write(study)
+    report.measure(
+        len(methods) * len(splits) + 1,
+        run_table,
+        f"Cross-view search on {name}",
+        _introduction(benchmark, protocol),
+        benchmark.collection,
+        methods,
+        splits,
+        protocol=protocol,
+        n_splits=3 if quick else 5,
+        printed=name == "wikipedia",
+    )
 
 
 def _introduction(benchmark: Benchmark, protocol: str) -> str:

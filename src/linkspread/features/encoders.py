@@ -97,8 +97,6 @@ class NetworkFeatures(TrainedEncoder):
     ----------
     weights_ : str
         The SHA-256 of the file of weights.
-    metric_ : str
-        "cosine", the distance that suits these features.
 
     Examples
     --------

@@ -65,8 +65,6 @@ class PictureFeatures(CodebookTransformer):
     blocks_ : dict from str to slice
         Columns of "colour", "pattern" and "word", and of each "by strip". Rows have
         the sum 6 in the blocks of patterns, which are six histograms, else 1.
-    metric_ : str
-        "hellinger", the distance that suits these features.
 
     Examples
     --------

@@ -158,10 +158,6 @@ class TextFeatures(CountedTexts):
         The tokens, sorted.
     idf_ : ndarray of shape (n_features,)
         Weights of the tokens.
-    n_empty_ : int
-        Number of fitted texts without any token of the vocabulary; their rows are zero.
-    metric_ : str
-        "cosine", the distance that suits these features.
 
     Examples
     --------
@@ -227,10 +223,6 @@ class TopicFeatures(CountedTexts):
         The tokens, sorted.
     topics_ : ndarray of shape (n_topics, n_tokens)
         Share of each token in each topic.
-    n_empty_ : int
-        Number of fitted texts without any token of the vocabulary; their rows are zero.
-    metric_ : str
-        "hellinger", the distance that suits these features.
 
     Examples
     --------
@@ -333,10 +325,6 @@ class TagFeatures(CountedTexts):
     ----------
     vocabulary_ : ndarray of str of shape (n_features,)
         The tags that were kept, sorted.
-    n_empty_ : int
-        Number of fitted items without any of these tags; their rows are zero.
-    metric_ : str
-        "hellinger", the distance that suits these features.
 
     Examples
     --------

@@ -132,11 +132,6 @@ class VisualWords(CodebookTransformer):
     ----------
     codebook_ : ndarray of float32 of shape (n_words, 128)
         The visual words.
-    n_empty_ : int
-        Number of pictures without a keypoint among the at most 1,000 from which the
-        words were learnt.
-    metric_ : str
-        "hellinger", the distance that suits these features.
 
     Examples
     --------
