@@ -39,6 +39,7 @@ def small_demo(monkeypatch, few_glyphs):
     return cells
 
 
+@pytest.mark.slow
 def test_the_demo_prints_a_table_and_writes_a_page(small_demo, tmp_path):
     output = tmp_path / "demo"
     done = CliRunner().invoke(

@@ -207,6 +207,7 @@ def test_info_counts_what_is_in_a_model(run, folder, capsys):
     assert "judgements: 40 in the store, 0 pending" in told
 
 
+@pytest.mark.slow
 def test_features_are_fitted_and_told(run, folder, capsys):
     assert run("featurize photos --output features") == 0
     capsys.readouterr()

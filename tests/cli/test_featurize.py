@@ -168,6 +168,7 @@ def test_help_has_an_example(run):
     assert "Example: linkspread featurize photos --output features" in out
 
 
+@pytest.mark.slow
 def test_a_mixed_folder_becomes_two_views(run, tmp_path):
     write_items(tmp_path / "items", 4)
     status, out, _ = run("items", "--output", "features", "--picture", "histograms")

@@ -92,6 +92,7 @@ def test_what_was_measured_is_kept_when_a_later_method_fails(
     assert study.methods == ("near",)
 
 
+@pytest.mark.slow
 def test_a_table_cut_short_goes_on_where_it_stopped(tmp_path, few_methods, monkeypatch):
     write_wikipedia(tmp_path)
     real, measured = tables.measure, []

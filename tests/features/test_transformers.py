@@ -70,7 +70,11 @@ def bits(X):
     return [X.tobytes()], X.shape
 
 
-@pytest.fixture(scope="module", params=sorted(TRANSFORMERS))
+# The import of torch takes seconds.
+SLOW = pytest.param("network", marks=pytest.mark.slow)
+
+
+@pytest.fixture(scope="module", params=[SLOW, *sorted(set(TRANSFORMERS) - {"network"})])
 def named(request):
     """Return the name of a transformer whose packages are there, and it fitted."""
     name = request.param

@@ -53,6 +53,7 @@ def damaged(tmp_path_factory):
     return Damaged(tmp_path_factory.mktemp("damaged"))
 
 
+@pytest.mark.slow
 def test_every_kind_of_damage_is_told(damaged):
     problems, kinds = damaged.features.problems, damaged.kinds
     n_files = sum(len(items.ids) for items in damaged.collection.views.values())
@@ -63,6 +64,7 @@ def test_every_kind_of_damage_is_told(damaged):
     assert {p.view for p in problems if p.id.endswith(".txt")} == {"text"}
 
 
+@pytest.mark.slow
 def test_rows_of_good_files_are_those_of_the_library(damaged):
     features = damaged.features
     paths = [damaged.folder / name for _, _, name in damaged.good]
@@ -74,6 +76,7 @@ def test_rows_of_good_files_are_those_of_the_library(damaged):
     assert abs(features.views["text"] - T).max() == 0
 
 
+@pytest.mark.slow
 def test_a_cache_changes_neither_rows_nor_problems(damaged, tmp_path):
     for _ in range(2):
         features = run(damaged.collection, cache=tmp_path / "rows.sqlite")
@@ -82,6 +85,7 @@ def test_a_cache_changes_neither_rows_nor_problems(damaged, tmp_path):
         assert sorted(features.problems) == sorted(damaged.features.problems)
 
 
+@pytest.mark.slow
 def test_looking_at_few_files_at_a_time_makes_no_difference(damaged, monkeypatch):
     monkeypatch.setattr("linkspread.manifests.featurizing.N_TOGETHER", 7)
     for view, items in damaged.collection.views.items():
@@ -93,6 +97,7 @@ def test_looking_at_few_files_at_a_time_makes_no_difference(damaged, monkeypatch
         assert set(bad) <= set(damaged.kinds) and list(work.seen) == sorted(work.seen)
 
 
+@pytest.mark.slow
 def test_a_sample_of_pictures_does_not_depend_on_damage(damaged, monkeypatch):
     monkeypatch.setattr("linkspread.manifests.featurizing.N_LEARNT", 40)
     clean, features = run(damaged.clean()), run(damaged.collection)

@@ -105,7 +105,10 @@ def ask_everything(model):
     model.add_links(ls.Links.from_pairs([(*some, 1.0)], between=BETWEEN))
 
 
-@pytest.mark.parametrize("damage", [damage_with_checksums, damage_bytes])
+@pytest.mark.parametrize(
+    "damage",
+    [pytest.param(damage_with_checksums, marks=pytest.mark.slow), damage_bytes],
+)
 @pytest.mark.parametrize("kind", ["spreading", "search"])
 def test_a_damaged_folder_is_refused_or_harmless(models, damage, kind, tmp_path):
     models[kind].save(tmp_path / "sound")

@@ -128,6 +128,7 @@ def check_growth(X, y, seed):
     return found
 
 
+@pytest.mark.slow
 def test_more_judgements_make_the_search_better():
     """Vectors of 256 dimensions had .415 with 40 pairs and .383 with 2,000."""
     check_growth(*load_digits(return_X_y=True), seed=0)
@@ -142,6 +143,7 @@ def test_more_judgements_of_published_digits_make_the_search_better(data_folder,
     print(check_growth(table[:, :-1], table[:, -1].astype(int), seed))
 
 
+@pytest.mark.slow
 def test_vectors_that_memory_cuts_are_warned_of_with_their_error(monkeypatch):
     views, _, links = halves(*load_digits(return_X_y=True), 2000, seed=1)
     model = LinkSpreading().fit(views, links)

@@ -65,6 +65,7 @@ def test_a_copy_holds_what_is_only_in_the_log(tmp_path):
         assert [one.who for one in copy.judgements()] == ["ann", "bob"]
 
 
+@pytest.mark.slow
 def test_a_server_is_copied_by_its_own_program(server):
     with empty_database(server) as url, LinkStore.open(url) as store:
         with pytest.raises(StoreError, match="must be an SQLite file .* `pg_dump`"):

@@ -75,6 +75,7 @@ def test_bytes_that_are_no_form_are_refused(browser):
         assert answer.status_code == 400
 
 
+@pytest.mark.slow
 def test_whatever_the_description_allows_is_answered(browser):
     # Other names than our own are not answered.
     ours = {"host": "127.0.0.1"}
