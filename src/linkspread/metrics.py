@@ -49,6 +49,8 @@ UNKNOWN = -1
 # A block of float64 scores takes 32 MB, and its ranking about three times as much.
 ENTRIES_PER_BLOCK = 2**22
 RECALL_AT = (1, 5, 10)
+# Levels of recall of a curve.
+N_LEVELS = 11
 
 
 class ScoreBlock(Protocol):
@@ -158,9 +160,9 @@ def mean_average_precision(
 
 
 def precision_recall_curve(
-    scores: Scores, query_labels: Labels, item_labels: Labels, *, n_points: int = 11
+    scores: Scores, query_labels: Labels, item_labels: Labels
 ) -> tuple[Array, Array]:
-    """Compute the interpolated precision at evenly spaced levels of recall.
+    """Compute the interpolated precision at recall 0, 0.1, ..., 1.
 
     The interpolated precision at recall r is the largest precision at any rank
     where the recall is at least r; the curve is the mean over the queries.
@@ -168,30 +170,26 @@ def precision_recall_curve(
     Parameters
     ----------
     scores, query_labels, item_labels : array-like
-    n_points : int, default=11
-        Number of levels of recall from 0 to 1, at least 2.
 
     Returns
     -------
-    precision, recall : ndarray of shape (n_points,)
+    precision, recall : ndarray of shape (11,)
 
     Examples
     --------
-    >>> precision, recall = precision_recall_curve(
-    ...     [[0.9, 0.5, 0.1]], [1], [1, 0, 1], n_points=3)
-    >>> precision.round(3)
+    >>> precision, recall = precision_recall_curve([[0.9, 0.5, 0.1]], [1], [1, 0, 1])
+    >>> precision[[0, 5, 10]].round(3)
     array([1.   , 1.   , 0.667])
     """
-    check_count(n_points, name="n_points", remedy="The default is 11.", at_least=2)
 
     def curve(ranked: Array) -> Array:
         n_relevant = ranked.sum(axis=1)
         if not n_relevant.any():
-            return np.full((len(ranked), n_points), np.nan)
+            return np.full((len(ranked), N_LEVELS), np.nan)
         precision = _precision_by_rank(ranked)
         best_from = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
         # In whole numbers, because 3 * 0.1 * 10 exceeds 3 in floating point.
-        wanted = -(-np.arange(n_points) * n_relevant[:, np.newaxis] // (n_points - 1))
+        wanted = -(-np.arange(N_LEVELS) * n_relevant[:, np.newaxis] // (N_LEVELS - 1))
         # All relevant ranks in one list: those of a query follow its predecessors'.
         relevant_ranks = np.nonzero(ranked)[1]
         before = np.cumsum(n_relevant) - n_relevant
@@ -201,7 +199,7 @@ def precision_recall_curve(
         return np.take_along_axis(best_from, rank, axis=1)
 
     values = _by_rank(curve, scores, query_labels, item_labels)
-    return _mean(values), np.linspace(0, 1, n_points)
+    return _mean(values), np.linspace(0, 1, N_LEVELS)
 
 
 def partner_ranks(

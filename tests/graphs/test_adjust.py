@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from linkspread.graphs import adjust, adjust_weights, normalize
-from linkspread.ground.errors import GraphError, LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links import Links
 from reference import dense_filter, random_graph
 
@@ -33,13 +33,6 @@ def links(request, rng):
         return Links.from_labels({"text": rng.integers(-1, 3, N)})
     pairs = [(1, 2, 1.0), (3, 4, -1.0), (5, 9, 2.0), (1, 30, -0.5)]
     return Links.from_pairs(pairs, between=("text", "text")).resolve({"text": N})
-
-
-@pytest.mark.parametrize("alpha, beta", [(0.0, 0.5), (0.1, 0.95), (0.6, 0.95)])
-def test_dense_fill_is_the_papers_formula(W, links, alpha, beta):
-    got = adjust_weights(W, links, alpha=alpha, beta=beta, tol=1e-10, fill="dense")
-    wanted = dense_formula(W, links.within("text"), alpha, beta)
-    np.testing.assert_allclose(got.toarray(), wanted, atol=1e-8)
 
 
 @pytest.mark.parametrize("alpha, beta", [(0.0, 0.5), (0.1, 0.95), (0.6, 0.95)])
@@ -102,20 +95,11 @@ def test_float32_stays(W, links):
     assert adjust_weights(W.astype(np.float32), links).dtype == np.float32
 
 
-def test_errors(monkeypatch, W, rng):
+def test_errors(W):
     labels = Links.from_labels({"a": [0] * N, "b": [0, 1]})
     with pytest.raises(LinkError, match="links within one view.*Name the `view`"):
         adjust_weights(W, labels)
-    with pytest.raises(
-        GraphError, match="`fill` must be one of 'dense', 'edges', got 'x'"
-    ):
-        adjust_weights(W, labels, view="a", fill="x")
-    with pytest.raises(GraphError, match="`fill` must be one of 'dense', 'edges'"):
-        adjust_weights(W, labels, view="a", fill=["edges"])
     with pytest.raises(LinkError, match="must be Links or a matrix, got NoneType"):
         adjust_weights(W, None)
     with pytest.raises(LinkError, match=r"among the 40 items.*got shape \(2, 2\)"):
         adjust_weights(W, labels, view="b")
-    monkeypatch.setattr(adjust, "MAX_DENSE", 10)
-    with pytest.raises(GraphError, match="at most 10 items, got 40. Use fill='edges'"):
-        adjust_weights(W, labels, view="a", fill="dense")

@@ -14,8 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from linkspread.graphs.normalize import check_graph, normalize
-from linkspread.ground.checks import check_name
-from linkspread.ground.errors import GraphError, LinkError
+from linkspread.ground.errors import LinkError
 from linkspread.links import LinkMatrix, Links
 from linkspread.propagation import Factored, propagate
 
@@ -27,8 +26,6 @@ EDGE_BLOCK = 1 << 16
 MAX_SEARCHED = 20_000
 # Weights below this are rounding.
 ROUNDING = 1e-14
-# Items up to which a dense result is reasonable.
-MAX_DENSE = 10_000
 
 
 def adjust_weights(
@@ -41,7 +38,6 @@ def adjust_weights(
     balance: str | float = "auto",
     tol: float = 1e-6,
     rank: int | None = None,
-    fill: str = "edges",
 ) -> sp.csr_array:
     """Adjust the weights of a graph by links within its view.
 
@@ -65,9 +61,6 @@ def adjust_weights(
     tol : float, default=1e-6
     rank : int, default=None
         Accuracy of the propagation, as in `propagate`.
-    fill : {"edges", "dense"}, default="edges"
-        "edges" adjusts existing edges; "dense" also adds edges wherever links
-        propagate, as in the paper's formula, for small views.
 
     Returns
     -------
@@ -75,26 +68,20 @@ def adjust_weights(
         Symmetric, between 0 and 1, zero diagonal. An edge whose weight falls to 0 is
         removed.
     """
-    check_name(fill, ("edges", "dense"), name="fill", error=GraphError)
     W = check_graph(W)
     W.setdiag(0)
     W.eliminate_zeros()
     W.data = W.data / max(float(W.data.max(initial=0)), 1.0)
     n_items = W.shape[0]
     Z = links_within(links, view=view, balance=balance, n_items=n_items)
-    if fill == "dense" and n_items > MAX_DENSE:
-        raise GraphError(
-            f"`fill='dense'` must have at most {MAX_DENSE:,} items, got {n_items:,}. "
-            "Use fill='edges'."
-        )
     S = normalize(W)
     F = propagate(S, Z, S, alpha=alpha, beta=beta, tol=tol, rank=rank)
-    largest = _largest_entry(F, W) or 1.0
-    if fill == "edges":
-        return _symmetric(adjust_edges(W, F, largest))
-    dense = _adjust(W.toarray(), F.toarray() / largest)
-    np.fill_diagonal(dense, 0)
-    return _symmetric(sp.csr_array(dense.astype(W.dtype)))
+    adjusted = adjust_edges(W, F, _largest_entry(F, W) or 1.0)
+    # Average with the transpose, which differs only by rounding.
+    adjusted = sp.csr_array((adjusted + adjusted.T) * W.dtype.type(0.5))
+    adjusted.eliminate_zeros()
+    adjusted.sort_indices()
+    return adjusted
 
 
 def links_within(
@@ -119,25 +106,12 @@ def links_within(
 
 def adjust_edges(W: sp.csr_array, F: Factored, largest: float) -> sp.csr_array:
     """Adjust the weights of existing edges."""
+    w, f = W.data, np.clip(values_on_edges(F, W) / largest, -1, 1)
+    moved = np.where(f >= 0, 1 - (1 - f) * (1 - w), (1 + f) * w)
     adjusted = W.copy()
-    adjusted.data = _adjust(W.data, values_on_edges(F, W) / largest).astype(W.dtype)
-    return adjusted
-
-
-def _adjust(w: Array, f: Array) -> Array:
-    """Move weights by propagated links between -1 and 1."""
-    f = np.clip(f, -1, 1)
-    adjusted = np.where(f >= 0, 1 - (1 - f) * (1 - w), (1 + f) * w)
     # Where f is -1 up to rounding, the edge is removed.
-    return np.where(adjusted > ROUNDING, adjusted, 0)
-
-
-def _symmetric(W: sp.csr_array) -> sp.csr_array:
-    """Average a matrix with its transpose, which differs only by rounding."""
-    W = sp.csr_array((W + W.T) * W.dtype.type(0.5))
-    W.eliminate_zeros()
-    W.sort_indices()
-    return W
+    adjusted.data = np.where(moved > ROUNDING, moved, 0).astype(W.dtype)
+    return adjusted
 
 
 def values_on_edges(F: Factored, W: sp.csr_array) -> Array:

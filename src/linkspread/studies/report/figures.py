@@ -92,10 +92,10 @@ def recall_figures(study: Study) -> dict[str, str]:
     return figures
 
 
-def class_figures(study: Study, methods: Sequence[str] | None = None) -> dict[str, str]:
+def class_figures(study: Study) -> dict[str, str]:
     """Draw the precision of each class on the standard split as bars."""
     runs = _standard_runs(study)
-    chosen = _best_of_groups(study) if methods is None else list(methods)
+    chosen = _best_of_groups(study)
     figures = {}
     for way in study.directions:
         known = [m for m in chosen if m in runs and way in runs[m].per_class]
