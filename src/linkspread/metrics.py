@@ -9,10 +9,8 @@ Functions about classes take ``(scores, query_labels, item_labels)``. Scores are
 table of shape (n_queries, n_items), or any object with ``shape`` and ``rows(index)``
 such as the result of a propagation, which is read in blocks of rows. Equal scores are
 ranked by the position of the item. Labels are class numbers of shape (n,), with -1 for
-unknown, or 0/1 memberships of shape (n, n_classes), dense or sparse. An item is
-relevant to a query when they share a class. A relevance table R is passed as the
-memberships of the queries, with ``scipy.sparse.eye_array(n_items)`` for the items.
-Means are over the queries that have a relevant item.
+unknown. An item is relevant to a query of its class. Means are over the queries that
+have a relevant item.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +19,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array, issparse
 
 from linkspread.compiled.cpu import average_precisions
 from linkspread.compiled.threads import small_loops
@@ -325,7 +322,8 @@ def _score_blocks(
     scores: Any, query_labels: Any, item_labels: Any
 ) -> Iterator[tuple[Array, Array]]:
     """Yield blocks of scores of some queries, and which items are relevant."""
-    queries, items = _check_labels(query_labels, item_labels)
+    queries = _check_labels(query_labels, "query_labels")
+    items = _check_labels(item_labels, "item_labels")
     rows, shape = getattr(scores, "rows", None), getattr(scores, "shape", ())
     if not callable(rows):
         table = np.asarray(scores)
@@ -358,7 +356,8 @@ def _score_blocks(
                 f"`scores` must not contain NaN, got NaN for query {index[row]} and "
                 f"item {item}. Replace it, for instance by -inf to rank the item last."
             )
-        yield block, _relevant(queries[index], items)
+        # Unknown items have equal labels, but need not be of one class.
+        yield block, (queries[index, None] == items) & (items != UNKNOWN)
 
 
 def _check_finite(scores: Array) -> None:
@@ -399,47 +398,14 @@ def _mean(values: Array) -> Any:
     return float(mean) if mean.ndim == 0 else mean
 
 
-def _relevant(query_labels: Any, item_labels: Any) -> Array:
-    """Return which items share a class with which queries."""
-    if query_labels.ndim == 1:
-        same = query_labels[:, np.newaxis] == item_labels
-        # Unknown items have equal labels, but need not be of one class.
-        return same & (item_labels != UNKNOWN)
-    shared = query_labels @ item_labels.T
-    return (shared.toarray() if issparse(shared) else shared) > 0
-
-
-def _check_labels(query_labels: Any, item_labels: Any) -> tuple[Any, Any]:
-    """Return both labels as arrays of one kind; refuse labels that do not fit."""
-    queries = _read_labels(query_labels, "query_labels")
-    items = _read_labels(item_labels, "item_labels")
-    if queries.shape[1:] != items.shape[1:]:
-        raise LinkspreadError(
-            "`query_labels` and `item_labels` must both be class numbers, or both "
-            f"memberships in the same classes, got shapes {queries.shape} and "
-            f"{items.shape}. Give both in the same form."
-        )
-    return queries, items
-
-
-def _read_labels(labels: Any, name: str) -> Any:
-    """Convert class numbers to integers, and memberships, 0 or 1, to floats."""
-    table: Any = csr_array(labels) if issparse(labels) else np.asarray(labels)
-    got, kind = f"values of type {table.dtype}", table.dtype.kind
+def _check_labels(labels: Any, name: str) -> Array:
+    """Return class numbers as integers."""
+    table = np.asarray(labels)
     # An empty list becomes an array of floats, which is no mistake of the caller.
-    if table.ndim == 1 and (kind in "iub" or not table.size):
+    if table.ndim == 1 and (table.dtype.kind in "iub" or not table.size):
         return table.astype(np.int64)
-    if table.ndim == 2 and kind in "iubf":
-        values: Any = table.data if issparse(table) else table
-        # Soft memberships are all positive, which would make every item relevant.
-        strange = values[(values != 0) & (values != 1)]
-        if not strange.size:
-            return table.astype(np.float32)
-        got = f"{strange[0]:.6g}"
-    if table.ndim not in (1, 2):
-        got = f"shape {table.shape}"
     raise LinkspreadError(
-        f"`{name}` must hold integers, the class numbers, in shape (n,), or "
-        f"memberships 0 or 1 in shape (n, n_classes), got {got}. Number the classes "
-        "over queries and items together, with -1 for unknown."
+        f"`{name}` must hold integers, the class numbers, in shape (n,), got "
+        f"{table.dtype} of shape {table.shape}. Number the classes over queries and "
+        "items together, with -1 for unknown."
     )

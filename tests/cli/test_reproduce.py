@@ -175,7 +175,8 @@ def write_before(path, kind):
     return {
         "a table": "`--resume` needs the folder of a budget study, got a table "
         f"in {path}. Use another folder.",
-        "cut short": f"A study must be a JSON file, got {str(path)!r}: ",
+        "cut short": "A study must be JSON with the fields of `Study`, plain values "
+        f"and finite numbers, got {path} with ",
         "another collection": "a study must be continued on its own collection, "
         "'glyphs', got 'wikipedia'. Use another folder.",
     }[kind]

@@ -4,7 +4,6 @@ from numpy.testing import assert_array_equal
 from scipy.io import savemat
 
 from linkspread.datasets import load_corel5k, load_wikipedia
-from linkspread.datasets.collection import Collection
 from linkspread.ground.errors import LinkspreadError, ViewError
 
 
@@ -98,13 +97,6 @@ def test_bad_line_is_quoted(tmp_path, line):
     (tmp_path / "trainset_txt_img_cat.list").write_text("t9\ti9\t1\n" + line)
     with pytest.raises(LinkspreadError, match="between 1 and 2.*on line 2"):
         load_wikipedia(tmp_path)
-
-
-def test_views_and_labels_must_have_equal_length():
-    with pytest.raises(
-        ViewError, match="view 'text' must have one row per label, 2, got 3"
-    ):
-        Collection({"text": np.eye(3)}, np.array([0, 1]), ("cat", "dog"))
 
 
 def test_the_published_benchmark(data_folder):

@@ -7,8 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 from linkspread.datasets import load_catalogues, load_digits_views
-from linkspread.datasets.collection import Partners
-from linkspread.ground.errors import LinkspreadError, MissingDependencyError, ViewError
+from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 from reference import recall_at_one
 
 ABT_BUY = {
@@ -146,36 +145,6 @@ def test_damaged_files_give_one_sentence(tmp_path, changes, message):
     write_folder(tmp_path, **changes)
     with pytest.raises(LinkspreadError, match=f"{message}.*Unpack.*pyJedAI"):
         load_catalogues("abt-buy", tmp_path)
-
-
-def partners(**changes):
-    """Return partners of two small views, with changes."""
-    values = {
-        "views": {"left": np.eye(2), "right": np.ones((3, 2))},
-        "ids": {"left": np.array(["a", "b"]), "right": np.array(["x", "y", "z"])},
-        "pairs": np.array([[1, 2]]),
-        "metrics": {"left": "cosine", "right": "cosine"},
-        "shared_space": True,
-    }
-    return Partners(**values | changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"pairs": np.array([[2, 1]])}, "`pairs` .*'left' between 0 and 1, got 2 to 2"),
-        ({"pairs": np.array([[1, -1]])}, "`pairs` .*'right' between 0 and 2, got -1"),
-        (
-            {"ids": {"left": ["a"], "right": ["x"] * 3}},
-            "'left' must have one id per row, 2, got 1",
-        ),
-        ({"views": {"left": np.eye(2), "right": np.eye(3)}}, r"columns, got \[2, 3\]"),
-    ],
-)
-def test_partners_that_do_not_fit_their_views_are_refused(changes, message):
-    assert len(partners().pairs) == 1
-    with pytest.raises(ViewError, match=message):
-        partners(**changes)
 
 
 @pytest.mark.parametrize(

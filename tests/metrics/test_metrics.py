@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse import csr_array, eye_array, lil_matrix
+from scipy.sparse import csr_array, lil_matrix
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from linkspread import metrics
@@ -128,34 +128,6 @@ def test_rows_are_asked_for_in_small_blocks(rng, monkeypatch):
     dense = average_precision(scores.left @ scores.right.T, *labels)
     assert_array_equal(average_precision(scores, *labels), dense)
     assert scores.largest_block == 2
-
-
-@pytest.mark.parametrize("convert", [np.asarray, csr_array, lambda a: a.astype(bool)])
-def test_memberships_of_one_class_equal_labels(convert, problem):
-    scores, query_labels, item_labels = problem
-    # An unknown item belongs to no class, so its row is empty.
-    tables = [
-        convert((labels[:, np.newaxis] == np.arange(4)).astype(int))
-        for labels in (query_labels, item_labels)
-    ]
-    assert_array_equal(
-        average_precision(scores, *tables),
-        average_precision(scores, query_labels, item_labels),
-    )
-
-
-def test_items_that_share_one_of_several_classes_are_relevant():
-    queries = [[1, 1, 0]]
-    items = [[0, 0, 1], [0, 1, 1], [1, 0, 0]]
-    assert average_precision([[3, 2, 1]], queries, items) == pytest.approx(7 / 12)
-
-
-def test_a_relevance_table_is_a_membership_table(rng):
-    scores, relevance = rng.random((5, 8)), rng.random((5, 8)) < 0.4
-    expected = average_precision(scores, relevance, np.eye(8))
-    hits = average_precision(scores, csr_array(relevance), eye_array(8))
-    assert_array_equal(hits, expected)
-    assert average_precision([[1, 2]], [[1, 0]], np.eye(2)) == 0.5
 
 
 def test_integers_booleans_and_infinities_are_scores():
@@ -364,67 +336,21 @@ def test_a_cutoff_that_is_no_positive_integer_is_refused(k):
         precision_at_k(np.eye(2), [0, 1], [0, 1], k=k)
 
 
-def test_relevance_from_class_numbers():
-    queries, items = metrics._check_labels(
-        [0, 1, -1], np.array([1, -1, 0], dtype=np.int8)
-    )
-    table = metrics._relevant(queries, items)
-    assert table.dtype == bool
-    assert table.tolist() == [
-        [False, False, True],
-        [True, False, False],
-        [False, False, False],
-    ]
-
-
-@pytest.mark.parametrize("sparse_queries", [False, True])
-@pytest.mark.parametrize("sparse_items", [False, True])
-def test_relevance_is_the_same_dense_and_sparse(rng, sparse_queries, sparse_items):
-    queries, items = rng.random((6, 4)) < 0.3, rng.random((9, 4)) < 0.3
-    expected = (queries[:, np.newaxis] & items).any(axis=2)
-    given = metrics._check_labels(
-        csr_array(queries) if sparse_queries else queries,
-        csr_array(items) if sparse_items else items,
-    )
-    table = metrics._relevant(*given)
-    assert type(table) is np.ndarray
-    assert (table == expected).all()
+def test_unknown_items_are_of_no_class():
+    values = average_precision(np.zeros((3, 3)), [0, 1, -1], [1, -1, 0])
+    assert_array_equal(values, [1 / 3, 1, np.nan])
 
 
 @pytest.mark.parametrize("labels", [["a"], [0.5], [None], [np.nan]])
 def test_labels_that_are_no_integers_are_refused(labels):
     with pytest.raises(LinkspreadError, match="`item_labels` must hold integers.*got"):
-        metrics._check_labels([0], labels)
-
-
-@pytest.mark.parametrize("convert", [np.asarray, csr_array])
-@pytest.mark.parametrize("value", [0.3, -1, 7])
-def test_memberships_other_than_0_and_1_are_refused(convert, value):
-    soft = convert(np.array([[0.0, value]]))
-    with pytest.raises(LinkspreadError, match=f"memberships 0 or 1.*got {value}"):
-        metrics._check_labels(soft, [[0, 1]])
-
-
-def test_memberships_with_nan_are_refused():
-    with pytest.raises(LinkspreadError, match="memberships 0 or 1.*got nan"):
-        metrics._check_labels([[np.nan, 1]], [[0, 1]])
-
-
-def test_memberships_that_are_no_numbers_are_refused():
-    with pytest.raises(LinkspreadError, match="0 or 1.*got values of type <U1"):
-        metrics._check_labels([["a", "b"]], [[0, 1]])
+        average_precision([[1]], [0], labels)
 
 
 @pytest.mark.parametrize("labels", [3, np.zeros((1, 1, 1), int)])
 def test_labels_of_other_dimensions_are_refused(labels):
-    with pytest.raises(LinkspreadError, match=r"`query_labels` must.*got shape"):
-        metrics._check_labels(labels, [0])
-
-
-@pytest.mark.parametrize("items", [[0, 1], np.eye(3)])
-def test_labels_of_different_forms_are_refused(items):
-    with pytest.raises(LinkspreadError, match=r"got shapes \(2, 2\) and"):
-        metrics._check_labels(np.eye(2), items)
+    with pytest.raises(LinkspreadError, match=r"`query_labels` must.*got .* of shape"):
+        average_precision([[1]], labels, [0])
 
 
 def test_ranks_equal_counting():
