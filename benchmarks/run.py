@@ -16,7 +16,7 @@ import traceback
 import harness
 
 README = harness.FOLDER / "README.md"
-FRONT_PAGE = harness.FOLDER.parent / "README.md"
+HEADLINES = harness.FOLDER.parent / "docs" / "measured.md"
 DOCUMENTS = harness.FOLDER.parent / "docs"
 
 
@@ -84,7 +84,7 @@ def cell(value):
 
 
 def write_tables():
-    """Write a section per stored result here, and their headlines on the front page.
+    """Write a section per stored result here, and their headlines in the documents.
 
     A document that has the marks ``<!-- result NAME -->`` and
     ``<!-- end of result NAME -->`` shows the table of that result between them.
@@ -97,7 +97,7 @@ def write_tables():
                 write_part(document, f"result {path.stem}", shown(path))
     write_part(README, "results", "\n\n".join(section(path) for path in paths))
     lines = [line for path in paths for line in headline(path)]
-    write_part(FRONT_PAGE, "headline", "\n".join(f"- {line}" for line in lines))
+    write_part(HEADLINES, "headline", "\n".join(f"- {line}" for line in lines))
 
 
 def write_part(path, name, body):

@@ -1,4 +1,8 @@
-"""Why a name finds a picture: the links and neighbours behind one search.
+"""
+Why a name finds a picture
+==========================
+
+The links and neighbours behind one search.
 
 300 of 1,589 letters are known by name and by picture, which makes 300 must-links, and
 as many wrong pairs make cannot-links. The name of another letter finds its picture

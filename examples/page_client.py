@@ -1,4 +1,8 @@
-"""A typed client of the page's JSON API in a hundred lines, without other packages.
+"""
+A client of the page
+====================
+
+A typed client of the page's JSON API in a hundred lines, without other packages.
 
 Serve a model (`linkspread serve model`), then:
 

@@ -39,23 +39,19 @@ def test_blocks_keep_their_line_numbers():
     assert python_blocks(text) == ["\n\nx = 1\n", "\n" * 8 + "y = 2\n"]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "README.md",
-        "docs/cluster.md",
-        "docs/link-store.md",
-        "docs/live.md",
-        "docs/models.md",
-        "docs/judging.md",
-        "docs/searching.md",
-        "docs/explaining.md",
-        "docs/collections.md",
-        "docs/features.md",
-        "docs/supervision.md",
-        "docs/web.md",
-    ],
-)
+def pages_that_run():
+    """Return the pages with Python blocks that no other test runs."""
+    elsewhere = {"exchange.md", "first-search.md"}
+    pages = [README, *sorted(ROOT.glob("docs/*.md"))]
+    return [
+        page.relative_to(ROOT).as_posix()
+        for page in pages
+        if python_blocks(page.read_text(encoding="utf-8"))
+        and page.name not in elsewhere
+    ]
+
+
+@pytest.mark.parametrize("name", pages_that_run())
 @pytest.mark.slow
 def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -65,6 +61,17 @@ def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
     namespace = {"__name__": "page"}
     for block in blocks:
         exec(compile(block, str(page), "exec"), namespace)
+
+
+def test_the_readme_is_one_screen_and_its_figures_stand_on_their_pages():
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 75
+    rows = re.findall(r"^\| \*\*(.*?)\*\* \|.*\]\(([^)]*)\)\) \|$", text, re.MULTILINE)
+    assert len(rows) == 4
+    for figure, target in rows:
+        page = (README.parent / target).read_text(encoding="utf-8")
+        number = figure.removesuffix(" s")
+        assert number in page, f"{figure} is not in {target}"
 
 
 @pytest.mark.parametrize("name", getattr(linkspread, "__all__", []))
