@@ -29,6 +29,8 @@ ROWS_AHEAD = 4
 LINE_BYTES = 64
 # A block that fits the cache of one core is there anyway.
 SMALL_BYTES = 1 << 20
+# Columns whose best entries one core keeps at a time.
+STRIPE = 4096
 
 
 @intrinsic
@@ -348,6 +350,70 @@ def keep_nearest(tile, offsets, first, excluded, keys, ids):
                 value = offsets[j] + row[j]
                 if value < key[0] and j != hidden:
                     _replace_root(key, index, value, first + j)
+
+
+@njit(nogil=True, parallel=True, cache=True)
+def keep_largest(tile, first, offsets, row_kept, column_kept):
+    """Keep the largest of ``offsets[0][i] + offsets[1][j] + tile[i, j]``.
+
+    ``row_kept`` and ``column_kept`` are keys and ids: for row ``first + i``, and for
+    each column, max-heaps of minus the values met so far, root first; fill them with
+    infinity and -1 before the first tile. NaN is never kept.
+    """
+    row_keys, row_ids = row_kept
+    column_keys, column_ids = column_kept
+    n_rows, n_columns = tile.shape
+    for i in prange(n_rows):
+        key, index, own = row_keys[first + i], row_ids[first + i], offsets[0][first + i]
+        for start in range(0, n_columns, 64):
+            stop = min(start + 64, n_columns)
+            # Counting hits is a vector loop; most groups of 64 have none.
+            n_hits = 0
+            for j in range(start, stop):
+                n_hits += -(own + offsets[1][j] + tile[i, j]) < key[0]
+            if n_hits:
+                for j in range(start, stop):
+                    value = -(own + offsets[1][j] + tile[i, j])
+                    if value < key[0]:
+                        _replace_root(key, index, value, j)
+    # Columns are shared among the cores in stripes, whose roots stay in the cache.
+    n_stripes = (n_columns + STRIPE - 1) // STRIPE
+    for stripe in prange(n_stripes):
+        begin, end = stripe * STRIPE, min((stripe + 1) * STRIPE, n_columns)
+        roots = np.empty(end - begin, dtype=column_keys.dtype)
+        for j in range(begin, end):
+            roots[j - begin] = column_keys[j, 0]
+        for i in range(n_rows):
+            own = offsets[0][first + i]
+            for start in range(begin, end, 64):
+                stop = min(start + 64, end)
+                n_hits = 0
+                for j in range(start, stop):
+                    value = -(own + offsets[1][j] + tile[i, j])
+                    n_hits += value < roots[j - begin]
+                if n_hits:
+                    for j in range(start, stop):
+                        value = -(own + offsets[1][j] + tile[i, j])
+                        if value < roots[j - begin]:
+                            key, index = column_keys[j], column_ids[j]
+                            _replace_root(key, index, value, first + i)
+                            roots[j - begin] = column_keys[j, 0]
+
+
+@njit(nogil=True, cache=True)
+def keep_largest_stored(data, indices, indptr, first, offsets, row_kept, column_kept):
+    """Keep the largest stored entries of a sparse tile, as `keep_largest`."""
+    row_keys, row_ids = row_kept
+    column_keys, column_ids = column_kept
+    for i in range(indptr.shape[0] - 1):
+        key, index, own = row_keys[first + i], row_ids[first + i], offsets[0][first + i]
+        for place in range(indptr[i], indptr[i + 1]):
+            j = indices[place]
+            value = -(own + offsets[1][j] + data[place])
+            if value < key[0]:
+                _replace_root(key, index, value, j)
+            if value < column_keys[j, 0]:
+                _replace_root(column_keys[j], column_ids[j], value, first + i)
 
 
 @njit(nogil=True, cache=True)

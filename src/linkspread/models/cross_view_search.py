@@ -32,6 +32,7 @@ from linkspread.models.link_choice import (
     labelled_items,
 )
 from linkspread.models.live_search import ByView, LiveSearch, changing, check_growth
+from linkspread.models.matching import match_views
 from linkspread.models.search_pairs import (
     Chained,
     Direction,
@@ -46,6 +47,8 @@ from linkspread.models.search_pairs import (
     summarize,
     unjudged_factors,
 )
+from linkspread.models.vector_search import reading
+from linkspread.search.matches import Matches
 from linkspread.tables import Views
 from linkspread.tables.validation import (
     check_columns,
@@ -234,6 +237,63 @@ default="auto"
             _chosen_at={pair: own.n_pairs for pair, own in evidence.items()},
         )
         return self
+
+    @reading
+    def match(
+        self,
+        source: str,
+        target: str,
+        *,
+        partners: str = "one-to-one",
+        n_candidates: int = 10,
+        precision: float | None = None,
+        threshold: float | None = None,
+        compare: Mapping[str, Any] | None = None,
+    ) -> Matches:
+        """Find which items of two views are the same.
+
+        The best assignment among the candidates of a search. Judged pairs calibrate
+        the probability of each match, and are kept or excluded; with fewer than ten
+        judged candidates there are no probabilities.
+
+        Parameters
+        ----------
+        source, target : str
+            Two views.
+        partners : {"one-to-one", "one-to-many", "many-to-one"}, default="one-to-one"
+            "one-to-many": an item of `source` may have several partners.
+        n_candidates : int, default=10
+            Best items of each item that may be its partner.
+        precision : float, default=None
+            Expected share of matches that are right; as many are taken as reach it.
+        threshold : float, default=None
+            Smallest probability of a match. Without both, the expected F1 is largest.
+        compare : mapping from str to pair of tables, default=None
+            More similarities, one for each name: rows of one width for the items of
+            both views, compared by cosine, or two columns of numbers.
+
+        Returns
+        -------
+        matches : Matches
+
+        Examples
+        --------
+        >>> import linkspread as ls
+        >>> views = {"a": [[1.0, 0.0], [0.0, 1.0]], "b": [[0.1, 1.0], [1.0, 0.2]]}
+        >>> matches = ls.CrossViewSearch().fit(views).match("a", "b")
+        >>> matches.target_ids.tolist(), matches.probabilities
+        ([0, 1], None)
+        """
+        return match_views(
+            self,
+            source,
+            target,
+            partners=partners,
+            n_candidates=n_candidates,
+            precision=precision,
+            threshold=threshold,
+            compare=compare,
+        )
 
     @property
     def summary_(self) -> str:

@@ -1,6 +1,7 @@
-"""Search of the best-scoring items of a query."""
+"""Search of the best-scoring items of a query, and matches of all items."""
 
 from linkspread.search.index import ItemIndex
+from linkspread.search.matches import Matches
 from linkspread.search.rank import rank
 
-__all__ = ["ItemIndex", "rank"]
+__all__ = ["ItemIndex", "Matches", "rank"]
