@@ -24,7 +24,6 @@ from linkspread.ground.errors import LinkspreadError
 
 if TYPE_CHECKING:
     from linkspread.manifests import ItemCollection
-    from linkspread.manifests.featurizing import ViewEstimate
 
 # Problems that are printed; the folder has all of them.
 N_LISTED = 20
@@ -74,7 +73,6 @@ def run_featurize(
     from linkspread import manifests
     from linkspread.manifests.cache import default_cache
     from linkspread.manifests.feature_set import check_features_target, reuse_fitted
-    from linkspread.manifests.featurizing import estimate_views
     from linkspread.manifests.transformers import choose_transformers, is_fitted
     from linkspread.storage.manifest import MANIFEST
 
@@ -94,7 +92,7 @@ def run_featurize(
     if output is not None and not refresh and (output / MANIFEST).exists():
         chosen = reuse_fitted(chosen, manifests.load_features(output), collection)
     if output is None or dry_run:
-        _print_plan(collection, estimate_views(collection, chosen), as_json)
+        _print_plan(collection, chosen, as_json)
         return
     start = time.perf_counter()
     # Rows are written to the disk of the output.
@@ -155,30 +153,26 @@ def _plainly(no_cache: bool) -> Iterator[None]:
 
 
 def _print_plan(
-    collection: ItemCollection, estimates: dict[str, ViewEstimate], as_json: bool
+    collection: ItemCollection, chosen: dict[str, Any], as_json: bool
 ) -> None:
     """Print what would be done."""
-    from linkspread.ground.progress import format_bytes, format_seconds
-
+    plans = {
+        view: {
+            "items": len(items.ids),
+            "kind": items.kind,
+            "by": type(chosen[view]).__name__,
+        }
+        for view, items in collection.views.items()
+    }
     if as_json:
-        plans = {view: own._asdict() for view, own in estimates.items()}
         print_json({"layout": collection.layout, "views": plans})
         return
     notice(f"Recognised: {collection.layout}. Nothing is written.")
-    headings = ("view", "items", "by", "time", "memory at least", "rows", "tried")
     rows = [
-        (
-            view,
-            f"{own.n_items:,} {own.kind}s",
-            own.transformer,
-            f"about {format_seconds(own.seconds)}",
-            format_bytes(own.memory),
-            format_bytes(own.disk),
-            f"{own.n_tried:,}",
-        )
-        for view, own in estimates.items()
+        (view, f"{own['items']:,} {own['kind']}s", str(own["by"]))
+        for view, own in plans.items()
     ]
-    _print_rows(headings, rows)
+    _print_rows(("view", "items", "by"), rows)
 
 
 def _print_features(document: dict[str, Any], views: list[str]) -> None:

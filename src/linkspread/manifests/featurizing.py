@@ -6,23 +6,20 @@ sample depends on the hashes of the contents, not on files that cannot be read.
 
 import hashlib
 import os
-import time
-import tracemalloc
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 
 from linkspread.features import TRANSFORMERS
 from linkspread.features.pictures import read_picture
 from linkspread.ground.checks import naming
 from linkspread.ground.cores import count_threads
-from linkspread.ground.errors import LinkspreadError, UnreadablePicture
+from linkspread.ground.errors import UnreadablePicture
 from linkspread.ground.progress import announce, track
 from linkspread.manifests.cache import RowCache
 from linkspread.manifests.collection import ItemCollection, ViewItems
@@ -60,8 +57,6 @@ N_DECODED = 32
 BATCH = {"picture": 64, "text": 2048}
 # Characters of a text that are kept for display.
 MAX_SHOWN = 2000
-# Items that an estimate tries, spread over the view.
-N_TRIED = {"picture": 8, "text": 200}
 
 
 def featurize(
@@ -344,77 +339,3 @@ class ViewWork:
             if path.is_relative_to(root)
             else str(path)
         )
-
-
-class ViewEstimate(NamedTuple):
-    """Estimated cost of the features of a view."""
-
-    n_items: int
-    kind: str
-    transformer: str
-    n_tried: int
-    seconds: float
-    memory: int
-    disk: int
-
-
-def estimate_views(
-    collection: ItemCollection, transformers: Mapping[str, Any]
-) -> dict[str, ViewEstimate]:
-    """Return the cost of featurizing each view, estimated from a few items."""
-    return {
-        view: _estimate(items, transformers[view])
-        for view, items in collection.views.items()
-    }
-
-
-def _estimate(items: ViewItems, transformer: Any) -> ViewEstimate:
-    """Return the estimated cost of one view."""
-    n, is_text = len(items.ids), items.kind == "text"
-    places = np.unique(np.linspace(0, n - 1, min(n, N_TRIED[items.kind]), dtype=int))
-    tried = []
-    for content in (items.contents[place] for place in places):
-        try:
-            hash_content(content, items.kind)
-            if not is_text:
-                read_picture(content)
-            tried.append(read_text(content) if is_text else content)
-        except LinkspreadError:
-            continue
-    if not tried:
-        name = type(transformer).__name__
-        return ViewEstimate(n, items.kind, name, 0, 0.0, 0, 0)
-    tracemalloc.start()
-    try:
-        learning, describing, X = _measure(transformer, tried)
-        memory = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    share = n / len(tried)
-    if is_text:
-        # Tracing memory slows texts down, and the first call builds tables.
-        learning, describing, X = _measure(transformer, tried)
-        seconds, memory = (learning + describing) * share, int(memory * share)
-    else:
-        # The time to learn a codebook does not depend on the number of pictures.
-        more = 0 if is_fitted(transformer) else min(n, N_LEARNT) - len(tried)
-        seconds = learning + describing / len(tried) * (n + max(more, 0))
-    n_bytes = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
-    return ViewEstimate(
-        n_items=n,
-        kind=items.kind,
-        transformer=type(transformer).__name__,
-        n_tried=len(tried),
-        seconds=seconds,
-        memory=memory,
-        disk=int(n_bytes * share),
-    )
-
-
-def _measure(transformer: Any, tried: list[Any]) -> tuple[float, float, Any]:
-    """Return the seconds of learning and of describing, and the rows."""
-    start = time.perf_counter()
-    fitted = transformer if is_fitted(transformer) else clone(transformer).fit(tried)
-    middle = time.perf_counter()
-    X = fitted.transform(tried).astype(np.float32)
-    return middle - start, time.perf_counter() - middle, X
