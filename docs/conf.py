@@ -16,6 +16,11 @@ ROOMS = [
     "datasets", "features", "manifests", "exchange", "storage", "web", "cluster",
     "graphs", "propagation", "learning", "studies.baselines",
 ]  # fmt: skip
+# Inherited methods whose documents are those of scikit-learn.
+OF_SCIKIT_LEARN = [
+    "get_metadata_routing", "set_fit_request", "set_output", "set_score_request",
+    "set_transform_request",
+]  # fmt: skip
 
 project = "linkspread"
 author = copyright = "The linkspread developers"
@@ -59,6 +64,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "plot_gallery": not os.environ.get("LINKSPREAD_SITE_WITHOUT_FIGURES"),
     "show_memory": False,
+    "capture_repr": (),
     "show_signature": False,
     "min_reported_time": 10_000,
     "write_computation_times": False,
@@ -82,7 +88,9 @@ def write_reference(app):
             if not callable(value):
                 continue
             lines += [f".. auto{kind}:: linkspread.{room}.{name}"]
-            lines += ["   :members:", "   :inherited-members:"] * (kind == "class")
+            if kind == "class":
+                lines += ["   :members:", "   :inherited-members:"]
+                lines += [f"   :exclude-members: {', '.join(OF_SCIKIT_LEARN)}"]
             lines += [""]
         write(folder / f"{room.replace('.', '-')}.rst", "\n".join(lines))
     names = "\n".join(f"   {room.replace('.', '-')}" for room in ROOMS)
@@ -110,7 +118,29 @@ def lead_to_pages(app, name, source):
         source[0] = re.sub(pattern, f"]({up}{page}", source[0])
 
 
+# What theme and gallery leave out for people who use a keyboard or hear a page.
+FOR_READERS = [
+    (r'role="heading">', r'role="heading" aria-level="2">'),
+    (r'class="sidebar-drawer">', r'class="sidebar-drawer" aria-label="Pages">'),
+    (r'class="toc-drawer', r'aria-label="On this page" class="toc-drawer'),
+    (r"<pre>", r'<pre tabindex="0">'),
+    (r'<div class="table-wrapper', r'<div tabindex="0" class="table-wrapper'),
+    (r'(href="[\w.]+")(><span class="doc">)([^<]+)', r'\1 aria-label="\3"\2\3'),
+    (r'<div id="search-results">', r'<h1>Search</h1><div id="search-results">'),
+]
+
+
+def mend(app, exception):
+    """Complete written pages for all readers."""
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for pattern, better in FOR_READERS:
+            text = re.sub(pattern, better, text)
+        write(path, text)
+
+
 def setup(app):
-    """Connect the two steps above."""
+    """Connect the three steps above."""
     app.connect("builder-inited", write_reference)
     app.connect("source-read", lead_to_pages)
+    app.connect("build-finished", mend)

@@ -10,7 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import linkspread as ls
-from linkspread.datasets import load_glyphs, make_glyph_image
+from linkspread.datasets import load_glyphs
+from linkspread.datasets.glyphs import make_glyph_image
 
 glyphs = load_glyphs()
 kinds = ("GREEK", "CYRILLIC", "ARMENIAN", "HEBREW")

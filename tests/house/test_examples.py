@@ -1,5 +1,7 @@
 """Examples are short, have one figure each, and run without a warning."""
 
+import ast
+import importlib
 import runpy
 
 import pytest
@@ -14,6 +16,19 @@ def test_the_gallery_is_of_short_examples():
     assert len(GALLERY) >= 12
     lengths = {path.name: len(path.read_text("utf-8").splitlines()) for path in GALLERY}
     assert {name: n for name, n in lengths.items() if not 20 <= n <= MAX_LINES} == {}
+
+
+def test_examples_import_what_exists():
+    missing = []
+    for path in (ROOT / "examples").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith(
+                "linkspread"
+            ):
+                module = importlib.import_module(node.module)
+                names = [alias.name for alias in node.names]
+                missing += [(path.name, n) for n in names if not hasattr(module, n)]
+    assert missing == []
 
 
 @pytest.fixture
