@@ -63,6 +63,21 @@ def test_the_code_of_a_page_runs(name, tmp_path, monkeypatch):
         exec(compile(block, str(page), "exec"), namespace)
 
 
+def test_each_page_is_in_the_index_of_the_site():
+    entries = []
+    for index in (ROOT / "docs" / "index.md", ROOT / "docs" / "tutorials" / "index.md"):
+        text = index.read_text(encoding="utf-8")
+        for tree in re.findall(
+            r"^```{toctree}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+        ):
+            entries += [index.parent / f"{entry}.md" for entry in tree.split()]
+    pages = [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tutorials/*.md")]
+    missing = [
+        page for page in pages if page.name != "index.md" and page not in entries
+    ]
+    assert missing == []
+
+
 def test_the_readme_is_one_screen_and_its_figures_stand_on_their_pages():
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 75
