@@ -135,7 +135,7 @@ def test_more_judgements_make_the_search_better():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_more_judgements_of_published_digits_make_the_search_better(data_folder, seed):
     table = np.loadtxt(
         data_folder / "digits" / "mfeat-pix.csv", delimiter=",", skiprows=1
