@@ -46,12 +46,12 @@ def test_the_demo_prints_a_table_and_writes_a_page(small_demo, tmp_path):
         app, ["demo", "--output", str(output)], catch_exceptions=False
     )
     assert done.exit_code == 0
-    for expected in ("glyphs of 6 families", "linkspread", "LabelSpreading", "chance"):
+    for expected in ("of 6 families", "CrossViewSearch", "LabelSpreading", "chance"):
         assert expected in done.output
     assert str(output / "index.html") in done.output
     page = (output / "index.html").read_text(encoding="utf-8")
-    # Six searches of ten results; three of the queries are pictures as well.
-    assert page.count("data:image/png;base64,") == 6 * 10 + 3
+    # Three searches of pictures with five results each, and three by pictures.
+    assert page.count("data:image/png;base64,") == 3 * 5 + 3
     ours, rival, chance = (cell.standard.score for cell in small_demo)
     assert min(ours, rival) > 1.5 * chance
 
@@ -84,7 +84,8 @@ def test_tables_show_brackets_as_they_are(capsys):
     text = capsys.readouterr().out
     assert "[bold]ours[/]" in text and "0.375" in text
     hits = [Hit(Card("", ""), 1.0, right) for right in (True, False, True)]
-    print_searches([Search("text", "image", Card("[red]", "cat"), hits)])
+    example = Search("text", "image", Card("[red]", "cat"), hits)
+    print_searches(make_study(examples=(example,)))
     text = capsys.readouterr().out
     assert "[red]" in text and "+-+" in text
 

@@ -119,7 +119,7 @@ def test_permuted_test_labels_change_no_score_that_is_chosen_by(
 ):
     blind = permuted(collection, split)
     for method in quickly(table_methods(METRICS, WIDTHS, quick=True)):
-        (run, tuning), (other, blind_tuning) = (
+        (run, tuning, _), (other, blind_tuning, _) = (
             measure(method, data, split, protocol=protocol, n_splits=2)
             for data in (collection, blind)
         )

@@ -128,7 +128,7 @@ def _fit_glyphs(folder: Path) -> None:
     from linkspread.datasets import load_glyphs
     from linkspread.links import Links
     from linkspread.models import CrossViewSearch
-    from linkspread.studies.report.comparison import choose_labeled
+    from linkspread.studies.collections import choose_labeled
 
     glyphs = load_glyphs()
     known = choose_labeled(glyphs.labels, LABELS_PER_FAMILY, random_state=0)

@@ -92,6 +92,25 @@ def resplit(labels: Array, n_train: int, *, seed: int) -> Split:
     return Split(f"re-split {seed}", np.sort(order[:n_train]), np.sort(order[n_train:]))
 
 
+def choose_labeled(
+    labels: Array, labels_per_class: int = 5, *, random_state: int = 0
+) -> Array:
+    """Choose the items of each class whose label is known."""
+    smallest = np.unique(labels, return_counts=True)[1].min()
+    # Each class must have one item more than labels, to be searched for.
+    if not 1 <= labels_per_class < smallest:
+        raise LinkspreadError(
+            f"`labels_per_class` must lie between 1 and {smallest - 1}, one less than "
+            f"the size of the smallest class, got {labels_per_class}. Choose a number "
+            "in this range."
+        )
+    order = np.random.default_rng(random_state).permutation(len(labels))
+    labeled = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        labeled[order[labels[order] == label][:labels_per_class]] = True
+    return labeled
+
+
 def label_links(
     labels: Array, known: Array, views: Sequence[str], *, matched: bool = False
 ) -> Links:

@@ -6,7 +6,9 @@ Grids have stages: each starts from the best setting of earlier ones (see
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from linkspread.models import CrossViewSearch, LinkSpreading
 from linkspread.studies.baselines import (
@@ -71,8 +73,38 @@ class Method:
 
 # The paper's method, and the learner, which chooses its parameters in its fit and needs
 # no cross-validation.
-OWN, LEARNER = "LinkSpreading", "CrossViewSearch"
+OWN, LEARNER, CHANCE = "LinkSpreading", "CrossViewSearch", "chance"
 LEARNT = Method(LEARNER, OURS, CrossViewSearch())
+
+
+class Chance:
+    """Score every pair at random."""
+
+    def fit(self, views: Mapping[str, Any], links: Any) -> Self:
+        """Keep the sizes of the views."""
+        self.sizes_ = {view: X.shape[0] for view, X in views.items()}
+        return self
+
+    def scores(
+        self, source: str, target: str, *, rows: Any = None, cols: Any = None
+    ) -> np.ndarray:
+        """Return random scores of some items, or of all."""
+        n = self.sizes_[source] if rows is None else len(rows)
+        m = self.sizes_[target] if cols is None else len(cols)
+        return np.random.default_rng(0).random((n, m))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return no parameters."""
+        return {}
+
+
+def demo_methods() -> list[Method]:
+    """Return the rows of the demo."""
+    return [
+        LEARNT,
+        _further("LabelSpreading", LabelSpreadingMatching()),
+        _further(CHANCE, Chance()),
+    ]
 
 
 def table_methods(

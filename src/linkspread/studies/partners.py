@@ -5,7 +5,7 @@ Before any pair is known, the search is the cosine in a shared space, else chanc
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from linkspread.studies.baselines import (
     RidgeToIdentity,
 )
 from linkspread.studies.baselines.matching import PairMatching, corrected_scores
-from linkspread.studies.methods import LEARNER, Method, partner_methods
+from linkspread.studies.methods import CHANCE, LEARNER, Chance, Method, partner_methods
 from linkspread.studies.report.study import Budget, Study
 from linkspread.studies.running import (
     Measured,
@@ -41,7 +41,7 @@ Array = np.ndarray
 MATCHED = (0, 10, 30, 100, 300, 1_000)
 JUDGED = (0, 30, 100, 300, 1_000, 3_000)
 HUBS = 10  # neighbours, as in [Conneau2018]
-CHANCE, COSINE, WITH_HUBS = "chance", "cosine", " + hubs"
+COSINE, WITH_HUBS = "cosine", " + hubs"
 # Results of each search that are judged.
 N_RESULTS = 5
 # Pairs that are known at first where views share no space and cannot be searched.
@@ -86,7 +86,7 @@ def plan_partners(
     judged: Sequence[int] = JUDGED,
 ) -> list[tuple[Budget, Method, tuple[str, ...]]]:
     """Return the measurements of each repetition, with the names of the rows."""
-    had = Method(CHANCE, "", _Chance())
+    had = Method(CHANCE, "", Chance())
     if collection.shared_space:
         had = Method(COSINE, "", CosineMatching())
     plan: list[tuple[Budget, Method, tuple[str, ...]]] = []
@@ -239,21 +239,6 @@ def _assigned(scores: Array, collection: Partners, known: _Known) -> dict[str, f
     places = np.searchsorted(rows, i), np.searchsorted(cols, j)
     quality = assignment_quality(scores[np.ix_(rows, cols)], np.column_stack(places))
     return {f"assignment {name}": value for name, value in quality._asdict().items()}
-
-
-class _Chance:
-    """Score every pair at random."""
-
-    def fit(self, views: Mapping[str, Any], links: Links) -> "_Chance":
-        self.sizes_ = {view: X.shape[0] for view, X in views.items()}
-        return self
-
-    def scores(self, source: str, target: str) -> Array:
-        shape = self.sizes_[source], self.sizes_[target]
-        return np.random.default_rng(0).random(shape)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}
 
 
 class _KnownPairs:

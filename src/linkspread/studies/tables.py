@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from linkspread.datasets.glyphs import make_glyph_image
 from linkspread.ground.errors import LinkspreadError
 from linkspread.ground.progress import announce, format_seconds
-from linkspread.links import Links
 from linkspread.metrics import average_precision, precision_recall_curve
 from linkspread.selection import Tuning
 from linkspread.selection.tune import flatten, unflatten
 from linkspread.studies.collections import Split, label_links
 from linkspread.studies.methods import OURS, PRINTED, Method
-from linkspread.studies.report.comparison import choose_queries
+from linkspread.studies.report.page import ink_data_uri
 from linkspread.studies.report.study import (
     Budget,
     Card,
@@ -47,6 +47,8 @@ Runs = dict[tuple[str, str], Run]
 
 ALL_LABELS = Budget("labels per class", None)
 N_RESULTS = 5
+# Side of the pictures of glyphs in pixels.
+DRAWN_SIZE = 96
 
 
 def run_table(
@@ -90,12 +92,16 @@ def run_table(
                 f"of {min(missing)}. Give as many re-splits, or use another folder."
             )
 
+    scored: dict[str, dict[str, Array]] = {}  # of our methods on the first split
+
     def measure_task(task: Task) -> list[Measured]:
         method, split = task.method, task.given
         inheriting = _inheriting(method, methods, runs, split)
         settings: Any = {"protocol": protocol, "n_splits": n_splits}
-        run, tuning = measure(inheriting, collection, split, **settings)
+        run, tuning, blocks = measure(inheriting, collection, split, **settings)
         runs[method.name, split.name] = run
+        if split is splits[0] and method.group == OURS:
+            scored[method.name] = blocks
         announce(
             f"{method.name}, {run.split}: {run.score:.3f} after "
             f"{format_seconds(run.total_seconds)}, {run.parameters}"
@@ -110,8 +116,18 @@ def run_table(
     ]
     study = run_tasks(study, tasks, measure_task, before=before, step=step, **running)
     step("examples")
-    model = _best_of_ours(methods, runs, splits[0])
-    return replace(study, examples=_examples(collection, model, splits[0], protocol))
+    ours = [method for method in methods if method.group == OURS]
+    if not ours:
+        return study
+    best = max(ours, key=lambda method: runs[method.name, splits[0].name].score)
+    blocks = scored.get(best.name)
+    if blocks is None:  # of a study that is continued
+        model = _inheriting(best, methods, runs, splits[0])
+        chosen = _chosen(model, runs[best.name, splits[0].name])
+        links = label_links(collection.labels, splits[0].train, list(collection.views))
+        given = chosen, collection.views, links, splits[0].test
+        blocks = score_test(*given, protocol=protocol)
+    return replace(study, examples=_examples(collection, blocks, splits[0].test))
 
 
 def measure(
@@ -121,7 +137,7 @@ def measure(
     *,
     protocol: str,
     n_splits: int = 5,
-) -> tuple[Run, Tuning | None]:
+) -> tuple[Run, Tuning | None, dict[str, Array]]:
     """Choose, fit and measure a method on one split, from the training labels."""
     views, labels = collection.views, collection.labels[split.test]
     links = label_links(
@@ -161,7 +177,7 @@ def measure(
             for way, block in blocks.items()
         },
     )
-    return run, tuning
+    return run, tuning, blocks
 
 
 def _inheriting(
@@ -183,16 +199,6 @@ def _chosen(method: Method, run: Run) -> Any:
     return clone(method.model).set_params(**unflatten(run.parameters))
 
 
-def _best_of_ours(methods: Sequence[Method], runs: Runs, split: Split) -> Any:
-    """Return the best of our methods on a split, with its parameters, not fitted."""
-    ours = [method for method in methods if method.group == OURS]
-    if not ours:
-        return None
-    best = max(ours, key=lambda method: runs[method.name, split.name].score)
-    best_run = runs[best.name, split.name]
-    return _chosen(_inheriting(best, methods, runs, split), best_run)
-
-
 def _curves(method: Method, tuning: Tuning | None) -> tuple[ParameterCurve, ...]:
     """Return the cross-validated scores of our methods against each parameter."""
     if tuning is None or method.group != OURS:
@@ -207,18 +213,20 @@ def _curves(method: Method, tuning: Tuning | None) -> tuple[ParameterCurve, ...]
     return tuple(curves)
 
 
+def choose_queries(
+    labels: Array, hidden: Array, n_queries: int = 3, *, random_state: int = 0
+) -> Array:
+    """Choose hidden items of different classes to search with."""
+    shuffled = np.random.default_rng(random_state).permutation(hidden)
+    first_of_class = np.unique(labels[shuffled], return_index=True)[1]
+    return shuffled[np.sort(first_of_class)[:n_queries]]
+
+
 def _examples(
-    collection: Any, model: Any, split: Split, protocol: str
+    collection: Any, blocks: Mapping[str, Array], test: Array
 ) -> tuple[Search, ...]:
     """Search for test items with a few of different classes, in both directions."""
-    if model is None:
-        return ()
-    test, labels = split.test, collection.labels
-    links: Links = label_links(labels, split.train, list(collection.views))
-    blocks: Mapping[str, Array] = score_test(
-        model, collection.views, links, test, protocol=protocol
-    )
-    searches = []
+    labels, searches = collection.labels, []
     for way, block in blocks.items():
         source, _, target = way.partition(" to ")
         for place in choose_queries(labels[test], np.arange(len(test))):
@@ -239,6 +247,12 @@ def _examples(
 def _card(collection: Any, view: str, row: int) -> Card:
     """Return an item for display, with its words or picture and its class."""
     family = f"class {collection.label_names[collection.labels[row]]}"
+    characters = getattr(collection, "characters", None)
+    if characters is not None:
+        is_picture = view == "image"
+        image = make_glyph_image(characters[row], DRAWN_SIZE) if is_picture else None
+        picture = None if image is None else ink_data_uri(image)
+        return Card(str(collection.names[row]), family, picture)
     pictures = getattr(collection, "pictures", None)
     if view == "image" and pictures is not None:
         path = Path(pictures[row])
