@@ -1,18 +1,16 @@
 """`linkspread export` writes what the functions of `exchange` write."""
 
+import json
+
 import numpy as np
 import pytest
 
 import linkspread as ls
+from given_vectors import read_vectors
 from judged_models import BETWEEN, make_folder, run
 from linkspread import exchange
 
 VIEWS = {"source": "text", "target": "image"}
-READERS = {
-    "parquet": exchange.read_parquet,
-    "npz": exchange.read_numpy,
-    "faiss": exchange.read_faiss,
-}
 
 
 @pytest.fixture
@@ -30,7 +28,7 @@ def test_vectors_are_those_of_the_model(path, tmp_path, capsys, form, role):
     assert run("export", path, *options) == 0
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", f"Written: {file}\n")
-    taken = READERS[form](file)
+    taken = read_vectors(file)
     searching, found = ls.load(path).embeddings(*BETWEEN)
     np.testing.assert_allclose(
         taken.vectors, found if role == "found" else searching, rtol=1e-6
@@ -39,7 +37,7 @@ def test_vectors_are_those_of_the_model(path, tmp_path, capsys, form, role):
     assert run("export", path, *options) == 2
     assert "exists. Choose another" in capsys.readouterr().err
     assert run("export", path, *options, "--overwrite", "--dtype", "float64") == 0
-    assert READERS[form](file).vectors.dtype == np.float64
+    assert read_vectors(file).vectors.dtype == np.float64
 
 
 def test_an_index_of_faiss_finds_what_the_model_finds(path, tmp_path):
@@ -47,7 +45,11 @@ def test_an_index_of_faiss_finds_what_the_model_finds(path, tmp_path):
     given = ["--source", "text", "--target", "image", "--output", file]
     assert run("export", path, *given, "--index", "hnsw") == 0
     model = ls.load(path)
-    ids, _ = READERS["faiss"](file).search(model.embed(["t7"], **VIEWS), n_results=5)
+    faiss = pytest.importorskip("faiss")
+    index, vector = faiss.read_index(str(file)), model.embed(["t7"], **VIEWS)
+    _, rows = index.search(vector.astype(np.float32), 5)
+    about = json.loads((tmp_path / "out.faiss.json").read_text())
+    ids = np.array(about["ids"])[rows]
     wanted, _ = model.search(["t7"], **VIEWS, n_results=5)
     assert ids.tolist() == wanted.tolist()
 

@@ -15,12 +15,11 @@ from typer.testing import CliRunner
 
 import linkspread as ls
 from example_files import command, made_data, write_pairs, write_views
-from linkspread.cli import app, fit
+from linkspread.cli import app
 from linkspread.cli.inputs import Judged, add_up
 from linkspread.ground.errors import MissingDependencyError
 from linkspread.links.pairs import PairTable
-from linkspread.models.plan import plan_fit
-from linkspread.selection import held_out_quality, plan_search
+from linkspread.models.plan import plan_search
 from linkspread.storage import Judgement, LinkStore
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"
@@ -112,7 +111,6 @@ def test_parameters_are_those_of_the_library(run, folder):
         ("--output m --model cosine", "`--model` must be search or spreading, got"),
         ("--output m --alpha 0.3", "`--alpha` must go with --model spreading, got it"),
         ("--output m --shards", "Leave --shards out, or add --model spreading."),
-        ("--output m --no-quality", "`--no-quality` must go with --model spreading"),
         ("--output m --metric chi2", "`metric` must be"),
     ],
 )  # fmt: skip
@@ -229,74 +227,7 @@ def test_a_dry_run_tells_the_plan_and_writes_nothing(run, folder, capsys):
     told = capsys.readouterr().out
     assert "n_neighbors ['5']" in told
     assert "14 must, 26 cannot" in told
-    words = "then its quality by 40 judged pairs of text and image, held out"
-    assert f"  {words} (--no-quality skips it)" in told
-    assert run(f"{QUICK} --output model --dry-run --no-quality") == 0
-    assert "quality" not in capsys.readouterr().out
     assert sorted(folder.rglob("*")) == before
-
-
-def test_a_fit_tells_its_quality_and_info_tells_it_again(run, folder, capsys):
-    assert run(f"{QUICK} --output model") == 0
-    (line,) = [own for own in capsys.readouterr().out.splitlines() if "AUC" in own]
-    expected = library(
-        folder,
-        lambda X, L, ids: held_out_quality(
-            ls.LinkSpreading(n_neighbors=5), X, L, ids=ids
-        ),
-    )
-    assert line == str(expected)
-    assert "held-out items of text and image: auc" in line.lower()
-    assert run("info model") == 0
-    assert f"  quality at the fit: {line}" in capsys.readouterr().out.splitlines()
-    assert run("info model --json") == 0
-    told = json.loads(capsys.readouterr().out)["quality"]
-    assert told["summary"] == line and told["auc"] == pytest.approx(expected.auc)
-    assert 0 < told["chance_precision"] < 1
-    # A judgement later, and after another fit from the file, it is still told.
-    assert run("links add model t59 i39 --must") == 0
-    assert run("fit --config model/run.toml --output again --quiet") == 0
-    capsys.readouterr()
-    for name in ("model", "again"):
-        assert run(f"info {name}") == 0
-        assert line in capsys.readouterr().out
-
-
-def test_a_fit_without_its_quality(run, folder, capsys):
-    assert run(f"{QUICK} --no-quality --output model") == 0
-    told = capsys.readouterr()
-    assert "AUC" not in told.out and "3/3 Saving" in told.err
-    assert run("info model") == 0
-    assert "quality" not in capsys.readouterr().out
-    (folder / "model" / "run.toml").write_text('quality = "none"\n')
-    assert run("info model --json") == 0
-    assert json.loads(capsys.readouterr().out)["quality"] is None
-
-
-def test_too_few_judgements_for_a_quality_are_noted(run, folder, capsys):
-    lines = (folder / "pairs.csv").read_text().splitlines()
-    (folder / "pairs.csv").write_text("\n".join(lines[:8]) + "\n")
-    words = "no held-out quality: held-out quality must have at least 10"
-    assert run(f"{QUICK} --output model --dry-run") == 0
-    assert words in capsys.readouterr().out
-    assert run(f"{QUICK} --output model") == 0
-    told = capsys.readouterr()
-    assert f"linkspread: {words}" in told.err and "AUC" not in told.out
-
-
-def test_a_quality_that_takes_long_is_left_to_an_evaluation(run, capsys, monkeypatch):
-    monkeypatch.setattr(fit, "MAX_SECONDS", 1e-9)
-    assert run(f"{QUICK} --output model") == 0
-    assert "`linkspread evaluate MODEL --links`" in capsys.readouterr().err
-
-
-def test_the_plan_is_what_a_fit_announces(folder, caplog):
-    caplog.set_level("DEBUG", logger="linkspread")
-    model = ls.LinkSpreading(n_neighbors=5)
-    plan = library(folder, lambda X, L, ids: plan_fit(model, X, L, ids=ids))
-    library(folder, lambda X, L, ids: model.fit(X, L, ids=ids))
-    assert str(plan) in caplog.messages
-    assert plan.seconds > 0 and plan.n_bytes > 0
 
 
 PROGRAM = """
@@ -341,7 +272,7 @@ def test_an_interrupt_leaves_nothing_half_written(folder):
 def test_lines_tell_the_steps_without_a_terminal(run, capsys):
     assert run(f"{QUICK} --output model") == 0
     err = capsys.readouterr().err
-    for step in ("1/4 Reading", "2/4 Fitting", "3/4 Saving", "4/4 Measuring"):
+    for step in ("1/3 Reading", "2/3 Fitting", "3/3 Saving"):
         assert step in err
 
 

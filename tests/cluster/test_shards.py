@@ -16,7 +16,7 @@ from linkspread import cluster
 from linkspread.cluster.shards import ShardIndex, VectorShards, write_shard
 from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
 from linkspread.search import ItemIndex
-from linkspread.storage.manifest import checksum
+from linkspread.storage.tensors import checksum
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,12 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics.pairwise import manhattan_distances
 
-from linkspread.graphs import NeighborGraph, approximate, knn_graph, nearest_neighbors
+from linkspread.graphs import (
+    NeighborGraph,
+    approximate,
+    knn_graph,
+    nearest_neighbors,
+)
 from linkspread.graphs.approximate import Cells, approximate_neighbors
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.ground.errors import GraphError, MissingDependencyError

@@ -1,6 +1,5 @@
 """A thousand damaged model folders: refused with a sentence, or harmless."""
 
-import json
 import traceback
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 import linkspread as ls
 from linkspread.ground.errors import LinkspreadError, ModelError
-from linkspread.models import persistence
 from model_folders import Folder, copy_folder
 
 BETWEEN = ("text", "image")
@@ -26,11 +24,6 @@ def models():
         "spreading": ls.LinkSpreading(n_neighbors=3).fit(views, links, ids=ids),
         "search": ls.CrossViewSearch().fit(views, links, ids=ids),
     }
-
-
-@pytest.fixture(autouse=True)
-def own_marks(tmp_path, monkeypatch):
-    monkeypatch.setattr(persistence, "CHECKED", tmp_path / "checked")
 
 
 def change_a_value(array, rng):
@@ -142,24 +135,15 @@ def test_a_damaged_folder_is_refused_or_harmless(models, damage, kind, tmp_path)
     assert n_refused > N_EACH // 4
 
 
-def make_skew(W):
-    W.data[0] *= 2
-
-
 def make_negative(W):
     W.data[:] *= -1
-
-
-def make_unsorted(W):
-    row = slice(W.indptr[0], W.indptr[1])
-    W.indices[row] = W.indices[row][::-1]
 
 
 def make_huge(W):
     W.data[:] = 1e30
 
 
-@pytest.mark.parametrize("spoil", [make_skew, make_negative, make_unsorted, make_huge])
+@pytest.mark.parametrize("spoil", [make_negative, make_huge])
 @pytest.mark.parametrize("kind", ["spreading", "search"])
 def test_a_graph_that_is_none_is_refused(models, kind, spoil, tmp_path):
     models[kind].save(tmp_path / "model")
@@ -175,27 +159,7 @@ def test_a_graph_that_is_none_is_refused(models, kind, spoil, tmp_path):
     spoil(W)
     folder.write_arrays(arrays)
     ls.load(tmp_path / "model")
-    with pytest.raises(ModelError, match="a graph must be symmetric|must be at most"):
+    with pytest.raises(ModelError, match="edges of a graph must be|must be at most"):
         ls.load(tmp_path / "spoilt")
     with pytest.raises(ModelError):
         ls.load(tmp_path / "spoilt", verify=False)
-
-
-def test_a_model_is_checked_once_and_never_where_it_was_written(
-    models, tmp_path, monkeypatch
-):
-    checked = []
-    monkeypatch.setattr(persistence, "_check_values", checked.append)
-    models["spreading"].save(tmp_path / "model")
-    ls.load(tmp_path / "model")
-    assert len(checked) == 0
-    for mark in (tmp_path / "checked").iterdir():
-        mark.unlink()
-    ls.load(tmp_path / "model", verify=False)
-    ls.load(tmp_path / "model")
-    ls.load(tmp_path / "model")
-    assert len(checked) == 2
-    monkeypatch.setattr(persistence, "CHECKED", tmp_path / "model" / "manifest.json")
-    ls.load(tmp_path / "model")
-    assert len(checked) == 3
-    assert json.loads((tmp_path / "model" / "manifest.json").read_text())

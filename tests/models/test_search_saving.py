@@ -96,9 +96,9 @@ def test_every_field_is_stored():
     """A field that nobody stores would be another after a load."""
     by_name = REGISTRY.by_name
     for own in (Setting, Choice, LabelModel, ViewMap, maps._Linear, maps._Gaussian):
-        stored = by_name[own.__name__].kinds
+        stored = by_name[own.__name__].tests
         assert set(stored) == {field.name for field in fields(own)}
-    stored = {*by_name["_Graph"].kinds, "fitted"}
+    stored = {*by_name["_Graph"].tests, "fitted"}
     assert stored == {field.name for field in fields(maps._Graph)}
 
 

@@ -9,7 +9,6 @@ from linkspread.compiled import threads
 from linkspread.compiled.threads import count_rows, map_blocks
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.ground.cores import count_threads
-from linkspread.models.plan import plan_fit
 from linkspread.propagation import chebyshev
 from linkspread.selection import tune
 from linkspread.studies.baselines import LabelSpreadingMatching
@@ -167,14 +166,6 @@ def test_rows_are_counted_where_all_tables_tell_them():
 def test_a_wrong_number_of_jobs_is_refused(data, links):
     with pytest.raises(ls.ground.errors.GraphError, match="`n_jobs` must be None or"):
         ls.LinkSpreading(n_jobs=0).fit(data.views(), links)
-
-
-def test_the_plan_counts_the_threads_of_the_model(data, links):
-    seconds = [
-        plan_fit(ls.LinkSpreading(graph="sr", **parameters(n)), data.views(), links)
-        for n in (1, 2)
-    ]
-    assert seconds[0].seconds > seconds[1].seconds
 
 
 def test_threads_of_a_pool_know_what_is_set_for_its_caller():

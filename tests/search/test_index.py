@@ -221,7 +221,8 @@ def test_an_index_file_finds_what_was_indexed(tmp_path, rng, kind):
     pytest.importorskip("faiss")
     vectors, items = make_vectors(rng)
     index.FaissItems.build(items, kind).write(tmp_path / "items.faiss")
-    found = index.FaissItems.read(tmp_path / "items.faiss").search(vectors, 10)[1]
+    read = index.load_faiss().read_index(str(tmp_path / "items.faiss"))
+    found = index.FaissItems(read).search(vectors, 10)[1]
     true, _ = rank(vectors, items, n_results=10)
     assert share_found(found, true) > 0.95
     assert index.FaissItems.build(items, kind).search(vectors, 0)[1].shape == (60, 0)

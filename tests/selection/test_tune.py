@@ -9,9 +9,9 @@ from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.metrics import mean_average_precision
-from linkspread.models.view_graphs import GRAPHS
-from linkspread.selection import label_folds, runners, tune
-from linkspread.selection.folds import item_trials, link_trials
+from linkspread.models.spreading import GRAPHS
+from linkspread.selection import runners, tune
+from linkspread.selection.folds import item_trials, label_folds, link_trials
 from linkspread.selection.tune import expand_grid, group_settings
 from linkspread.studies.baselines import (
     BilinearRidge,
@@ -392,12 +392,6 @@ def test_a_curve_goes_through_the_best_setting(data, known):
         tuning.curve("gamma")
 
 
-def test_the_frame_has_a_row_for_each_setting(data, known):
-    frame = tune(data.views(), known, GRID, n_splits=3).frame()
-    assert list(frame.columns[:3]) == ["alpha text", "alpha image", "beta"]
-    assert frame["mean"].is_monotonic_decreasing and len(frame) == 4
-
-
 def test_scikit_learn_searches_by_the_score_of_the_model(data):
     # Classes need not be numbered from 0, nor all be in every fold.
     X, y = data.views()["text"], np.array([3, 7, 20])[data.labels["text"]]
@@ -470,7 +464,6 @@ def test_settings_that_share_a_graph_are_grouped():
     ("change", "message"),
     [
         ({"protocol": "both"}, "`protocol` must be one of .*got 'both'"),
-        ({"folds": "rows"}, "`folds` must be one of .*got 'rows'"),
         (
             {"grid": {"alpha": 0.1}},
             "list of values for 'alpha', got 0.1. Write",
@@ -508,12 +501,6 @@ def test_a_single_must_link_cannot_be_held_out(data):
                              between=("text", "image"))  # fmt: skip
     with pytest.raises(LinkError, match="got 1 must and 2 cannot"):
         tune(data.views(), links, GRID)
-
-
-def test_folds_of_items_need_labels(data):
-    links = Links.from_matched(("text", "image"), 60)
-    with pytest.raises(LinkError, match="where no item has a label, got 'items'"):
-        tune(data.views(), links, GRID, folds="items")
 
 
 def test_new_items_are_searched_once_for_all_settings(data, known, monkeypatch):

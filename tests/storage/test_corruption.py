@@ -9,7 +9,7 @@ import pytest
 
 import linkspread as ls
 from linkspread.ground.errors import LinkspreadError
-from linkspread.storage.manifest import MAX_MANIFEST
+from linkspread.storage.folder import MAX_MANIFEST
 from model_folders import copy_folder, model
 from spoilt_files import flip
 from spoilt_manifests import CASES

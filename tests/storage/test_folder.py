@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from linkspread.ground.errors import ModelError
-from linkspread.storage import Content, folder, manifest, read_folder, write_folder
+from linkspread.storage import folder
+from linkspread.storage.folder import Content, read_folder, write_folder
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -188,7 +189,7 @@ def test_a_drive_without_locks_is_written_to(path, monkeypatch):
 
 
 def test_a_reader_goes_on_when_the_model_is_replaced_meanwhile(path, monkeypatch):
-    read_once, calls = manifest.read_manifest, []
+    read_once, calls = folder.read_manifest, []
 
     def read_then_replace(*arguments, **options):
         found = read_once(*arguments, **options)
@@ -213,7 +214,7 @@ def test_what_was_read_outlives_its_files(path):
 
 
 def test_a_tree_that_readers_would_refuse_is_not_written(path, monkeypatch):
-    monkeypatch.setattr(manifest, "MAX_MANIFEST", 2000)
+    monkeypatch.setattr(folder, "MAX_MANIFEST", 2000)
     large = replace(content(2), about={"names": "x" * 2000})
     with pytest.raises(ModelError, match="must take at most 2.0 kB as JSON, got"):
         write_folder(path, large)
@@ -226,11 +227,11 @@ def test_a_tree_that_readers_would_refuse_is_not_written(path, monkeypatch):
 
 
 def test_a_folder_of_a_newer_version_says_which(path, monkeypatch):
-    monkeypatch.setattr(manifest, "FORMAT_VERSION", 5)
+    monkeypatch.setattr(folder, "FORMAT_VERSION", 6)
     monkeypatch.setattr("linkspread.__version__", "9.8.7")
     write_folder(path, content(2))
     monkeypatch.undo()
-    message = "`format_version` 4, got 5, written by linkspread '9.8.7'. Install that"
+    message = "`format_version` 5, got 6, written by linkspread '9.8.7'. Install that"
     with pytest.raises(ModelError, match=message):
         read_folder(path)
     # It is a model nevertheless, and may be replaced.

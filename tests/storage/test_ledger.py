@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from link_store_places import judge
 from linkspread.storage import Judgement, Ledger, LinkStore
-from linkspread.storage.ledger import drop_repeated, pair_key
+from linkspread.storage.judgements import drop_repeated, pair_key
 
 VIEWS, IDS = ["text", "image"], ["1", 1, 2, "b"]
 JUDGEMENTS = st.builds(

@@ -15,7 +15,8 @@ import pytest
 
 from link_store_places import empty_database, execute, judge
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError, StoreError
-from linkspread.storage import LinkStore, database, tables
+from linkspread.storage import LinkStore, database
+from linkspread.storage import link_store as tables
 from linkspread.storage.link_store import append_judgements
 from postgres_server import stopped
 

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.storage import KeptItem, LinkStore
-from linkspread.storage.people import digest_of
+from linkspread.storage.link_store import digest_of
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_kept_items_come_back_to_the_bit(store, make):
 
 
 def test_damaged_features_are_refused(store):
-    from linkspread.storage.tables import KEPT, tables
+    from linkspread.storage.link_store import KEPT, tables
 
     row = {"view": "text", "id": "words:a", "text": "a", "features": b"PK\x03\x04"}
     insert = tables().tables[KEPT].insert().values(**row)

@@ -174,7 +174,7 @@ class Fit(Work):
         command(
             "fit", "--view", f"text={place}/text.csv", "--view",
             f"image={place}/image.csv", "--links", place / "pairs.csv", "--model",
-            "spreading", "--no-quality", "--output", place / "model", *self.extra,
+            "spreading", "--output", place / "model", *self.extra,
         )  # fmt: skip
         return "fitted"
 

@@ -1,7 +1,11 @@
 """A model whose vectors and ids are given, for tests of what is done with them."""
 
-import numpy as np
+import json
 
+import numpy as np
+from pyarrow import parquet
+
+from linkspread.exchange.vectors import Embeddings
 from linkspread.links import Items
 from linkspread.models.vector_search import VectorSearch
 
@@ -50,11 +54,17 @@ def same_embeddings(first, second):
     return all(same + equal) and first.vectors.dtype == second.vectors.dtype
 
 
-def damaged(content):
-    """Yield a file's content cut off and with single bytes changed, at many places."""
-    places = np.linspace(0, len(content) - 1, 120).astype(int)
-    for place in places.tolist():
-        yield content[:place]
-        changed = bytearray(content)
-        changed[place] ^= 0x41
-        yield bytes(changed)
+def read_vectors(path):
+    """Read a parquet file or an archive as any program does."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            ids, vectors = archive["ids"], archive["vectors"]
+            about = json.loads(str(archive["linkspread"]))
+    else:
+        table = parquet.read_table(path)
+        about = json.loads(table.schema.metadata[b"linkspread"])
+        ids, vectors = np.array(table["id"].to_pylist()), table["vector"]
+        width = vectors.type.list_size
+        vectors = vectors.combine_chunks().flatten().to_numpy().reshape(-1, width)
+    names = {name: about[name] for name in ("view", "other_view", "role")}
+    return Embeddings(ids, vectors, **names)

@@ -9,8 +9,7 @@ import numpy as np
 
 from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views as make_synthetic
-from linkspread.storage.manifest import checksum
-from linkspread.storage.tensors import DTYPES
+from linkspread.storage.tensors import DTYPES, checksum
 from small_views import make_links, make_views
 
 CODES = {dtype: name for name, dtype in DTYPES.items()}

@@ -20,7 +20,7 @@ TEXTS = {
     "large": b" " * (9 << 20) + b"{}",
     "long number": b'{"format": ' + b"1" * 10_000 + b"}",
     "another program's": b'{"name": "app", "start_url": "/"}',
-    "nothing more": b'{"format": "linkspread model", "format_version": 4}',
+    "nothing more": b'{"format": "linkspread model", "format_version": 5}',
 }
 
 
@@ -128,7 +128,7 @@ def tree(folder, which):
 
 @case("version", "text", "newer and odd")
 def newer_format(folder, which):
-    folder.manifest["format_version"] = "5" if which == "text" else 5
+    folder.manifest["format_version"] = "6" if which == "text" else 6
     folder.manifest["library_version"] = "9.8.7"
     if which == "newer and odd":
         folder.manifest = {k: v for k, v in folder.manifest.items() if k != "content"}

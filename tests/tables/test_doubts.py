@@ -15,7 +15,8 @@ from linkspread.ground.errors import ColumnWarning
 from linkspread.metrics import mean_average_precision
 from linkspread.selection import calibrate, tune
 from linkspread.studies.baselines import KernelSmoother
-from linkspread.tables import Table, doubtful_columns, doubts
+from linkspread.tables import Table, doubts
+from linkspread.tables.doubts import doubtful_columns
 
 N = 300
 

@@ -8,12 +8,12 @@ import pytest
 from scipy import sparse
 
 from linkspread.ground.errors import LinkspreadError, ViewError
-from linkspread.tables.frames import column_names
 from linkspread.tables.validation import (
     check_columns,
     check_table,
     check_varied,
     check_views,
+    column_names,
     per_view,
 )
 

@@ -17,9 +17,9 @@ from linkspread.ground.errors import LinkspreadError
 URLS = ("LINKSPREAD_POSTGRES", "DATABASE_URL")
 # The function of `exchange` that writes each format, and its options.
 WRITERS = {
-    ".parquet": ("write_parquet", {"role", "dtype"}),
-    ".npz": ("write_numpy", {"role", "dtype"}),
-    ".faiss": ("write_faiss", {"role", "index"}),
+    ".parquet": ("write_vectors", {"role", "dtype"}),
+    ".npz": ("write_vectors", {"role", "dtype"}),
+    ".faiss": ("write_vectors", {"role", "index"}),
     ".run": ("write_run", {"n_results"}),
     "--postgres": ("write_postgres", {"role", "index"}),
 }

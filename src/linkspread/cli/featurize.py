@@ -74,7 +74,7 @@ def run_featurize(
     from linkspread.manifests.cache import default_cache
     from linkspread.manifests.feature_set import check_features_target, reuse_fitted
     from linkspread.manifests.transformers import choose_transformers, is_fitted
-    from linkspread.storage.manifest import MANIFEST
+    from linkspread.storage.folder import MANIFEST
 
     if output is not None:
         check_features_target(output)

@@ -7,7 +7,7 @@ import shlex
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ import typer
 from linkspread.cli import options as option
 from linkspread.cli.opening import is_model
 from linkspread.cli.output import check_writable, notice, print_line, step_bar
-from linkspread.ground.errors import ColumnWarning, FewLinksError, LinkspreadError
+from linkspread.ground.errors import ColumnWarning, LinkspreadError
 
 if TYPE_CHECKING:
     from linkspread.cli.inputs import Inputs
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 MODELS = ("search", "spreading")
 BY_VIEW = ("graph", "n_neighbors", "metric", "alpha")
 PARAMETERS = (*option.BOTH_MODELS, *option.SPREADING)
-# Most seconds for held-out fits, each of which takes as long as the fit.
-MAX_SECONDS = 30.0
 
 
 @dataclass
@@ -86,13 +84,6 @@ def run_fit(
     ] = False,
     overwrite: option.Overwrite = False,
     dry_run: option.DryRun = False,
-    quality: Annotated[
-        bool | None,
-        typer.Option(
-            "--quality/--no-quality",
-            help="Measure the model spreading on held-out items.",
-        ),
-    ] = None,
     quiet: option.Quiet = False,
     *,
     typed: dict[str, Any],
@@ -101,18 +92,13 @@ def run_fit(
 
     The folder holds the model, run.toml to run the fit again, and a store with the
     pairs. The last lines state what was known, what was chosen, and how well held-out
-    items are found.
+    partners are found.
     """
     typed |= {"output": output, "model": model}
     options = option.gather_options(typed, config)
-    measured = "no_quality" if quality is False else "quality"
-    flags = {"shards": shards or None, measured: quality}
-    _check_model(options | {k: v for k, v in flags.items() if v is not None})
+    _check_model(options | ({"shards": shards} if shards else {}))
     folder = _check_output(options.get("output"), shards, replaces=overwrite or dry_run)
-    measures = (
-        options.get("model") == "spreading" and not shards and quality is not False
-    )
-    with step_bar(4 if measures else 3, lines=True, quiet=quiet or dry_run) as step:
+    with step_bar(3, lines=True, quiet=quiet or dry_run) as step:
         from linkspread.cli.inputs import read_inputs
 
         step("Reading")
@@ -120,28 +106,27 @@ def run_fit(
         chosen = choose_model(options, inputs)
         task = Task(options, chosen, inputs, folder, store, scheduler)
         if dry_run:
-            _print_plan(task, quality=measures)
+            _print_plan(task)
             return
         if shards:
             step("Fitting and saving")
             notes = [_fit_shards(task)]
         else:
             seconds, notes = _fit_and_save(task, step)
-            found, more = _measure(task, step) if measures else (None, [])
-            notes += [*more, *chosen.notes_]
+            notes += chosen.notes_
     if quiet:
         return
     for note in [*inputs.notes, *notes]:
         notice(f"linkspread: {note}")
     print_columns(inputs)
     if not shards:
-        _print_fit(task, seconds, found)
+        _print_fit(task, seconds)
 
 
 def choose_model(options: Mapping[str, Any], inputs: Inputs) -> Any:
     """Return the model that the options describe, not fitted."""
     from linkspread.models import CrossViewSearch, LinkSpreading
-    from linkspread.models.view_graphs import fitting_neighbors
+    from linkspread.models.spreading import fitting_neighbors
 
     _check_model(options)
     is_spreading = options.get("model") == "spreading"
@@ -179,7 +164,7 @@ def _check_model(options: Mapping[str, Any]) -> None:
             f"`--model` must be {' or '.join(MODELS)}, got {model!r}. Leave it out for "
             "search."
         )
-    others = (*option.SPREADING, "shards", "quality", "no_quality")
+    others = (*option.SPREADING, "shards")
     for name in others if model == "search" else ():
         if name in options:
             own = option.option_of(name)
@@ -316,7 +301,7 @@ def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
     """Add the pairs of the files, and take back pairs that are no longer in them."""
     from linkspread.models.model_folder import FITTED, IMPORTED, judgement_of
     from linkspread.storage import Judgement, Undo
-    from linkspread.storage.ledger import pair_of
+    from linkspread.storage.judgements import pair_of
 
     def content_of(own: Judgement) -> tuple[Any, str, float]:
         """Return items, verdict and weight, the same whichever item comes first."""
@@ -339,49 +324,27 @@ def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
     store.add_many(new.values())
 
 
-def _measure(task: Task, step: Callable[[str], None]) -> tuple[Any, list[str]]:
-    """Measure the model on held-out items, add it to run.toml; or return a note."""
-    from linkspread.models.model_folder import write_run
-    from linkspread.selection import held_out_quality
-
-    step("Measuring")
-    try:
-        found = held_out_quality(task.model, task.inputs.views, max_seconds=MAX_SECONDS)
-    except LinkspreadError as error:
-        return None, [f"no held-out quality: {error}"]
-    document = {"summary": str(found), **asdict(found)}
-    run = option.run_file(task.options, task.folder, quality=document)
-    write_run(task.folder, run)
-    return found, []
-
-
-def _print_plan(task: Task, *, quality: bool) -> None:
+def _print_plan(task: Task) -> None:
     """Print what a fit would do, with its memory and time."""
-    from linkspread.models.plan import plan_fit
-    from linkspread.selection import plan_held_out, plan_search
+    from linkspread.models.plan import plan_search
+    from linkspread.models.spreading import prepare
 
-    inputs = task.inputs
-    plan: Any = (
-        plan_search(inputs.tables, task.links)
-        if not task.is_spreading
-        else (plan_fit(task.model, inputs.tables, task.links))
-    )
+    inputs, cost = task.inputs, ""
+    if task.is_spreading:
+        links = prepare(task.model, inputs.tables, task.links).links
+    else:
+        links, _, cost = plan_search(inputs.tables, task.links)
     for note in inputs.notes:
         notice(f"linkspread: {note}")
     print_line("Nothing is written. The fit would have:")
     for view, table in inputs.tables.items():
         print_line(f"  {view}: {table.shape[0]:,} items, {table}")
-    _print_counts(plan.links, "  ")
+    _print_counts(links, "  ")
     chosen = {n: task.options[n] for n in PARAMETERS if n in task.options}
     typed = ", ".join(f"{name} {value}" for name, value in chosen.items())
     print_line(f"  {typed or 'all parameters as by default'}")
-    print_line(f"  {plan.cost}")
-    if quality:
-        try:
-            held_out = f"then its quality by {plan_held_out(plan.links)}, held out"
-            print_line(f"  {held_out} (--no-quality skips it)")
-        except FewLinksError as error:
-            print_line(f"  no held-out quality: {error}")
+    if cost:
+        print_line(f"  {cost}")
     print_line(f"  model folder: {_relative_path(task.folder)}")
 
 
@@ -393,7 +356,7 @@ def _print_counts(links: Links, start: str = "") -> None:
         print_line(f"{start}{count}")
 
 
-def _print_fit(task: Task, seconds: float, quality: Any) -> None:
+def _print_fit(task: Task, seconds: float) -> None:
     """Print what was fitted, and the next command."""
     from linkspread.ground.progress import format_seconds
 
@@ -405,8 +368,6 @@ def _print_fit(task: Task, seconds: float, quality: Any) -> None:
         _print_counts(model.links_)
     else:
         print_line(model.summary_)
-    if quality is not None:
-        print_line(quality)
     print_line(f"Fitted in {format_seconds(seconds)}.")
     # Two different views if there are any.
     source, target = min(model.pairs_, key=lambda pair: pair[0] == pair[1])

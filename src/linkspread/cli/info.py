@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from linkspread.cli import options
-from linkspread.cli.opening import is_model, open_folder, read_run
+from linkspread.cli.opening import is_model, open_folder
 from linkspread.cli.output import print_json, print_line
 from linkspread.ground.errors import LinkspreadError, MissingDependencyError
 
@@ -56,7 +56,7 @@ def run_info(
 
 def _model(folder: Path, store: str | None) -> dict[str, Any]:
     """Describe a model."""
-    from linkspread.storage.manifest import read_manifest
+    from linkspread.storage.folder import read_manifest
 
     opened = open_folder(folder, store)
     model = opened.model
@@ -69,7 +69,6 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
                 judgements = {"stored": rows.count(), "pending": opened.pending()}
         except MissingDependencyError as error:
             judgements = {"unknown": str(error)}
-    quality = read_run(opened).get("quality")
     return {
         "kind": "model",
         "folder": str(folder),
@@ -79,7 +78,6 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
             for view, facts in model.facts_.items()
         },
         **_links(model.links_),
-        "quality": quality if isinstance(quality, dict) else None,
         "dimensions": {" and ".join(p): s.rank for p, s in spreads.items()},
         "scores": {" and ".join(p): str(s) for p, s in spreads.items()},
         "summary": getattr(model, "summary_", None),
@@ -91,7 +89,7 @@ def _model(folder: Path, store: str | None) -> dict[str, Any]:
 def _shards(folder: Path) -> dict[str, Any]:
     """Describe a model in shards."""
     from linkspread.cluster.sharded_model import HEAD, SHARDS, open_shards
-    from linkspread.storage.manifest import read_manifest
+    from linkspread.storage.folder import read_manifest
 
     model = open_shards(folder, verify=False)  # their vectors are not used
     pairs = {" and ".join(names): own for names, own in model.pairs_.items()}
@@ -181,8 +179,6 @@ def _lines(document: dict[str, Any]) -> list[str]:
     lines += [f"  scores of {pair}: {own}" for pair, own in scores.items()]
     if document.get("summary"):
         lines.append(f"  {document['summary']}")
-    if "summary" in (document.get("quality") or {}):
-        lines.append(f"  quality at the fit: {document['quality']['summary']}")
     for pair, n_files in document.get("files", {}).items():
         width = document["dimensions"][pair]
         lines.append(f"  {pair}: vectors of {width:,} numbers in {n_files:,} files")

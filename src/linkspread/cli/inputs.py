@@ -19,8 +19,8 @@ from linkspread.links.pairs import PairTable
 from linkspread.manifests import load_features
 from linkspread.tables import Table, read_table
 from linkspread.tables.doubts import describe_doubts
-from linkspread.tables.files import WITH_COLUMNS, naming_path
-from linkspread.tables.validation import check_table
+from linkspread.tables.files import naming_path
+from linkspread.tables.validation import WITH_COLUMNS, check_table
 
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]

@@ -318,7 +318,7 @@ def _suggest(
     folder: ModelFolder, between: ViewPair, n: int, seed: int
 ) -> list[dict[str, Any]]:
     """Return pairs that are not in the store, in the order of `suggest_pairs`."""
-    from linkspread.storage.ledger import pair_of
+    from linkspread.storage.judgements import pair_of
 
     in_store = set()
     if folder.has_store():

@@ -61,7 +61,7 @@ def open_searched(
 
 def is_model(folder: Path) -> bool:
     """Return whether a folder holds a model, and not features or other files."""
-    from linkspread.storage.manifest import read_manifest
+    from linkspread.storage.folder import read_manifest
 
     try:
         read_manifest(folder, whole=False)

@@ -28,7 +28,7 @@ PATHS = ("features", "output")
 REPEATED = ("view", "columns", "links", "labels", "metric", "graph", "n_neighbors",
             "alpha", "kernel")  # fmt: skip
 # Information in a file that no option depends on.
-ABOUT = ("command", "version", "quality")
+ABOUT = ("command", "version")
 
 
 def _option(kind: Any, help: str, *names: str, **more: Any) -> Any:

@@ -216,7 +216,7 @@ def _rows_of_file(
 ) -> list[Query]:
     """Return all rows of a table, or the chosen ones, as queries."""
     from linkspread.cli.inputs import read_view
-    from linkspread.tables.files import WITH_COLUMNS
+    from linkspread.tables.validation import WITH_COLUMNS
 
     place = options.split_columns(query_file, (source,))
     # Shards do not know the names of their columns.

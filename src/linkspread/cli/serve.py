@@ -74,7 +74,7 @@ def run_serve(
         "uvicorn",
     ):
         require(module, purpose="Serving a page")
-    from linkspread.storage.manifest import MANIFEST
+    from linkspread.storage.folder import MANIFEST
     from linkspread.web import Settings, serve
     from linkspread.web.server import check_public_url, keep_secret
 

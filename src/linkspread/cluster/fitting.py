@@ -39,18 +39,20 @@ from linkspread.learning.maps import (
     unit_rows,
 )
 from linkspread.links import Items
+from linkspread.links.collection import choose_links, linked_pairs
 from linkspread.models import CrossViewSearch, LinkSpreading
-from linkspread.models.link_choice import choose_links, linked_pairs
 from linkspread.models.spreading import (
+    GRAPHS,
     FitReport,
+    GraphContext,
     GraphReport,
     Spreading,
     SpreadReport,
     check_adjustment,
     check_alphas,
     check_parameters,
+    choose_graphs,
 )
-from linkspread.models.view_graphs import GRAPHS, GraphContext, choose_graphs
 from linkspread.propagation import Spread
 from linkspread.propagation.chebyshev import heat_coefficients, inverse_root
 from linkspread.propagation.exact import spread_responses, warn_of_error

@@ -40,15 +40,13 @@ from linkspread.ground.checks import check_name, naming
 from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
 from linkspread.links import Items, Links
 from linkspread.models import LinkSpreading
-from linkspread.models.link_choice import check_linked
+from linkspread.models.persistence import PARTS, Pair
 from linkspread.models.spreading import check_parameters
-from linkspread.models.stored_parts import PARTS, Pair
-from linkspread.models.vector_search import VectorSearch
+from linkspread.models.vector_search import VectorSearch, check_linked
 from linkspread.propagation.exact import warn_of_error
-from linkspread.storage import Registry, Stored, read_folder, write_folder
 from linkspread.storage.files import naming_file
-from linkspread.storage.manifest import MANIFEST
-from linkspread.storage.schema import Matrix, Vector
+from linkspread.storage.folder import MANIFEST, read_folder, write_folder
+from linkspread.storage.schema import Matrix, Registry, Stored, Vector
 from linkspread.tables.validation import check_table
 
 Array = np.ndarray

@@ -35,7 +35,7 @@ from linkspread.graphs.weights import (
     weigh_edges,
 )
 from linkspread.links import LinkMatrix, as_link_matrix
-from linkspread.models.view_graphs import AdjustedGraph, GraphContext
+from linkspread.models.spreading import AdjustedGraph, GraphContext
 from linkspread.propagation import Factored
 from linkspread.propagation.filter import fitted_response
 

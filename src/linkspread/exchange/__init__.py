@@ -4,30 +4,8 @@ A score is the inner product of a searching and a found vector. Every export sta
 because most vector databases compare by cosine by default.
 """
 
-from linkspread.exchange.embeddings import Embeddings, take_embeddings
 from linkspread.exchange.postgres import write_postgres
 from linkspread.exchange.rankings import write_pairs, write_run
-from linkspread.exchange.vector_files import (
-    FaissIndex,
-    read_faiss,
-    read_numpy,
-    read_parquet,
-    write_faiss,
-    write_numpy,
-    write_parquet,
-)
+from linkspread.exchange.vectors import write_vectors
 
-__all__ = [
-    "Embeddings",
-    "FaissIndex",
-    "read_faiss",
-    "read_numpy",
-    "read_parquet",
-    "take_embeddings",
-    "write_faiss",
-    "write_numpy",
-    "write_pairs",
-    "write_parquet",
-    "write_postgres",
-    "write_run",
-]
+__all__ = ["write_pairs", "write_postgres", "write_run", "write_vectors"]

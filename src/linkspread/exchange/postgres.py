@@ -3,6 +3,7 @@
 Search with ``ORDER BY embedding <#> query``; ``<#>`` is the negative inner product.
 """
 
+import json
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exchange.embeddings import (
-    INDEXES,
-    Embeddings,
-    describe,
-    take_embeddings,
-)
+from linkspread.exchange.vectors import INDEXES, Embeddings, take_embeddings
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.models.vector_search import VectorSearch
@@ -40,9 +36,11 @@ def write_postgres(
     url: str,
     table: str,
     *,
+    source: str,
+    target: str,
+    role: str = "found",
     index: str = "exact",
     overwrite: bool = False,
-    **chosen: Any,
 ) -> int:
     """Write the vectors of a view's items to a table of PostgreSQL with pgvector.
 
@@ -60,13 +58,13 @@ def write_postgres(
         it.
     table : str
         Name of the table, or "schema.table". Names are quoted, so capitals count.
+    source, target, role : str
+        As for `write_vectors`.
     index : {"exact", "hnsw"}, default="exact"
         "hnsw" adds an index for inner products, which is faster, misses some results
         and takes at most 2,000 dimensions.
     overwrite : bool, default=False
         Whether to replace an existing table, with its indexes and grants.
-    **chosen : object
-        `source`, `target` and `role` of `take_embeddings`.
 
     Returns
     -------
@@ -76,7 +74,7 @@ def write_postgres(
     psycopg = require("psycopg", purpose="Writing to PostgreSQL")
     check_name(index, INDEXES, name="index")
     name = _split_name(table)
-    taken = take_embeddings(model, **chosen, dtype="float32")
+    taken = take_embeddings(model, source, target, role=role, dtype="float32")
     _check_width(taken.vectors.shape[1], index)
     with _connected(psycopg, url) as connection:
         _Export(psycopg, connection, name).write(taken, index, overwrite)
@@ -120,7 +118,9 @@ class _Export:
             "vector": self.sql.Identifier(self.vector_schema, "vector"),
             "n": self.sql.Literal(embeddings.vectors.shape[1]),
             "order": self.sql.Identifier(self.vector_schema, "vector_ip_ops"),
-            "meaning": self.sql.Literal(describe(embeddings)),
+            "meaning": self.sql.Literal(
+                json.dumps(embeddings.describe(), ensure_ascii=False)
+            ),
         }
         create = "CREATE TABLE {table} (id {kind}, embedding {vector}({n}) NOT NULL)"
         self._run(create, name, **parts)

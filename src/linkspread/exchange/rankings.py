@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.exchange.embeddings import check_model
+from linkspread.exchange.vectors import check_model
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 from linkspread.models.vector_search import VectorSearch

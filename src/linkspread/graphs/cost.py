@@ -7,11 +7,6 @@ from linkspread.ground.cores import count_threads
 # comparison of one key with the worst one kept.
 FLOPS_PER_SECOND = 7e10
 SECONDS_PER_KEY = 1e-9
-# For one sparse code over 90 neighbours (benchmarks/bench_solvers.py), and one
-# difference of two features, from the time of building those problems.
-SECONDS_PER_CODE = 3e-4
-SECONDS_PER_DIFFERENCE = 1e-9
-CODES_AT_A_TIME = 64
 
 
 def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, int]:
@@ -28,15 +23,3 @@ def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, in
     converting = 16 * n_features * min(CONVERSION_BLOCK, n_items)
     n_bytes = converted + max(searching, assembling, converting)
     return seconds / n_threads, n_bytes
-
-
-def code_cost(
-    n_items: int, n_features: int, n_neighbors: int, *, constrained: bool
-) -> tuple[float, int]:
-    """Estimate the time and the memory of the sparse codes of `l1_graph`."""
-    solving = (2.5 if constrained else 1) * SECONDS_PER_CODE * (n_neighbors / 90) ** 3
-    measuring = n_neighbors**2 * n_features * SECONDS_PER_DIFFERENCE
-    block = 8 * n_neighbors * (3 * n_neighbors + n_features)
-    n_threads = count_threads(None)
-    n_bytes = n_threads * CODES_AT_A_TIME * block + 40 * n_items * n_neighbors
-    return n_items * (solving + measuring) / n_threads, n_bytes

@@ -85,6 +85,9 @@ def check_sparse(X: Any, *, name: str) -> Any:
     """Refuse a sparse matrix whose indices lead outside; compiled loops trust them."""
     try:
         whole = X if X.format in ("csr", "csc", "bsr") else X.tocsr()
+        # SciPy checks no pointers where the last is 0, and then reads beyond the end.
+        if np.any(whole.indptr[1:] < whole.indptr[:-1]):
+            raise ValueError("pointers to rows must not decrease")
         whole.check_format(full_check=True)
     except (ValueError, IndexError) as error:
         raise LinkspreadError(

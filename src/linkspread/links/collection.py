@@ -1,6 +1,7 @@
 """Must- and cannot-links among the items of two or more views."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -287,6 +288,19 @@ class Links:
         blocks = [labels[view] for labels in self._labels if wanted <= labels.keys()]
         return join_columns(blocks) if blocks else None
 
+    def labelled(self, view: str, *, shared_with: str | None = None) -> Any:
+        """Return which items of a view have labels, or None if none has."""
+        memberships = self.memberships(view, shared_with=shared_with)
+        if memberships is None:
+            return None
+        return np.asarray(memberships.sum(axis=1)).ravel() > 0
+
+    def classes(self, view: str, *, shared_with: str | None = None) -> Any:
+        """Return the class of each item by its largest membership, -1 for unknown."""
+        memberships = self.memberships(view, shared_with=shared_with)
+        known = self.labelled(view, shared_with=shared_with)
+        return np.where(known, np.asarray(memberships.argmax(axis=1)).ravel(), -1)
+
     def judged(self, left: str, right: str) -> Any:
         """Return the judged pairs of two views with their given weights, sparse."""
         for view in (left, right):
@@ -357,6 +371,31 @@ class Links:
             {v: change(m, given[v]) if v in given else m for v, m in labels.items()}
             for labels in self._labels
         ]
+
+
+def choose_links(links: Any, tables: Mapping[str, Any]) -> Links:
+    """Return links, made from labels if labels were given."""
+    if isinstance(links, Links):
+        return links
+    if isinstance(links, Mapping):
+        return Links.from_labels(links)
+    if links is not None and len(tables) == 1:
+        return Links.from_labels({next(iter(tables)): links})
+    got = f"{type(links).__name__} for {len(tables)} views"
+    if links is None:
+        # The estimator checks of scikit-learn look for these words.
+        got = "None (the fit requires y to be passed, but the target y is None)"
+    raise LinkError(
+        f"`links` must be Links or labels by view, got {got}. Make them with "
+        "`Links.from_pairs` or `Links.from_labels`."
+    )
+
+
+def linked_pairs(links: Links, views: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the pairs of views between which a fit propagates links."""
+    views = list(views)
+    pairs = [pair for pair in combinations(views, 2) if links.connects(*pair)]
+    return pairs or [(view, view) for view in views if links.connects(view, view)]
 
 
 class PairCount(NamedTuple):

@@ -138,15 +138,23 @@ def with_positions(
             where.append(own)
         known = (where[0] >= 0) & (where[1] >= 0)
         rows, columns = where[0][known], where[1][known]
-        found = replace(
-            table.take(known), positions=(rows, columns), n_unsure=table.n_unsure
-        )
+        left, right = rows, columns
+        if not table.by_row:
+            # As the items spell them: 7 and "7" are one id.
+            left, right = items[between[0]].ids[rows], items[between[1]].ids[columns]
         if between[0] == between[1] and np.any(rows == columns):
+            item = table.left[known][rows == columns][0].item()
             raise LinkError(
                 f"links within view {between[0]!r} must join two different items, but "
-                f"{found.left[rows == columns][0].item()!r} is linked to itself. "
-                "Remove that pair."
+                f"{item!r} is linked to itself. Remove that pair."
             )
+        found = replace(
+            table,
+            left=left,
+            right=right,
+            weights=table.weights[known],
+            positions=(rows, columns),
+        )
         placed.append((between, found))
     n_given, n_left = (sum(len(table) for _, table in own) for own in (pairs, placed))
     if n_left == n_given:

@@ -324,10 +324,8 @@ def read_judged(
         ((_, placed),), skipped = with_positions(
             [(between, pairs)], items, unknown=unknown
         )
-    where = placed.known_positions(between)
-    left, right = (items[v].ids[own] for v, own in zip(between, where, strict=True))
     note = f"{path}: {skipped}" if skipped else ""
-    return between, replace(placed, left=left, right=right, positions=None), note
+    return between, replace(placed, positions=None), note
 
 
 def read_labels(

@@ -18,10 +18,8 @@ from linkspread.manifests.collection import KINDS, ItemCollection, is_picture_na
 from linkspread.manifests.contents import Problem, hash_content, refuse
 from linkspread.manifests.rows import Texts
 from linkspread.manifests.transformers import STORED, is_fitted, recipe, with_speed_of
-from linkspread.storage import Registry, Stored, read_folder, write_folder
-from linkspread.storage.folder import check_target
-from linkspread.storage.manifest import FEATURES
-from linkspread.storage.schema import AnyArray, AnyMatrix
+from linkspread.storage.folder import FEATURES, check_target, read_folder, write_folder
+from linkspread.storage.schema import AnyArray, AnyMatrix, Registry, Stored
 
 _FORMAT = "features 3"
 

@@ -17,7 +17,8 @@ from linkspread.features.transformers import StoredTransformer
 from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.manifests.collection import ItemCollection
 from linkspread.manifests.rows import Texts
-from linkspread.storage import Content, Registry, Stored
+from linkspread.storage.folder import Content
+from linkspread.storage.schema import Registry, Stored
 
 # Increased when the rows of the same content and transformer change.
 _ROWS_VERSION = 1

@@ -25,13 +25,15 @@ from linkspread.learning import (
 from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
 from linkspread.links.evidence import read_changes
-from linkspread.models.item_changes import ItemChange, changed_map, changed_units
-from linkspread.models.link_choice import (
-    check_views_known,
-    find_chain,
-    labelled_items,
+from linkspread.models.live_search import (
+    ByView,
+    ItemChange,
+    LiveSearch,
+    changed_map,
+    changed_units,
+    changing,
+    check_growth,
 )
-from linkspread.models.live_search import ByView, LiveSearch, changing, check_growth
 from linkspread.models.matching import match_views
 from linkspread.models.search_pairs import (
     Chained,
@@ -47,7 +49,7 @@ from linkspread.models.search_pairs import (
     summarize,
     unjudged_factors,
 )
-from linkspread.models.vector_search import reading
+from linkspread.models.vector_search import check_views_known, find_chain, reading
 from linkspread.search.matches import Matches
 from linkspread.tables import Views
 from linkspread.tables.validation import (
@@ -582,7 +584,7 @@ def _judged_items(
     for other in tables:
         if links.connects(view, other):
             judged[links.judged(view, other).tocoo().row] = True
-    labelled = labelled_items(links, view)
+    labelled = links.labelled(view)
     if labelled is None:
         return np.flatnonzero(judged), 0
     return np.flatnonzero(judged | labelled), int(labelled.sum())

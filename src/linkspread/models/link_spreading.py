@@ -12,46 +12,44 @@ from sklearn.utils.validation import check_is_fitted
 from linkspread.compiled.backends import on_own_backend
 from linkspread.graphs import NeighborGraph
 from linkspread.ground.errors import GraphError, LinkError, LinkspreadError, warn_caller
-from linkspread.ground.progress import announce
 from linkspread.judging.explanation import Shares
 from linkspread.judging.spread_shares import spread_shares
 from linkspread.judging.suggestion import diffusion_features
-from linkspread.links import Items, Links
+from linkspread.links import Links
+from linkspread.links.collection import linked_pairs
 from linkspread.metrics import mean_average_precision
-from linkspread.models.item_changes import ItemChange
-from linkspread.models.link_choice import (
-    check_linked,
-    check_reachable,
-    choose_links,
-    find_chain,
-    hard_labels,
-    linked_pairs,
+from linkspread.models.live_search import (
+    ByView,
+    ItemChange,
+    LiveSearch,
+    changing,
+    check_growth,
 )
-from linkspread.models.live_search import ByView, LiveSearch, changing, check_growth
-from linkspread.models.plan import plan_of
 from linkspread.models.spreading import (
     FitReport,
+    GivenGraph,
     GraphReport,
     Scores,
     Spreading,
     SpreadReport,
     ViewPair,
+    build_graphs,
     chain_scores,
+    changed_graph,
     check_adjustment,
     check_alphas,
-    check_parameters,
-)
-from linkspread.models.vector_search import reading
-from linkspread.models.view_graphs import (
-    GivenGraph,
-    build_graphs,
-    changed_graph,
-    choose_graphs,
     fitted_table,
+    prepare,
+)
+from linkspread.models.vector_search import (
+    check_linked,
+    check_reachable,
+    find_chain,
+    reading,
 )
 from linkspread.propagation import Spread
 from linkspread.propagation.rows import ScoreRows
-from linkspread.tables.validation import check_columns, check_views, per_view
+from linkspread.tables.validation import check_columns, per_view
 
 Array = np.ndarray
 
@@ -98,7 +96,7 @@ class LinkSpreading(LiveSearch):
         Threads, also of searches and changes; None uses all cores, and one for the
         products of a few thousand items.
     verbose : bool, default=False
-        Show the expected cost and the progress.
+        Show the progress.
     backend : {"auto", "cpu", "cuda", "torch"}, default="auto"
         "auto" takes a GPU where there is one and it pays; see docs/gpu.md.
 
@@ -200,19 +198,12 @@ class LinkSpreading(LiveSearch):
         -------
         self : LinkSpreading
         """
-        check_parameters(self)
-        read = check_views(views, ids, columns)
-        tables = read.tables
-        items = {view: Items(own, view=view) for view, own in read.ids.items()}
-        resolved = choose_links(links, tables).resolve(items, unknown=unknown)
-        choices = choose_graphs(self, tables, resolved)
-        alphas = check_alphas(self.alpha, tables)
-        plan = plan_of(self, tables, choices, resolved, alphas)
-        announce(str(plan), verbose=self.verbose)
-        report = FitReport(columns=read.report_columns(verbose=self.verbose))
+        ready = prepare(self, views, links, ids=ids, columns=columns, unknown=unknown)
+        tables, alphas, resolved = ready.read.tables, ready.alphas, ready.links
+        report = FitReport(columns=ready.read.report_columns(verbose=self.verbose))
         graphs, seconds = build_graphs(
             tables,
-            choices,
+            ready.choices,
             check_adjustment(self.adjustment, alphas, self.beta),
             links=resolved,
             balance=self.balance,
@@ -229,13 +220,13 @@ class LinkSpreading(LiveSearch):
             spreads[pair], report.spreads[pair] = spreading.timed_scores(*pair)
         self.__dict__.update(
             view_names_=tuple(tables),
-            items_=items,
+            items_=ready.items,
             links_=resolved,
             graphs_=graphs,
             spreads_=spreads,
             report_=report,
             _spreading=spreading,
-            _columns=read.columns,
+            _columns=ready.read.columns,
             _labels=_labels_of_one_view(links),
         )
         return self
@@ -268,10 +259,10 @@ class LinkSpreading(LiveSearch):
         (view,) = self.items_
         # Together, so that the same label is the same class.
         both = Links.from_labels({"fitted": labels, "new": y})
-        known = hard_labels(both, "fitted")
+        known = both.classes("fitted")
         block = self.scores(view, view, rows=X, cols=known >= 0)
         found = known[known >= 0]
-        return mean_average_precision(block, hard_labels(both, "new"), found)
+        return mean_average_precision(block, both.classes("new"), found)
 
     @changing
     def rebuild(self) -> Self:

@@ -4,21 +4,23 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count, check_name
-from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 from linkspread.judging.explanation import Explanation, Shares, make_split
 from linkspread.judging.suggestion import OpenPairs, explained_shares, suggest
+from linkspread.learning import ViewMap
+from linkspread.learning.maps import unit_rows
 from linkspread.links import Items, Links
-from linkspread.models.item_changes import ItemChange, added, removed, updated
-from linkspread.models.link_choice import labelled_items
 from linkspread.models.vector_search import (
     Method,
     Queries,
@@ -52,6 +54,20 @@ def changing(method: Method) -> Method:
 
     on_own = on_own_backend(on_own_threads(method))
     return run  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class ItemChange:
+    """The items, all links and the table of a view, after a change.
+
+    `places` has the earlier position of each item, -1 where it is new or changed.
+    """
+
+    view: str
+    items: Items
+    links: Links
+    X: Any
+    places: Array
 
 
 class LiveSearch(VectorSearch):
@@ -175,9 +191,13 @@ class LiveSearch(VectorSearch):
         -------
         self : estimator
         """
-        new = self._read_rows(view, rows)
-        X = self._table(view)
-        return self._changed(added(self.items_, view, self.links_, X, new, ids))
+        new, before = self._read_rows(view, rows), self.items_[view]
+        items = _more_items(before, ids, new.shape[0])
+        places = np.full(items.n_items, -1)
+        places[: before.n_items] = np.arange(before.n_items)
+        links = self.links_.grow({**self.items_, view: items})
+        X = _stack_rows(self._table(view), new)
+        return self._changed(ItemChange(view, items, links, X, places))
 
     @changing
     def update_items(self, view: str, rows: Any, *, ids: Any) -> Self:
@@ -195,9 +215,17 @@ class LiveSearch(VectorSearch):
         -------
         self : estimator
         """
-        new = self._read_rows(view, rows)
-        items, X = self.items_[view], self._table(view)
-        return self._changed(updated(items, self.links_, X, new, ids))
+        new, items = self._read_rows(view, rows), self.items_[view]
+        changed = items.positions(ids, what="`ids`")
+        if len(changed) != new.shape[0] or len(np.unique(changed)) != len(changed):
+            raise ViewError(
+                f"`ids` must name each row of view {view!r} once, got "
+                f"{len(changed):,} ids for {new.shape[0]:,} rows. Give one for each."
+            )
+        places = np.arange(items.n_items)
+        places[changed] = -1
+        X = _replace_rows(self._table(view), changed, new)
+        return self._changed(ItemChange(view, items, self.links_, X, places))
 
     @changing
     def remove_items(self, view: str, ids: Any) -> Self:
@@ -219,8 +247,23 @@ class LiveSearch(VectorSearch):
         self : estimator
         """
         self._check_view(view, has_rows=False)
-        items, X = self.items_[view], self._table(view)
-        return self._changed(removed(items, self.links_, X, ids))
+        items = self.items_[view]
+        if not items.has_ids:
+            raise ViewError(
+                f"items can be removed only from a view with ids, got view {view!r}, "
+                "whose items are known by positions that would change. Fit again with "
+                "`ids`."
+            )
+        gone = np.unique(items.positions(ids, what="`ids`"))
+        kept = np.setdiff1d(np.arange(items.n_items), gone)
+        if len(kept) < 2:
+            raise ViewError(
+                f"two items of view {view!r} must stay, got {len(gone):,} to remove "
+                f"of {items.n_items:,}. Fit again without the view."
+            )
+        links = self.links_.select({view: kept}, with_ids=True)
+        X = self._table(view)[kept]
+        return self._changed(ItemChange(view, items.take(kept), links, X, kept))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that `linkspread.load` reads.
@@ -521,7 +564,7 @@ def _single_pairs(links: Any, items: Mapping[str, Items]) -> Links:
 
 def _labelled(links: Links, items: Items, other: str) -> Array:
     """Return which items of a view have labels that items of the other have too."""
-    known = labelled_items(links, items.view, shared_with=other)
+    known = links.labelled(items.view, shared_with=other)
     return np.zeros(items.n_items, dtype=bool) if known is None else known
 
 
@@ -536,3 +579,66 @@ def _judged_positions(links: Links, source: str, target: str) -> tuple[Array, Ar
             found.append(positions[::-1])
     i, j = np.concatenate(found, axis=1)
     return i, j
+
+
+def changed_map(own: ViewMap, change: ItemChange) -> ViewMap:
+    """Return the map of a changed view; its kernels stay those of the fit."""
+    places, new = change.places, np.flatnonzero(change.places < 0)
+    if len(new) == 0:
+        return replace(own, values=own.values[places])
+    if len(places) > own.n_items:
+        return own.append(change.X[own.n_items :])
+    values = own.values.copy()
+    values[new] = own.transform(change.X[new])
+    return replace(own, values=values)
+
+
+def changed_units(units: Any, change: ItemChange) -> Any:
+    """Return the unit rows of a changed view; those of items that stay are kept."""
+    X, places, n_before = change.X, change.places, units.shape[0]
+    new = np.flatnonzero(places < 0)
+    if np.array_equal(places[:n_before], np.arange(n_before)):
+        return _stack_rows(units, unit_rows(X[n_before:])) if len(new) else units
+    kept = units[np.maximum(places, 0)]
+    return _replace_rows(kept, new, unit_rows(X[new])) if len(new) else kept
+
+
+def _stack_rows(X: Any, rows: Any) -> Any:
+    """Return the rows of both tables, in the form of the first."""
+    if sparse.issparse(X):
+        return sparse.vstack([X, sparse.csr_array(rows)], format="csr", dtype=X.dtype)
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    return np.vstack([X, rows.astype(X.dtype)])
+
+
+def _replace_rows(X: Any, changed: Array, rows: Any) -> Any:
+    """Return a table with other rows at some positions."""
+    X = X.tolil() if sparse.issparse(X) else X.copy()
+    X[changed] = rows
+    return sparse.csr_array(X) if sparse.issparse(X) else X
+
+
+def _more_items(items: Items, ids: Any, n_new: int) -> Items:
+    """Return the items of a view and new ones."""
+    if (ids is not None) != items.has_ids:
+        needs = "must be given" if items.has_ids else "must be left out"
+        why = "have ids" if items.has_ids else "are known by position"
+        raise ViewError(
+            f"`ids` of new items {needs}, because items of view {items.view!r} {why}, "
+            f"got {ids!r:.60}. Give them as in the fit."
+        )
+    if ids is None:
+        return Items(items.n_items + n_new, view=items.view)
+    new = Items(ids, view=items.view)
+    if new.n_items != n_new:
+        raise ViewError(
+            f"`ids` must have one entry for each new item of view {items.view!r}, got "
+            f"{new.n_items:,} for {n_new:,} rows. Give one id for each row."
+        )
+    if new.ids.dtype.kind != items.ids.dtype.kind:
+        raise ViewError(
+            f"`ids` of new items of view {items.view!r} must be of the kind of the "
+            f"others, such as {items.ids[0].item()!r}, got {new.ids[0].item()!r}. "
+            "Convert them."
+        )
+    return Items(np.concatenate([items.ids, new.ids]), view=items.view)

@@ -47,8 +47,9 @@ from linkspread.storage.files import (
     write_file,
     writing,
 )
-from linkspread.storage.ledger import drop_repeated
-from linkspread.storage.manifest import MANIFEST, parse_json
+from linkspread.storage.folder import MANIFEST
+from linkspread.storage.judgements import drop_repeated
+from linkspread.storage.tensors import parse_json
 
 STORE, RUN = "judgements.db", "run.toml"
 APPLIED, LOCK = "absorbed.json", ".absorbing.lock"

@@ -7,7 +7,8 @@ that changed in one step.
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import wraps
 from typing import Any, NamedTuple, Self, TypeVar
@@ -23,6 +24,7 @@ from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import (
     BlockTooLargeError,
+    LinkError,
     LinkspreadError,
     UnknownItemError,
 )
@@ -473,3 +475,67 @@ def _unreadable(got: str) -> LinkspreadError:
         f"`queries` must be ids of fitted items or rows of features, got {got}. Give "
         "an id such as 't7', a list of ids, or a table with one row per new item."
     )
+
+
+def find_chain(
+    is_joined: Callable[[str, str], bool],
+    views: Iterable[str],
+    source: str,
+    target: str,
+) -> tuple[str, ...] | None:
+    """Return the shortest chain of joined views from one to another, or None.
+
+    Of several the first in the order of the views. A view that is not joined to itself
+    reaches itself through another.
+    """
+    views = list(views)
+    chains: deque[tuple[str, ...]] = deque([(source,)])
+    seen: set[str] = set()
+    while chains:
+        chain = chains.popleft()
+        for view in views:
+            if view in seen or not is_joined(chain[-1], view):
+                continue
+            if view == target:
+                return (*chain, view)
+            seen.add(view)
+            chains.append((*chain, view))
+    return None
+
+
+def check_reachable(
+    links: Links, views: Iterable[str], source: str, target: str
+) -> tuple[str, ...]:
+    """Return the chain of views from one to another; refuse views without one."""
+    check_views_known(views, source, target)
+    chain = find_chain(links.connects, views, source, target)
+    if chain is None:
+        where = f"{source!r} and {target!r}"
+        if source == target:
+            where = f"items of {source!r}, nor that view and another"
+        raise LinkError(
+            f"views must be joined by links to be searched, directly or through other "
+            f"views, and none join {where}. Add links between them, or between each "
+            "and a third view."
+        )
+    return chain
+
+
+def check_linked(links: Links, views: Iterable[str], *pair: str) -> None:
+    """Refuse views that are unknown or not joined by links of their own."""
+    check_views_known(views, *pair)
+    if not links.connects(*pair):
+        where = f"join {pair[0]!r} and {pair[1]!r}. Add links between them."
+        if pair[0] == pair[1]:
+            where = f"join items within {pair[0]!r}. Add links within it."
+        raise LinkError(f"views must be joined by links of their own, and none {where}")
+
+
+def check_views_known(views: Iterable[str], *wanted: str) -> None:
+    """Refuse names that are no views."""
+    for view in wanted:
+        if view not in views:
+            raise LinkspreadError(
+                f"`source` and `target` must be views of the fit, {list(views)}, got "
+                f"{view!r}. Correct the name."
+            )

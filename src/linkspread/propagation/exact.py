@@ -5,7 +5,6 @@ applied to U and V, and the results are compressed to short vectors. Links witho
 factors are sketched from products with random blocks.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,9 +60,6 @@ MIN_WORK = 1e8
 N_FUNCTIONS = 13
 # Blocks of the recurrence in the memory of a device, beside the sums.
 N_BLOCKS = 3
-# Speed of one core, from `filtered_sums` on 300,000 shuffled items in float32: entries
-# gathered from memory per second, and a conservative guess of the updates of sums.
-GATHERS_PER_SECOND, UPDATES_PER_SECOND = 4e8, 2e9
 
 
 def propagate(
@@ -451,29 +447,3 @@ def _device_bytes(
     """Return the memory that one view takes on a device."""
     sums = float(n_items) * width * (2 * n_functions + N_BLOCKS) * itemsize
     return sums + n_edges * (itemsize + 4)
-
-
-def propagation_cost(
-    sizes: tuple[int, int],
-    n_neighbors: tuple[float, float],
-    width: int,
-    *,
-    alpha: tuple[float, float],
-    beta: float,
-    tol: float,
-    itemsize: int = 8,
-) -> tuple[float, int]:
-    """Estimate the time and the memory of `spread_links` before it starts."""
-    separable = separate(spread_responses(alpha, beta), tol=tol / 2)
-    functions = (len(separable.left), len(separable.right))
-    seconds = sum(
-        degree * size * width * (edges / GATHERS_PER_SECOND + n / UPDATES_PER_SECOND)
-        for degree, size, edges, n in zip(
-            separable.degrees, sizes, n_neighbors, functions, strict=True
-        )
-    )
-    sums = sum(n * size for n, size in zip(functions, sizes, strict=True))
-    # The sums of both views, two blocks of the recurrence, and the compressed bases,
-    # which are a few times wider than the links.
-    n_bytes = itemsize * width * (sums + 2 * max(sizes) + 5 * sum(sizes))
-    return seconds / (os.cpu_count() or 1), n_bytes

@@ -195,11 +195,6 @@ class FaissItems:
         rows = np.ascontiguousarray(items, dtype=np.float32)
         return cls(_BUILDERS[kind](load_faiss(), rows))
 
-    @classmethod
-    def read(cls, path: Path) -> "FaissItems":
-        """Read an index file, which must be trusted: faiss does not check sizes."""
-        return cls(load_faiss().read_index(str(path)))
-
     def write(self, path: Path) -> None:
         """Write an index file; failures are an OSError."""
         try:

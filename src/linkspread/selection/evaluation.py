@@ -21,7 +21,6 @@ from linkspread.ground.errors import (
 from linkspread.links import Links
 from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
-from linkspread.models.link_choice import labelled_items
 from linkspread.selection.folds import (
     PairTest,
     Trial,
@@ -29,7 +28,6 @@ from linkspread.selection.folds import (
     judged_pairs,
     link_trials,
 )
-from linkspread.selection.held_out import Quality, measure_pairs
 from linkspread.tables.validation import as_mapping, check_columns, check_views
 
 Array = np.ndarray
@@ -38,6 +36,71 @@ K = 10
 MAX_PARTNERS = 300
 # Most pairs of labelled items that are scored in each fold of a calibration.
 LARGEST_SAMPLE = 100_000
+
+
+# Bootstrap: draws for few pairs and for many, and the product of draws and pairs.
+N_DRAWS, FEWEST_DRAWS, DRAWN_ENTRIES = 500, 100, 1 << 22
+# Drawn weights that are in memory at a time.
+BLOCK_ENTRIES = 1 << 20
+# Share of the draws in an interval, and its half width in standard deviations.
+COVERED, DEVIATIONS = 0.9, 1.645
+KINDS = {
+    "pairs": "{must:,} must- and {cannot:,} cannot-links",
+    "partners": "{judged:,} must-links, each partner against those of the others",
+}
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well scores distinguish pairs that belong together; print it.
+
+    Attributes
+    ----------
+    between : tuple of two str
+    kind : {"pairs", "partners"}
+        Judged pairs; or must-links, with all other pairs of their items as
+        cannot-links.
+    n_judged : int
+        Judged pairs.
+    n_must, n_cannot : int
+        Pairs of both kinds that were scored.
+    auc, average_precision : float
+        How often a pair that belongs together scores higher than one that does not,
+        0.5 by chance, and the mean precision at the ranks of pairs that do.
+    auc_interval, average_precision_interval : tuple of two float
+        90 % intervals, by a bootstrap over the items.
+    chance_precision : float
+        Average precision of a random order of the same pairs.
+    n_known : int, default=0
+        Pairs left out because the model knew them.
+    """
+
+    between: tuple[str, str]
+    kind: str
+    n_judged: int
+    n_must: int
+    n_cannot: int
+    auc: float
+    average_precision: float
+    auc_interval: tuple[float, float]
+    average_precision_interval: tuple[float, float]
+    chance_precision: float
+    n_known: int = 0
+
+    def __str__(self) -> str:
+        title = " and ".join(dict.fromkeys(self.between))
+        basis = KINDS[self.kind].format(
+            must=self.n_must, cannot=self.n_cannot, judged=self.n_judged
+        )
+        auc, precision = (
+            "{:.2f} to {:.2f}".format(*interval)
+            for interval in (self.auc_interval, self.average_precision_interval)
+        )
+        return (
+            f"{title}: AUC {self.auc:.2f} (90 % interval {auc}, chance 0.50), average "
+            f"precision {self.average_precision:.2f} ({precision}, chance "
+            f"{self.chance_precision:.2f}), from {basis}."
+        )
 
 
 @dataclass(frozen=True)
@@ -142,7 +205,7 @@ def evaluate_search(
     classes = number_classes(labels)
     tested = {}
     for view, own in classes.items():
-        known = None if include_known else labelled_items(model.links_, view)
+        known = None if include_known else model.links_.labelled(view)
         is_tested = (own >= 0) & (True if known is None else ~known)
         tested[view] = np.flatnonzero(is_tested)
         if not is_tested.any():
@@ -236,7 +299,7 @@ def _measure_pairs(
         # By a link, or by labels of both items.
         is_known = np.asarray(model.links_.judged(*between).astype(bool)[i, j]).ravel()
         left, right = (
-            labelled_items(model.links_, view, shared_with=other)
+            model.links_.labelled(view, shared_with=other)
             for view, other in (between, between[::-1])
         )
         if left is not None and right is not None:
@@ -437,3 +500,97 @@ def _score_scale(model: Any, source: str, target: str) -> float:
             "links, or a larger `alpha`."
         )
     return scale
+
+
+def measure_pairs(
+    scores: Array,
+    is_must: Array,
+    rows: Array,
+    cols: Array,
+    **about: Any,
+) -> Quality:
+    """Return how well scores distinguish must-links from cannot-links.
+
+    One bootstrap draws the items of one view with all their pairs, another those of the
+    other view. The interval covers both, and the Wilson interval for as many items, as
+    a few pairs without an error prove little.
+    """
+    n_must, n_cannot = int(is_must.sum()), int((~is_must).sum())
+    if not n_must or not n_cannot:
+        a, b = about["between"]
+        raise LinkError(
+            f"pairs of both kinds must be given to measure scores of {a!r} and "
+            f"{b!r}, got {n_must:,} must and {n_cannot:,} cannot. Judge a few more "
+            "pairs."
+        )
+    order = np.argsort(-scores, kind="stable")
+    ranked, is_must = scores[order], is_must[order]
+    # Starts of runs of equal scores, which tie.
+    starts = np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1]])
+    found = _weighted(is_must, starts, np.ones((1, len(scores))))
+    ends = [(1 - COVERED) / 2, (1 + COVERED) / 2]
+    spans = [
+        np.nanquantile(drawn, ends, axis=1).T
+        for drawn in (_draw(is_must, starts, own[order]) for own in (rows, cols))
+    ]
+    n_items = [n for own in (rows, cols) if (n := len(np.unique(own))) > 1]
+    spans.append(_wilson(found, min(n_must, n_cannot, *n_items)))
+    low = np.clip(np.min(spans, axis=0)[:, 0], 0, 1).tolist()
+    high = np.clip(np.max(spans, axis=0)[:, 1], 0, 1).tolist()
+    return Quality(
+        n_must=n_must,
+        n_cannot=n_cannot,
+        auc=float(found[0, 0]),
+        average_precision=float(found[1, 0]),
+        auc_interval=(low[0], high[0]),
+        average_precision_interval=(low[1], high[1]),
+        chance_precision=_chance_precision(n_must, n_cannot),
+        **about,
+    )
+
+
+def _chance_precision(n_must: int, n_cannot: int) -> float:
+    """Return the mean average precision over all orders of the pairs.
+
+    That is the share of must-links, and a little more where pairs are few.
+    """
+    n_pairs = n_must + n_cannot
+    others = (n_must - 1) / (n_pairs - 1)
+    first = float(np.mean(1 / np.arange(1, n_pairs + 1)))
+    return others + (1 - others) * first
+
+
+def _draw(is_must: Array, starts: Array, items: Array) -> Array:
+    """Return AUC and average precision for items drawn with replacement."""
+    known, places = np.unique(items, return_inverse=True)
+    n_draws = int(np.clip(DRAWN_ENTRIES // len(items), FEWEST_DRAWS, N_DRAWS))
+    rng, parts = np.random.default_rng(0), []
+    step = max(1, BLOCK_ENTRIES // len(items))
+    for start in range(0, n_draws, step):
+        size = min(step, n_draws - start)
+        weights = rng.multinomial(len(known), np.full(len(known), 1 / len(known)), size)
+        parts.append(_weighted(is_must, starts, weights[:, places].astype(float)))
+    return np.hstack(parts)
+
+
+def _weighted(is_must: Array, starts: Array, weights: Array) -> Array:
+    """Return AUC and average precision of ranked pairs, for each row of weights."""
+    must, cannot = (
+        np.add.reduceat(weights * kind, starts, axis=1) for kind in (is_must, ~is_must)
+    )
+    n_must, n_cannot = np.cumsum(must, axis=1), np.cumsum(cannot, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Cannot-links that score below a must-link, and half of those that tie.
+        beaten = n_cannot[:, -1:] - n_cannot + cannot / 2
+        auc = np.sum(must * beaten, axis=1) / (n_must[:, -1] * n_cannot[:, -1])
+        precision = np.where(must > 0, n_must / (n_must + n_cannot), 0.0)
+        mean = np.sum(must * precision, axis=1) / n_must[:, -1]
+    return np.stack([auc, mean])
+
+
+def _wilson(share: Array, n: int) -> Array:
+    """Return the Wilson intervals of shares among n [Wilson1927]."""
+    z = DEVIATIONS**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = np.sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
+    return np.hstack([middle - half, middle + half])

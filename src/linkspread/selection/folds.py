@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 
 from linkspread.ground.errors import FewLinksError
 from linkspread.links import Links
 from linkspread.metrics import ScoreBlock, mean_average_precision, partner_ranks
-from linkspread.models.link_choice import UNKNOWN, hard_labels
 
 Array = np.ndarray
 
@@ -161,30 +159,12 @@ class Trial:
 def label_folds(
     y: Any, n_splits: int = 5, *, n_repeats: int = 1, random_state: int = 0
 ) -> Iterator[tuple[Array, Array]]:
-    """Split labelled items into folds with the same classes, as `cv` of scikit-learn.
+    """Yield train and test parts with the same classes, as `cv` of scikit-learn.
 
-    Parameters
-    ----------
-    y : array-like of int of shape (n,)
-        Labels. Items without one, -1, are in every training part and in no test part.
-    n_splits : int, default=5
-        Number of folds; fewer where no class has so many labels.
-    n_repeats : int, default=1
-        How often all folds are drawn.
-    random_state : int, default=0
-
-    Yields
-    ------
-    train, test : ndarray of int
-
-    Examples
-    --------
-    >>> from linkspread.selection import label_folds
-    >>> [(4 in train, len(test)) for train, test in label_folds([0, 0, 1, 1, -1], 2)]
-    [(True, 2), (True, 2)]
+    Items without a label, -1, are in every training part and in no test part.
     """
     y = np.asarray(y)
-    known = np.flatnonzero(y != UNKNOWN)
+    known = np.flatnonzero(y != -1)
     most = int(np.bincount(y[known], minlength=1).max())
     if most < 2:
         raise FewLinksError(
@@ -210,7 +190,7 @@ def item_trials(
     Transductive fits have all items; inductive ones lack the queries.
     """
     labelled = [view for view in views if links.memberships(view) is not None]
-    labels = {view: hard_labels(links, view) for view in labelled}
+    labels = {view: links.classes(view) for view in labelled}
 
     def transductive(hidden: Mapping[str, Array]) -> Trial:
         own = {view: labels[view][items] for view, items in hidden.items()}
@@ -317,29 +297,3 @@ def judged_pairs(links: Links, between: tuple[str, str]) -> tuple[Array, Array, 
     pairs = links.judged(*between)
     pairs = (sparse.triu(pairs) if between[0] == between[1] else pairs).tocoo()
     return pairs.row, pairs.col, pairs.data
-
-
-def deal_items(
-    i: Array, j: Array, weights: Array, n_folds: int, *, is_within: bool
-) -> tuple[Array, Array]:
-    """Return the fold of each pair's row item, and of its column item.
-
-    Connected components of items go into one fold, so that no pair falls between two
-    folds. Items of components larger than a fold are dealt one by one.
-    """
-    rng = np.random.default_rng(0)
-    nodes = i, j if is_within else j + int(i.max()) + 1
-    n_nodes = int(max(own.max() for own in nodes)) + 1
-    edges = sparse.coo_array((np.ones(len(i)), nodes), shape=(n_nodes, n_nodes))
-    parts = connected_components(edges, directed=False)[1]
-    sizes = np.bincount(parts[i], minlength=parts.max() + 1)
-    n_must = np.bincount(parts[i], weights > 0, minlength=len(sizes))
-    # Sorted by size and kind, so that folds get equal shares of each.
-    order = np.lexsort((rng.random(len(sizes)), n_must, -sizes))
-    fold_of_part = np.empty(len(sizes), dtype=np.int64)
-    fold_of_part[order] = np.arange(len(sizes)) % n_folds
-    folds = fold_of_part[parts]
-    for side in map(np.unique, nodes):
-        large = side[sizes[parts[side]] > len(i) / n_folds]
-        folds[large] = rng.permutation(np.arange(len(large)) % n_folds)
-    return folds[nodes[0]], folds[nodes[1]]

@@ -11,17 +11,15 @@ from linkspread.graphs import normalize
 from linkspread.metrics import ScoreBlock
 from linkspread.models import LinkSpreading
 from linkspread.models.spreading import (
+    CONSTRAINED,
+    build_graphs,
     check_adjustment,
     check_alphas,
     check_parameters,
-)
-from linkspread.models.vector_search import is_table
-from linkspread.models.view_graphs import (
-    CONSTRAINED,
-    build_graphs,
     choose_graphs,
     similarities,
 )
+from linkspread.models.vector_search import is_table
 from linkspread.propagation import Spread, spread_links
 from linkspread.propagation.filter import Setting
 from linkspread.propagation.rows import SpreadRows
@@ -71,8 +69,7 @@ class SpreadingRunner:
 
     joint = ("alpha", "beta", "rank")
 
-    def __init__(self, graphs: Mapping[str, Any] | None = None) -> None:
-        self._graphs = graphs
+    def __init__(self) -> None:
         # Trials whose links were propagated together.
         self._prepared: list[_TrialSpreads] = []
 
@@ -81,7 +78,7 @@ class SpreadingRunner:
         self._prepared, first = [], trials[0]
         if any(trial.views is not first.views for trial in trials):
             return
-        if self._graphs is None and has_constrained_graphs(models[0], first):
+        if has_constrained_graphs(models[0], first):
             return
         graphs = self._build(first, models)
         together = [_TrialSpreads(trial, graphs, models) for trial in trials]
@@ -99,20 +96,19 @@ class SpreadingRunner:
         """Return the graph of each view and its normalised form."""
         for model in models:
             check_parameters(model)
-        model, graphs = models[0], self._graphs
-        if graphs is None:
-            alphas = check_alphas(model.alpha, trial.views)
-            graphs, _ = build_graphs(
-                trial.views,
-                choose_graphs(model, trial.views, trial.links),
-                check_adjustment(model.adjustment, alphas, model.beta),
-                links=trial.links,
-                balance=model.balance,
-                rank=model.rank,
-                tol=model.tol,
-                n_jobs=model.n_jobs,
-                verbose=False,
-            )
+        model = models[0]
+        alphas = check_alphas(model.alpha, trial.views)
+        graphs, _ = build_graphs(
+            trial.views,
+            choose_graphs(model, trial.views, trial.links),
+            check_adjustment(model.adjustment, alphas, model.beta),
+            links=trial.links,
+            balance=model.balance,
+            rank=model.rank,
+            tol=model.tol,
+            n_jobs=model.n_jobs,
+            verbose=False,
+        )
         return {v: (own, normalize(own.affinity_)) for v, own in graphs.items()}
 
 

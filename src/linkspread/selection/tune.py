@@ -13,11 +13,10 @@ from sklearn.base import clone
 from linkspread.compiled.threads import count_rows, own_threads
 from linkspread.graphs.memory import cache_tables
 from linkspread.ground.checks import check_count, check_name
-from linkspread.ground.errors import ColumnWarning, LinkError, LinkspreadError, require
-from linkspread.ground.progress import track
+from linkspread.ground.errors import ColumnWarning, LinkspreadError
 from linkspread.links import Items, Links
+from linkspread.links.collection import choose_links
 from linkspread.models import LinkSpreading
-from linkspread.models.link_choice import choose_links
 from linkspread.selection.folds import (
     ItemTest,
     PartnerTest,
@@ -34,7 +33,6 @@ Parameters = dict[str, Any]
 Trials = list[list[Trial]]
 
 PROTOCOLS = ("transductive", "inductive")
-FOLDS = ("auto", "items", "links")
 
 # Few and far apart: with few links, the best of many settings is best by chance.
 DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
@@ -115,40 +113,11 @@ class Tuning:
         """Mean of the best setting, slightly too high because it was chosen."""
         return float(np.nanmax([self.scores[self.best_index], self.default_score]))
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the settings and their scores, a list for each column.
-
-        Returns
-        -------
-        columns : dict from str to list
-            Parameters by view have a column for each view, such as "alpha text".
-        """
-        rows = [flatten(setting) for setting in self.settings]
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        folds = {f"fold {i + 1}": own for i, own in enumerate(self.fold_scores.T)}
-        figures = {"mean": self.scores, "deviation": self.fold_scores.std(axis=1)}
-        columns: dict[str, list[Any]] = {n: [r.get(n) for r in rows] for n in names}
-        return columns | {n: own.tolist() for n, own in (figures | folds).items()}
-
-    def frame(self) -> Any:
-        """Return the settings and their scores as a pandas DataFrame, best first."""
-        pandas = require("pandas", purpose="A frame of scores")
-        frame = pandas.DataFrame(self.columns())
-        return frame.sort_values("mean", ascending=False, kind="stable")
-
     def curve(self, parameter: str) -> tuple[list[Any], Array]:
         """Return the scores against one parameter, others as in the best setting.
 
-        Parameters
-        ----------
-        parameter : str
-            Such as "beta", or "alpha text" for the alpha of one view.
-
-        Returns
-        -------
-        values : list
-            In the order of the grid.
-        scores : ndarray of shape (n_values,)
+        The values are in the order of the grid; `parameter` is a name such as "beta",
+        or "alpha text" for the alpha of one view.
         """
         rows = [flatten(setting) for setting in self.settings]
         best = rows[self.best_index]
@@ -174,17 +143,16 @@ def tune(
     n_splits: int = 5,
     n_repeats: int = 1,
     protocol: str = "transductive",
-    folds: str = "auto",
     ids: Mapping[str, Any] | None = None,
-    columns: Mapping[str, Any] | None = None,
     random_state: int = 0,
-    verbose: bool = False,
 ) -> Tuning:
     """Choose parameters from a grid by cross-validation on labels or links.
 
     The model's own parameters are measured too, and stay unless a setting has a larger
     mean. A whole grid of `alpha` and `beta` of `LinkSpreading` costs about one
-    propagation for each graph and fold.
+    propagation for each graph and fold. Labels are held out and their items searched,
+    or where there are none, judged pairs: must is distinguished from cannot, or without
+    cannot-links partners are searched.
 
     Parameters
     ----------
@@ -202,16 +170,9 @@ def tune(
         How often all folds are drawn; several help where labels are few.
     protocol : {"transductive", "inductive"}, default="transductive"
         Whether queries take part in the fit, without a label, or are new.
-    folds : {"auto", "items", "links"}, default="auto"
-        Hold out labels and search among their items, or hold out judged pairs and
-        distinguish must from cannot; "auto" takes items where there are labels.
-        Without cannot-links, held-out partners are searched.
     ids : mapping from str to array-like of shape (n_items,), default=None
-    columns : mapping from str to list of str, default=None
-        Both as for :meth:`LinkSpreading.fit`.
+        As for :meth:`LinkSpreading.fit`.
     random_state : int, default=0
-    verbose : bool, default=False
-        Show progress.
 
     Returns
     -------
@@ -237,17 +198,16 @@ def tune(
             "`linkspread.studies.baselines`."
         )
     check_name(protocol, PROTOCOLS, name="protocol")
-    check_name(folds, FOLDS, name="folds")
     check_count(n_splits, name="n_splits", at_least=2, remedy="The default is 5.")
     check_count(n_repeats, name="n_repeats", remedy="The default is 1.")
-    read = check_views(views, ids, columns)
-    read.report_columns(verbose=verbose)
+    read = check_views(views, ids)
+    read.report_columns()
     drawn = {
         "n_splits": n_splits,
         "n_repeats": n_repeats,
         "random_state": random_state,
     }
-    trials = _make_trials(read, links, protocol, folds, drawn)
+    trials = _make_trials(read, links, protocol, drawn)
     stages = _stages(_default_grid(trials) if grid is None else grid, model)
     chosen = default = _own_setting(model, stages, trials[0][0].views)
     tried: list[Parameters] = []
@@ -260,10 +220,10 @@ def tune(
             settings = [chosen | setting for setting in expand_grid(stage)]
             same = [k for k, own in enumerate(settings) if _equal(default, own)]
             if tried or same:
-                found = _measure(model, settings, trials, verbose=verbose)
+                found = _measure(model, settings, trials)
             else:
                 both, same = [*settings, default], [len(settings)]
-                found = _measure(model, both, trials, optional=same[0], verbose=verbose)
+                found = _measure(model, both, trials, optional=same[0])
             if not tried:
                 own_scores = found[same[0]]
             tried += settings
@@ -284,7 +244,7 @@ def tune(
 
 
 def _make_trials(
-    read: Views, links: Any, protocol: str, folds: str, drawn: dict[str, int]
+    read: Views, links: Any, protocol: str, drawn: dict[str, int]
 ) -> Trials:
     """Split labels or links into folds."""
     tables = read.tables
@@ -292,12 +252,7 @@ def _make_trials(
     # Trials identify items by position, so that no fit needs ids.
     resolved: Links = choose_links(links, tables).resolve(items).select({})
     has_labels = any(resolved.memberships(view) is not None for view in tables)
-    if folds == "items" and not has_labels:
-        raise LinkError(
-            f"`folds` must be 'links' or 'auto' where no item has a label, got 'items' "
-            f"and {resolved!r}. Leave it out, or give labels."
-        )
-    if folds != "links" and has_labels:
+    if has_labels:
         return item_trials(tables, resolved, protocol=protocol, **drawn)
     if protocol == "inductive":
         raise LinkspreadError(
@@ -313,15 +268,13 @@ def _measure(
     trials: Trials,
     *,
     optional: int | None = None,
-    verbose: bool,
 ) -> Array:
     """Return the score of every setting on every fold; NaN if `optional` fails."""
     values = np.full((len(settings), len(trials)), np.nan)
     runner = choose_runner(model)
     groups = group_settings(settings, runner.joint)
     steps = [(group, fold) for group in groups for fold in range(len(trials))]
-    label = f"{len(settings):,} settings on {len(trials)} folds"
-    for members, fold in track(steps, total=len(steps), label=label, verbose=verbose):
+    for members, fold in steps:
         models = [clone(model).set_params(**settings[k]) for k in members]
         try:
             if fold == 0:

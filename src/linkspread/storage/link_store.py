@@ -5,29 +5,160 @@ commits, so the last number identifies a state of the store: reading up to it gi
 state, whatever is written meanwhile.
 """
 
+import hashlib
+import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
-from typing import Any, Self, cast
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+from scipy import sparse
 
 from linkspread.ground.checks import check_count, check_positive
-from linkspread.ground.errors import LinkError
+from linkspread.ground.errors import LinkError, LinkspreadError, StoreError
 from linkspread.storage.database import Database, open_database, sqlalchemy
 from linkspread.storage.judgements import (
+    JudgedPairs,
     Judgement,
+    Ledger,
     Undo,
     check_judgement,
     check_undo,
     same_content,
 )
-from linkspread.storage.ledger import JudgedPairs, Ledger
-from linkspread.storage.people import KeptItems, People
-from linkspread.storage.tables import (
-    is_current,
-    judgement_rows,
-    lock_store,
-    prepare_tables,
-)
+
+VERSION = 2
+# For each version the function that converts its tables to those of the next one.
+MIGRATIONS: dict[int, Callable[[Any], None]] = {}
+# Key of the PostgreSQL lock that is held while the tables are prepared.
+PREPARING = 0x6C696E6B
+STORE, JUDGEMENTS = "linkspread_link_store", "linkspread_judgements"
+PEOPLE, KEPT = "linkspread_people", "linkspread_kept_items"
+
+
+@cache
+def tables() -> Any:
+    """Return the metadata of all tables of this version."""
+    sql = sqlalchemy()
+    metadata = sql.MetaData()
+    sql.Table(
+        STORE,
+        metadata,
+        sql.Column("one", sql.Integer, primary_key=True),
+        sql.Column("version", sql.Integer, nullable=False),
+        sql.Column("written_by", sql.Text, nullable=False),
+        sql.CheckConstraint("one = 1"),
+    )
+    # Only "INTEGER PRIMARY KEY" is the rowid of SQLite.
+    number = sql.BigInteger().with_variant(sql.Integer(), "sqlite")
+    item = {"view": sql.Text, "id": sql.Text, "is_integer": sql.Boolean}
+    sql.Table(
+        JUDGEMENTS,
+        metadata,
+        sql.Column("number", number, primary_key=True, autoincrement=False),
+        sql.Column("id", sql.Text, nullable=False, unique=True),
+        sql.Column("takes_back", sql.Text, sql.ForeignKey(f"{JUDGEMENTS}.id")),
+        sql.Column("who", sql.Text, nullable=False),
+        sql.Column("at", sql.DateTime(timezone=True), nullable=False),
+        # The pair, which is empty for an undo.
+        *(
+            sql.Column(f"{side}_{part}", kind)
+            for side in ("left", "right")
+            for part, kind in item.items()
+        ),
+        sql.Column("weight", sql.Double),
+        sql.Column("verdict", sql.Text, nullable=False),
+        sql.Column("note", sql.Text, nullable=False),
+        sql.UniqueConstraint("takes_back"),
+        sql.CheckConstraint("verdict IN ('must', 'cannot', 'unsure', 'undo')"),
+        sql.CheckConstraint("(verdict = 'undo') = (takes_back IS NOT NULL)"),
+        sql.CheckConstraint("(verdict = 'undo') = (left_id IS NULL)"),
+    )
+    sql.Table(
+        PEOPLE,
+        metadata,
+        sql.Column("name", sql.Text, primary_key=True),
+        sql.Column("role", sql.Text, nullable=False),
+        sql.Column("digest", sql.Text, nullable=False, unique=True),
+        sql.Column("at", sql.DateTime(timezone=True), nullable=False),
+    )
+    sql.Table(
+        KEPT,
+        metadata,
+        sql.Column("view", sql.Text, primary_key=True),
+        sql.Column("id", sql.Text, primary_key=True),
+        sql.Column("text", sql.Text),
+        sql.Column("picture", sql.LargeBinary),
+        sql.Column("features", sql.LargeBinary, nullable=False),
+    )
+    return metadata
+
+
+def judgement_rows() -> Any:
+    """Return the table of judgements."""
+    return tables().tables[JUDGEMENTS]
+
+
+def is_current(connection: Any) -> bool:
+    """Return whether there are tables of this version."""
+    return _stored_version(connection) == VERSION
+
+
+def prepare_tables(connection: Any) -> None:
+    """Create the tables or bring them up to date, within one transaction."""
+    # Imported here, because the package imports this room.
+    from linkspread import __version__
+
+    if connection.dialect.name == "postgresql":
+        lock = sqlalchemy().func.pg_advisory_xact_lock(PREPARING)
+        connection.execute(sqlalchemy().select(lock))
+    found = _stored_version(connection)
+    tables().create_all(connection)
+    store, row = tables().tables[STORE], {"version": VERSION, "written_by": __version__}
+    if found is None:
+        connection.execute(store.insert().values(one=1, **row))
+    elif found < VERSION:
+        for version in range(found, VERSION):
+            if version in MIGRATIONS:
+                MIGRATIONS[version](connection)
+        connection.execute(store.update().values(**row))
+
+
+def lock_store(connection: Any) -> None:
+    """Make other writers wait until this transaction ends.
+
+    Numbers are assigned under the lock, which is released after the commit, so a reader
+    that sees a number sees all smaller ones.
+    """
+    # SQLite has no such lock; BEGIN IMMEDIATE has done the same. Another process may
+    # have upgraded the store since it was opened here.
+    _read_version(connection, locking=True)
+
+
+def _stored_version(connection: Any) -> int | None:
+    """Return the version of the tables, or None where there are none."""
+    has_tables = sqlalchemy().inspect(connection).has_table(STORE)
+    return _read_version(connection) if has_tables else None
+
+
+def _read_version(connection: Any, *, locking: bool = False) -> int:
+    """Return the version of the tables; refuse a newer one."""
+    store = tables().tables[STORE]
+    statement = sqlalchemy().select(store.c.version, store.c.written_by)
+    statement = statement.with_for_update() if locking else statement
+    version, written_by = connection.execute(statement).one()
+    if version > VERSION:
+        raise StoreError(
+            f"a link store must be of version {VERSION} or older, got version "
+            f"{version}, written by linkspread {written_by}. Install that version or "
+            "a newer one."
+        )
+    return version
+
 
 # Rows read at a time.
 PAGE = 1000
@@ -323,3 +454,157 @@ def _from_row(row: Any) -> Judgement | Undo:
     }
     plain = ("left_view", "right_view", "verdict", "weight")
     return Judgement(**items, **{name: row[name] for name in plain}, **common)
+
+
+ROLES = ("judge", "editor")
+MAX_NAME = 60
+
+
+class Person(NamedTuple):
+    """Somebody who was invited; an editor may undo all judgements and invite others."""
+
+    name: str
+    role: str
+    digest: str
+    at: datetime
+
+
+class People:
+    """The people of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def invite(self, name: str, *, role: str) -> str:
+        """Add a person, or give one a new secret; return the secret."""
+        name = " ".join(name.split())
+        if not (0 < len(name) <= MAX_NAME and name.isprintable()):
+            raise LinkspreadError(
+                f"a name must have 1 to {MAX_NAME} letters, got {name[:80]!r}. "
+                "Choose another."
+            )
+        if role not in ROLES:
+            raise LinkspreadError(
+                f"a role must be one of {', '.join(ROLES)}, got {role[:60]!r}. Choose "
+                "one of these."
+            )
+        secret = secrets.token_urlsafe(24)
+        person = Person(name, role, digest_of(secret), datetime.now(UTC))
+        self._database.write(_put_person, person=person)
+        return secret
+
+    def remove(self, name: str) -> None:
+        """Remove a person; the judgements stay."""
+        self._database.write(_remove_person, name=name)
+
+    def all(self) -> list[Person]:
+        """Return all people, by name."""
+        return self._database.read(_read_people)
+
+
+@dataclass(frozen=True)
+class KeptItem:
+    """A query that was judged: words, or a picture as PNG, and its features."""
+
+    view: str
+    id: str
+    content: str | bytes
+    rows: Any
+
+
+class KeptItems:
+    """The judged queries of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, item: KeptItem) -> None:
+        """Keep an item; one that is there stays as it is."""
+        self._database.write(_keep, item=item)
+
+    def read(self, view: str, ids: Sequence[str]) -> list[KeptItem]:
+        """Return the kept items of a view with these ids."""
+        return self._database.read(_read_kept, view=view, ids=[*ids]) if ids else []
+
+
+def digest_of(secret: str) -> str:
+    """Return the hash of a secret; secrets are random, so that a fast one will do."""
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+def _put_person(connection: Any, *, person: Person) -> None:
+    """Write a person in place of one with the same name."""
+    _remove_person(connection, name=person.name)
+    connection.execute(tables().tables[PEOPLE].insert().values(**person._asdict()))
+
+
+def _remove_person(connection: Any, *, name: str) -> None:
+    """Delete a person."""
+    rows = tables().tables[PEOPLE]
+    connection.execute(rows.delete().where(rows.c.name == name))
+
+
+def _read_people(connection: Any) -> list[Person]:
+    """Return all people, by name."""
+    rows = tables().tables[PEOPLE]
+    found = connection.execute(sqlalchemy().select(rows).order_by(rows.c.name))
+    return [Person(**row) for row in found.mappings()]
+
+
+def _keep(connection: Any, *, item: KeptItem) -> None:
+    """Insert an item unless it is there."""
+    rows = tables().tables[KEPT]
+    same = (rows.c.view == item.view) & (rows.c.id == item.id)
+    if connection.execute(sqlalchemy().select(rows.c.id).where(same)).first() is None:
+        is_text = isinstance(item.content, str)
+        values = {
+            "view": item.view,
+            "id": item.id,
+            "text": item.content if is_text else None,
+            "picture": None if is_text else item.content,
+            "features": _pack(item.rows),
+        }
+        connection.execute(rows.insert().values(**values))
+
+
+def _read_kept(connection: Any, *, view: str, ids: list[str]) -> list[KeptItem]:
+    """Return the items of a view with these ids."""
+    rows, found = tables().tables[KEPT], []
+    for start in range(0, len(ids), 500):
+        chosen = (rows.c.view == view) & rows.c.id.in_(ids[start : start + 500])
+        read = connection.execute(sqlalchemy().select(rows).where(chosen)).mappings()
+        for row in read:
+            content = row["picture"] if row["text"] is None else row["text"]
+            features = _unpack(row["features"])
+            found.append(KeptItem(row["view"], row["id"], content, features))
+    return found
+
+
+def _pack(rows: Any) -> bytes:
+    """Return one row of features as bytes."""
+    file = io.BytesIO()
+    if sparse.issparse(rows):
+        row = sparse.csr_array(rows)
+        values, columns = row.data, row.indices
+    else:
+        values, columns = np.asarray(rows).ravel(), np.zeros(0, dtype=np.int64)
+    np.savez(file, values=values, columns=columns, n_columns=rows.shape[1])
+    return file.getvalue()
+
+
+def _unpack(data: bytes) -> Any:
+    """Return one row of features, checked, from bytes."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as parts:
+            values, columns = parts["values"], parts["columns"]
+            n_columns = int(parts["n_columns"])
+        if not len(columns) and len(values) == n_columns:
+            return values[None]
+        row = sparse.csr_array((values, columns, [0, len(values)]), (1, n_columns))
+        row.check_format(full_check=True)
+    except Exception as error:
+        raise StoreError(
+            "the features of a kept item must be one row of numbers, and some are "
+            "damaged. Restore a copy of the store."
+        ) from error
+    return row

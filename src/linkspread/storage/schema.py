@@ -28,35 +28,18 @@ Array = np.ndarray
 
 # Most objects of a file, because each takes time and memory to build.
 MAX_OBJECTS = 5000
+# Numbers that JSON lacks, such as an infinite ridge.
+NOT_FINITE = {repr(own): own for own in (math.inf, -math.inf, math.nan)}
 CSR_PARTS = ("data", "indices", "indptr")
 # Largest array of texts in bytes, and how much larger padding may make one above that.
 MAX_PADDED, MAX_PADDING = 1 << 28, 64
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A rule about a value."""
-
-    name: str
-    accepts: Callable[[Any], bool]
-
-    def __or__(self, other: "Kind") -> "Kind":
-        return Kind(
-            f"{self.name} or {other.name}",
-            lambda value: self.accepts(value) or other.accepts(value),
-        )
-
-
-def array_kind(*n_dimensions: int, dtypes: str = "f") -> Kind:
-    """Return the rule that something is an array of numbers, or of ids."""
-
-    def accepts(value: Any) -> bool:
-        is_array = isinstance(value, np.ndarray) and value.ndim in n_dimensions
-        # Fitted arrays have at least single precision.
-        return is_array and value.dtype.kind in dtypes and value.itemsize >= 4
-
-    counts = " or ".join(map(str, n_dimensions))
-    return Kind(f"an array of {counts} dimension(s)", accepts)
+def _is_array(value: Any, *n_dimensions: int, dtypes: str = "f") -> bool:
+    """Return whether something is an array of numbers, or of ids."""
+    is_array = isinstance(value, np.ndarray) and value.ndim in n_dimensions
+    # Fitted arrays have at least single precision.
+    return is_array and value.dtype.kind in dtypes and value.itemsize >= 4
 
 
 def _is_sparse(value: Any) -> bool:
@@ -65,94 +48,65 @@ def _is_sparse(value: Any) -> bool:
     return isinstance(value, sparse.csr_array) and value.dtype in floats
 
 
+Test = Callable[[Any], bool]
 # Stored integers are sizes and counts.
-PLAIN = {
-    Any: Kind("anything", lambda value: True),
-    bool: Kind("true or false", lambda value: type(value) is bool),
-    float: Kind("a number", lambda value: type(value) in (int, float)),
-    int: Kind("an integer from 0", lambda value: type(value) is int and value >= 0),
-    str: Kind("a text", lambda value: isinstance(value, str)),
-    np.ndarray: array_kind(1, 2),
-    types.NoneType: Kind("nothing", lambda value: value is None),
-    sparse.csr_array: Kind("a sparse matrix", _is_sparse),
+TESTS: dict[Any, Test] = {
+    Any: lambda value: True,
+    bool: lambda value: type(value) is bool,
+    float: lambda value: type(value) in (int, float),
+    int: lambda value: type(value) is int and value >= 0,
+    np.ndarray: lambda value: _is_array(value, 1, 2),
+    types.NoneType: lambda value: value is None,
+    sparse.csr_array: _is_sparse,
 }
 # Array types for annotations: floats of one and two dimensions, dense or sparse
 # matrices, positions of items, ids (texts or integers), and any array.
-Vector = Annotated[np.ndarray, array_kind(1)]
-Matrix = Annotated[np.ndarray, array_kind(2)]
-AnyMatrix = Annotated[Any, array_kind(2) | PLAIN[sparse.csr_array]]
-Positions = Annotated[np.ndarray, array_kind(1, dtypes="i")]
-IdArray = Annotated[np.ndarray, array_kind(1, dtypes="iU")]
-AnyArray = Annotated[
-    np.ndarray, Kind("an array", lambda value: isinstance(value, np.ndarray))
-]
+Vector = Annotated[np.ndarray, lambda value: _is_array(value, 1)]
+Matrix = Annotated[np.ndarray, lambda value: _is_array(value, 2)]
+AnyMatrix = Annotated[Any, lambda value: _is_array(value, 2) or _is_sparse(value)]
+Positions = Annotated[np.ndarray, lambda value: _is_array(value, 1, dtypes="i")]
+IdArray = Annotated[np.ndarray, lambda value: _is_array(value, 1, dtypes="iU")]
+AnyArray = Annotated[np.ndarray, lambda value: isinstance(value, np.ndarray)]
 
 
-def kind_of(annotation: Any) -> Kind:
-    """Return the rule that an annotation states, such as ``dict[str, Matrix]``."""
+def rule_of(annotation: Any) -> Test:
+    """Return the test that an annotation states, such as ``dict[str, Matrix]``."""
     origin, inner = get_origin(annotation), get_args(annotation)
-    if annotation in PLAIN:
-        return PLAIN[annotation]
-    if origin is Annotated and isinstance(inner[1], Kind):
+    if annotation in TESTS:
+        return TESTS[annotation]
+    if origin is Annotated:
         return inner[1]
-    if origin in (Union, types.UnionType):
-        return functools.reduce(operator.or_, map(kind_of, inner))
     if origin is Literal:
-        names = ", ".join(map(repr, inner))
-        return Kind(f"one of {names}", lambda v: isinstance(v, str) and v in inner)
-    if origin in (tuple, list, dict, Mapping):
-        return _container_kind(origin, inner)
-    if isinstance(annotation, type) and origin is None:
-        return Kind(f"a {annotation.__name__}", lambda v: isinstance(v, annotation))
-    raise TypeError(f"{annotation} is not an annotation of a storable type")
-
-
-def _container_kind(holder: Any, inner: tuple[Any, ...]) -> Kind:
-    """Return the rule of a tuple, a list or a mapping and of its values."""
-    if holder is tuple and inner[-1:] != (...,):
-        kinds = [kind_of(own) for own in inner]
-        return Kind(
-            f"a tuple of {', '.join(kind.name for kind in kinds)}",
-            lambda value: (
-                isinstance(value, tuple)
-                and len(value) == len(kinds)
-                and all(k.accepts(v) for k, v in zip(kinds, value, strict=True))
-            ),
+        return lambda value: isinstance(value, str) and value in inner
+    if origin is None and isinstance(annotation, type):
+        return lambda value: isinstance(value, annotation)
+    if origin not in (Union, types.UnionType, tuple, list, dict, Mapping):
+        raise TypeError(f"{annotation} is not an annotation of a storable type")
+    tests = [rule_of(own) for own in inner if own is not ...]
+    if origin in (Union, types.UnionType):
+        return lambda value: any(test(value) for test in tests)
+    if origin is tuple and inner[-1] is not ...:
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(tests)
+            and all(test(own) for test, own in zip(tests, value, strict=True))
         )
-    if holder in (tuple, list):
-        of = kind_of(inner[0])
-        return Kind(
-            f"a {holder.__name__} of {of.name}",
-            lambda value: isinstance(value, holder) and all(map(of.accepts, value)),
-        )
-    keys, of = map(kind_of, inner)
-    return Kind(
-        f"a mapping to {of.name}",
-        lambda value: (
-            isinstance(value, dict)
-            and all(map(keys.accepts, value))
-            and all(map(of.accepts, value.values()))
-        ),
+    if origin in (tuple, list):
+        return lambda value: isinstance(value, origin) and all(map(tests[0], value))
+    return lambda value: (
+        isinstance(value, dict)
+        and all(map(tests[0], value))
+        and all(map(tests[1], value.values()))
     )
 
 
 @dataclass(frozen=True)
 class Stored:
-    """How objects of one class are stored.
+    """How objects of one class are stored; a dataclass needs nothing but its name.
 
-    Parameters
-    ----------
-    of : type
-        A dataclass, unless `make` is given.
-    take : callable, default=None
-        Returns by name the fields of an object that are not attributes.
-    make : callable, default=None
-        Builds an object from fields; its annotations state their types. None calls
-        `of`.
-    state : type, default=None
-        A class whose annotations state the types instead, if `make` takes `**fields`.
-    check : callable, default=None
-        Returns whether the parts of a built object fit each other.
+    `take` returns by name the fields of an object that are not attributes. `make`
+    builds an object from fields, whose types its annotations state, or those of the
+    class `state`. `check` returns whether the parts of a built object fit each other.
     """
 
     of: type
@@ -167,31 +121,31 @@ class Stored:
         return self.of.__name__
 
     @functools.cached_property
-    def kinds(self) -> dict[str, Kind]:
-        """The rule of each field, from the annotations."""
+    def tests(self) -> dict[str, Test]:
+        """The test of each field, from the annotations."""
         stated: Any = self.state or self.make
         if stated is None:
             is_plain = is_dataclass(self.of)
             stated = self.of if is_plain else vars(self.of)["__init__"]
         hints = typing.get_type_hints(stated, include_extras=True)
-        return {name: kind_of(own) for name, own in hints.items() if name != "return"}
+        return {name: rule_of(own) for name, own in hints.items() if name != "return"}
 
     def fields_of(self, value: Any) -> dict[str, Any]:
         """Return the fields of an object."""
         taken = {} if self.take is None else self.take(value)
         return {
             name: taken[name] if name in taken else getattr(value, name)
-            for name in self.kinds
+            for name in self.tests
         }
 
     def build(self, fields: Mapping[str, Any]) -> Any:
         """Build an object from fields, checked."""
-        if set(fields) != set(self.kinds):
-            raise damaged(f"a {self.name} must have {', '.join(self.kinds)}", [*fields])
-        for name, kind in self.kinds.items():
-            if not kind.accepts(fields[name]):
+        if set(fields) != set(self.tests):
+            raise damaged(f"a {self.name} must have {', '.join(self.tests)}", [*fields])
+        for name, test in self.tests.items():
+            if not test(fields[name]):
                 raise ModelError(
-                    f"`{name}` of a {self.name} must be {kind.name!s:.200}, got "
+                    f"`{name}` of a {self.name} must be of the kind that is saved, got "
                     f"{_describe(fields[name])}. Save the model again."
                 )
         value = (self.make or self.of)(**fields)
@@ -204,16 +158,10 @@ class Stored:
 
 
 class Registry:
-    """The classes that can be stored.
+    """The classes that can be stored: dataclasses and Stored.
 
-    Parameters
-    ----------
-    stored : iterable of dataclasses and Stored
-
-    Examples
-    --------
     >>> from dataclasses import dataclass
-    >>> from linkspread.storage import Registry
+    >>> from linkspread.storage.schema import Registry
     >>> @dataclass
     ... class Point:
     ...     x: float
@@ -236,7 +184,6 @@ class Registry:
 
     def decode(self, content: Content, *, of: Any = Any) -> Any:
         """Return the value of a folder, each part checked before it is used."""
-        kind = kind_of(of)
         try:
             value = _Decoder(self, content).decode_all()
         except ModelError:
@@ -253,9 +200,10 @@ class Registry:
                 f"built ({type(error).__name__}: {error!s:.80}). Save the model "
                 "again."
             ) from error
-        if not kind.accepts(value):
+        if not rule_of(of)(value):
+            wanted = getattr(of, "__name__", of)
             raise ModelError(
-                f"the folder must hold {kind.name}, got {_describe(value)}. Give "
+                f"the folder must hold a {wanted!s:.90}, got {_describe(value)}. Give "
                 "another folder."
             )
         return value
@@ -280,10 +228,7 @@ class _Encoder:
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and not math.isfinite(value):
-            raise ModelError(
-                f"numbers of a model must be finite to be saved, but `{name}` is "
-                f"{value}. Fit the model again."
-            )
+            return {"float": repr(value)}
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, list | tuple):
@@ -374,6 +319,7 @@ class _Decoder:
             "array": lambda name: self._content.arrays[name],
             "csr": self._csr,
             "dict": self._dict,
+            "float": NOT_FINITE.__getitem__,
             "ids": self._ids,
             "list": self._list,
             "object": self._object,
@@ -507,7 +453,9 @@ def make_csr(parts: list[Array], shape: Any, name: str) -> sparse.csr_array:
     data, indices, indptr = parts
     try:
         n_rows, n_columns = map(operator.index, shape)
-        if indices.dtype.kind == indptr.dtype.kind == "i":
+        # SciPy checks no pointers where the last is 0.
+        is_ordered = bool(np.all(indptr[1:] >= indptr[:-1]))
+        if is_ordered and indices.dtype.kind == indptr.dtype.kind == "i":
             matrix = sparse.csr_array(
                 (data, indices, indptr), shape=(n_rows, n_columns)
             )

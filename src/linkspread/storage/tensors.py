@@ -1,4 +1,4 @@
-"""Arrays in the safetensors format, memory-mapped.
+"""JSON, checked, and arrays in the safetensors format, memory-mapped.
 
 The format is eight bytes with the length of a header, the header in JSON, and the
 arrays one after the other in C order. It is written and read here, without the package
@@ -6,19 +6,19 @@ of that name: no dependency, the same bytes for the same arrays, no second copy 
 memory, a checksum on the way, and a header that is checked completely.
 """
 
+import hashlib
 import json
 import math
 import mmap
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
 from linkspread.ground.errors import ModelError
 from linkspread.storage.files import HashingFile, brief, damaged
-from linkspread.storage.manifest import parse_json
 
 Array = np.ndarray
 
@@ -36,6 +36,8 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_HEADER = 1 << 22
 MAX_DIMENSIONS = 2
 LENGTH_BYTES = 8
+# How deep JSON may be nested.
+MAX_DEPTH = 24
 # Entries checked at a time.
 CHECKED_ENTRIES = 1 << 20
 
@@ -168,4 +170,73 @@ def _are_counts(values: Any) -> bool:
     """Return whether something is a list of sizes."""
     return isinstance(values, list) and all(
         type(value) is int and 0 <= value <= sys.maxsize for value in values
+    )
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """Return a JSON object; refuse depth, repeated names and numbers not finite."""
+    try:
+        document = json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ModelError:
+        raise
+    except ValueError as error:  # also for invalid UTF-8
+        raise damaged("it must be JSON", str(error)) from error
+    if not isinstance(document, dict):
+        raise damaged("it must be a JSON object", document)
+    check_depth(document)
+    return document
+
+
+def check_depth(document: Any) -> None:
+    """Refuse a document that is nested too deep."""
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        nodes = [node for node in level if isinstance(node, dict | list)]
+        level = [
+            child
+            for node in nodes
+            for child in (node.values() if isinstance(node, dict) else node)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def checksum(document: dict[str, Any]) -> str:
+    """Return a checksum of a document, independent of its layout."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; refuse repeated names."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise damaged("names in a JSON object must be unique", [k for k, _ in pairs])
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinity."""
+    raise damaged("numbers must be finite", name)
+
+
+def _finite(text: str) -> float:
+    """Return a number; refuse one that overflows."""
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_constant(text)
+
+
+def _too_deep() -> ModelError:
+    """Return the error about JSON that is nested too deep."""
+    return ModelError(
+        f"JSON must be nested at most {MAX_DEPTH} deep, and is deeper. Save the "
+        "model again."
     )

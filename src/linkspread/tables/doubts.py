@@ -4,7 +4,8 @@ Columns with the largest numbers dominate all distances, and often are not featu
 The user is warned, and decides.
 
 >>> import numpy as np
->>> from linkspread.tables import Table, doubtful_columns
+>>> from linkspread.tables import Table
+>>> from linkspread.tables.doubts import doubtful_columns
 >>> rng = np.random.default_rng(0)
 >>> values = np.column_stack([rng.random((50, 3)), rng.integers(1990, 2020, 50)])
 >>> doubtful_columns(Table(values, ("a", "b", "c", "year")))
@@ -12,13 +13,13 @@ The user is warned, and decides.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from linkspread.tables.frames import N_SHOWN, Table
+from linkspread.tables.validation import N_SHOWN, Table
 
 Array = np.ndarray
 
@@ -37,25 +38,16 @@ SURE_ID_NAME = re.compile(
     r".+[_. -](?i:id|key|uuid|guid)|.*[a-z0-9](Id|ID|Key|Uuid|UUID)"
 )
 DATE_WORDS = {"year", "date", "datetime", "timestamp"}
-YEARS = (1900, 2100)
-# Seconds since 1970, of 1990 to 2100, and the same in smaller units.
-EPOCH = (631_152_000, 4_102_444_800)
+# Years, and seconds since 1970, of 1990 to 2100, and the same in smaller units.
 UNITS = (1, 10**3, 10**6, 10**9)
+SPANS = [(1900, 2100), *((631_152_000 * u, 4_102_444_800 * u) for u in UNITS)]
 
 
 def doubtful_columns(table: Table) -> dict[str, str]:
     """Return the columns that may not be features, and why.
 
-    Parameters
-    ----------
-    table : Table
-        Columns the user has named one by one are not doubted. Without names only a
-        column that dominates all distances is found.
-
-    Returns
-    -------
-    reasons : dict from str to str
-        By the name of the column, or its place such as "column 7".
+    Columns the user has named one by one are not doubted. Without names only a column
+    that dominates all distances is found, by its place such as "column 7".
     """
     n_rows, n_columns = table.shape
     if table.chosen or n_columns < 2:
@@ -67,7 +59,8 @@ def doubtful_columns(table: Table) -> dict[str, str]:
     variances = _variances(X)
     reasons: dict[int, list[str]] = {}
     if table.names and not sparse.issparse(X) and np.any(variances > 0):
-        reasons = _Columns(X, table.names, rows, variances > 0).reasons()
+        varied = np.flatnonzero(variances > 0).tolist()
+        reasons = _reasons(X, table.names, rows, varied)
     share = variances / (variances.sum() or 1.0)
     largest = int(share.argmax())
     if share[largest] > DOMINATING and np.count_nonzero(variances) > 1:
@@ -122,117 +115,85 @@ def _variances(X: Any) -> Array:
         return np.nan_to_num(np.maximum(squares - means**2, 0), posinf=0.0)
 
 
-class _Columns:
-    """The named columns of a dense table, and the checks on them."""
+def _reasons(
+    X: Array, names: tuple[str, ...], rows: Array, varied: list[int]
+) -> dict[int, list[str]]:
+    """Return the first reason why each doubtful column may not be a feature."""
+    head, n_columns = X[:N_HEAD], len(varied)
+    found: dict[int, list[str]] = {}
+    # The values of few rows prove nothing.
+    is_long = len(X) >= MIN_ROWS
+    # Columns of whole numbers in the first rows; each is checked again before use.
+    whole_heads = np.all(head == np.rint(head), axis=0)
+    integers = [j for j in varied if whole_heads[j]]
 
-    def __init__(
-        self, X: Array, names: tuple[str, ...], rows: Array, varied: Array
-    ) -> None:
-        self.X, self.names, self.rows = X, names, rows
-        self.varied = np.flatnonzero(varied).tolist()
-        head = X[:N_HEAD]
-        whole = np.all(head == np.rint(head), axis=0) & varied
-        # Columns of whole numbers in the first rows; each is checked again before use.
-        self.integers = np.flatnonzero(whole).tolist()
-        self.few_integers = self._are_few(self.integers)
-        # Counts, TF-IDF and one-hot codes are mostly zeros; few distinct values are
-        # normal there.
-        self.is_sparse = np.mean(head[:, varied] == 0) > 0.5
-
-    def reasons(self) -> dict[int, list[str]]:
-        """Return the first reason why each doubtful column may not be a feature."""
-        found: dict[int, list[str]] = {}
-        for by_name, by_values, reason in (
-            (self._index_names, self._indexes, "counts the rows"),
-            (self._date_names, self._dates, "looks like a date"),
-            (self._id_names, self._ids, "looks like an id"),
-            (list, self._labels, "looks like a label"),
-        ):
-            # The values of few rows prove nothing.
-            more = by_values() if len(self.X) >= MIN_ROWS else []
-            for place in [*by_name(), *more]:
-                found.setdefault(place, [reason])
-        return found
-
-    def _are_few(self, places: Any) -> bool:
+    def are_few(places: list[int]) -> bool:
         """Return whether columns are exceptions in their table."""
-        n_columns = len(self.varied)
-        return (
-            0 < len(places) <= max(2, n_columns // 10) and 2 * len(places) <= n_columns
-        )
+        n = len(places)
+        return 0 < n <= max(2, n_columns // 10) and 2 * n <= n_columns
 
-    def _is_whole(self, place: int) -> bool:
-        """Return whether a column holds only whole numbers."""
-        return bool(np.all(self.X[:, place] == np.rint(self.X[:, place])))
+    def is_whole(j: int) -> bool:
+        return bool(np.all(X[:, j] == np.rint(X[:, j])))
 
-    def _index_names(self) -> list[int]:
-        """Return columns that pandas names so if it saves an index."""
-        return [j for j in self.varied if INDEX_NAME.fullmatch(self.names[j])]
+    def doubt(places: Iterable[int], reason: str) -> None:
+        for j in places:
+            found.setdefault(j, [reason])
 
-    def _indexes(self) -> list[int]:
-        """Return columns that count the rows from 0 or 1."""
-        head, rows = self.X[:N_HEAD], self.rows[:N_HEAD, np.newaxis]
-        start = head - rows
+    few_integers = are_few(integers)
+    doubt((j for j in varied if INDEX_NAME.fullmatch(names[j])), "counts the rows")
+    if is_long:
+        start = head - rows[:N_HEAD, np.newaxis]
         near = np.all(start == start[0], axis=0) & np.isin(start[0], (0, 1))
-        return [j for j in np.flatnonzero(near).tolist()
-                if np.all(self.X[:, j] - self.rows == start[0, j])]  # fmt: skip
-
-    def _date_names(self) -> list[int]:
-        """Return columns named like year, release_date or createdAt, not scaled."""
-        found = []
-        for j in self.varied:
-            words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", self.names[j])
-            words = [word.lower() for word in words]
-            is_date = DATE_WORDS & set(words) or (len(words) > 1 and words[-1] == "at")
-            if is_date and np.median(self.X[:, j]) >= 1000:
-                found.append(j)
+        counting = (
+            j for j in varied if near[j] and np.all(X[:, j] - rows == start[0, j])
+        )
+        doubt(counting, "counts the rows")
+    named = (j for j in varied if _is_date(names[j]) and np.median(X[:, j]) >= 1000)
+    doubt(named, "looks like a date")
+    if is_long:
+        low, high = head.min(axis=0), head.max(axis=0)
+        dates = [
+            j
+            for a, b in SPANS
+            for j in integers
+            if a <= low[j] and high[j] <= b
+            if a <= X[:, j].min() and X[:, j].max() <= b and is_whole(j)
+        ]
+        doubt(dates if are_few(dates) else (), "looks like a date")
+    n_values = {j: len(np.unique(head[:, j])) for j in integers}
+    named = (
+        j
+        for j in integers
+        if SURE_ID_NAME.fullmatch(names[j])
+        or (ID_NAME.fullmatch(names[j]) and (few_integers or n_values[j] > MAX_CLASSES))
+    )
+    doubt(filter(is_whole, named), "looks like an id")
+    if not is_long:
         return found
+    distinct = [j for j in integers if n_values[j] == len(head)]
+    ids = (j for j in distinct if _is_numbered(X[:, j], few_integers) and is_whole(j))
+    doubt(ids if are_few(distinct) else (), "looks like an id")
+    # Counts, TF-IDF and one-hot codes are mostly zeros; few distinct values are normal
+    # there.
+    is_sparse = np.mean(head[:, varied] == 0) > 0.5
+    if not is_sparse and len(integers) <= 2 and n_columns - len(integers) >= 3:
+        most = min(MAX_CLASSES, len(X) // 5)
+        labels = (j for j in integers if len(np.unique(X[:, j])) <= most)
+        doubt(filter(is_whole, labels), "looks like a label")
+    return found
 
-    def _dates(self) -> list[int]:
-        """Return columns of whole numbers that are years or times."""
-        low, high = self.X[:N_HEAD].min(axis=0), self.X[:N_HEAD].max(axis=0)
-        spans = [YEARS, *((EPOCH[0] * unit, EPOCH[1] * unit) for unit in UNITS)]
-        found = [j for a, b in spans for j in self.integers
-                 if a <= low[j] and high[j] <= b
-                 and a <= self.X[:, j].min() and self.X[:, j].max() <= b
-                 and self._is_whole(j)]  # fmt: skip
-        return found if self._are_few(found) else []
 
-    def _id_names(self) -> list[int]:
-        """Return columns of whole numbers that are named like an id."""
-        return [j for j in self.integers
-                if (SURE_ID_NAME.fullmatch(self.names[j])
-                    or (ID_NAME.fullmatch(self.names[j])
-                        and (self.few_integers or self._has_many(j))))
-                and self._is_whole(j)]  # fmt: skip
+def _is_date(name: str) -> bool:
+    """Return whether a column is named like year, release_date or createdAt."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+    words = [word.lower() for word in words]
+    return bool(DATE_WORDS & {*words}) or (len(words) > 1 and words[-1] == "at")
 
-    def _ids(self) -> list[int]:
-        """Return columns of whole numbers that all differ."""
-        head = np.sort(self.X[:N_HEAD, self.integers], axis=0)
-        differ = np.all(np.diff(head, axis=0) > 0, axis=0)
-        distinct = [j for j, own in zip(self.integers, differ, strict=True) if own]
-        few = self._are_few(distinct)
-        return [j for j in distinct if self._is_numbered(j)] if few else []
 
-    def _has_many(self, place: int) -> bool:
-        """Return whether a column has too many values for small counts."""
-        return len(np.unique(self.X[:N_HEAD, place])) > MAX_CLASSES
-
-    def _is_numbered(self, place: int) -> bool:
-        """Return whether whole numbers are all distinct, and not by chance."""
-        values = np.unique(self.X[:, place])
-        if len(values) < len(self.X) or not self._is_whole(place):
-            return False
-        # Random numbers of such a short range would collide (birthday paradox). Those
-        # of a long range need not, and are only unusual among fractions.
-        meets = values[-1] - values[0] < len(values) ** 2 / 6
-        return bool(meets or self.few_integers)
-
-    def _labels(self) -> list[int]:
-        """Return columns of a few whole numbers among columns of fractions."""
-        n_fractions = len(self.varied) - len(self.integers)
-        if self.is_sparse or len(self.integers) > 2 or n_fractions < 3:
-            return []
-        most = min(MAX_CLASSES, len(self.X) // 5)
-        return [j for j in self.integers if self._is_whole(j)
-                and len(np.unique(self.X[:, j])) <= most]  # fmt: skip
+def _is_numbered(column: Array, few_integers: bool) -> bool:
+    """Return whether whole numbers are all distinct, and not by chance."""
+    values = np.unique(column)
+    # Random numbers of such a short range would collide (birthday paradox). Those of a
+    # long range need not, and are only unusual among fractions.
+    meets = values[-1] - values[0] < len(values) ** 2 / 6
+    return len(values) == len(column) and bool(meets or few_integers)

@@ -26,13 +26,11 @@ from scipy import sparse
 from linkspread.ground.checks import check_sparse, naming
 from linkspread.ground.errors import LinkspreadError, ViewError, require
 from linkspread.ground.progress import format_bytes
-from linkspread.tables.frames import Table, as_text, read_frame
+from linkspread.tables.validation import WITH_COLUMNS, Table, as_text, read_frame
 
 Array = np.ndarray
 Rows = list[list[str]]
 
-# Files with named columns.
-WITH_COLUMNS = (".parquet", ".csv", ".tsv")
 SUFFIXES = (".npy", ".npz", ".zarr", *WITH_COLUMNS)
 # Files that can be read a chunk of rows at a time.
 CHUNKED = (".npy", ".parquet", ".zarr")

@@ -25,7 +25,7 @@ from starlette.responses import RedirectResponse, Response
 
 from linkspread.ground.errors import StoreError
 from linkspread.storage import Person
-from linkspread.storage.people import digest_of
+from linkspread.storage.link_store import digest_of
 from linkspread.web.server import Settings, is_loopback
 from linkspread.web.telemetry import Telemetry
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from linkspread.storage import Judgement, Undo
-from linkspread.storage.ledger import SIGNS, PairKey, pair_of
+from linkspread.storage.judgements import SIGNS, PairKey, pair_of
 from linkspread.web.site import VERDICT_WORDS, Site
 
 # Rows of the history that are read at a time, and looked at for one filtered page.

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, Field
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.storage.people import ROLES
+from linkspread.storage.link_store import ROLES
 from linkspread.web.guard import PASS_COOKIE, Access, Visitor
 from linkspread.web.history import Filter, export, history, progress
 from linkspread.web.overview import look

@@ -15,8 +15,7 @@ from linkspread.ground.errors import LinkspreadError
 from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
 from linkspread.storage import Judgement, KeptItem, LinkStore
-from linkspread.storage.judgements import check_uuid
-from linkspread.storage.ledger import PairKey, pair_key
+from linkspread.storage.judgements import PairKey, check_uuid, pair_key
 from linkspread.web.contents import Contents, TitleIndex
 from linkspread.web.live_model import PATIENCE, LiveModel
 from linkspread.web.overview import Atlas, ScoreCurve

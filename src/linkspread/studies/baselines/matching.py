@@ -13,8 +13,8 @@ from linkspread.compiled.cpu import sampled_products
 from linkspread.compiled.threads import on_own_threads, small_loops
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items, Links
-from linkspread.models.link_choice import check_linked, choose_links
-from linkspread.models.vector_search import VectorSearch
+from linkspread.links.collection import choose_links
+from linkspread.models.vector_search import VectorSearch, check_linked
 from linkspread.tables.validation import (
     check_columns,
     check_table,

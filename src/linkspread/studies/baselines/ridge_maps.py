@@ -13,7 +13,7 @@ from linkspread.compiled.singular import svd
 from linkspread.ground.checks import check_count, check_positive, naming
 from linkspread.ground.errors import FewLinksError, LinkspreadError, ViewError
 from linkspread.links import Links
-from linkspread.models.link_choice import check_views_known
+from linkspread.models.vector_search import check_views_known
 from linkspread.studies.baselines.inputs import as_dense_rows, matched_rows, prepare
 from linkspread.studies.baselines.matching import (
     Chosen,

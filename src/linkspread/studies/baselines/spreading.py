@@ -16,10 +16,11 @@ from linkspread.graphs.normalize import row_sums
 from linkspread.ground.checks import check_count, check_name, check_positive, naming
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links
-from linkspread.models.spreading import check_adjustment, check_alphas
-from linkspread.models.view_graphs import (
+from linkspread.models.spreading import (
     PER_VIEW,
     build_graphs,
+    check_adjustment,
+    check_alphas,
     choose_graphs,
     similarities,
 )
