@@ -91,18 +91,6 @@ def test_duplicates_of_new_items_are_their_neighbours(rng):
     assert np.all(np.diff(grown.affinity_.indptr)[20:] >= 3)
 
 
-def test_staleness_is_the_share_of_neighbours_that_are_no_edges(rng):
-    X = rng.standard_normal((60, 3))
-    graph = NeighborGraph(n_neighbors=K).fit(X)
-    assert graph.staleness() == 0.0
-    whole = np.vstack([X, X + 0.05 * rng.standard_normal((60, 3))])
-    grown = graph.renew(whole, np.arange(60, 120))
-    true = NearestNeighbors(n_neighbors=K + 1).fit(whole).kneighbors(whole)[1][:, 1:]
-    missing = np.mean([grown.affinity_[i, j] == 0 for i in range(120) for j in true[i]])
-    assert grown.staleness() == pytest.approx(missing)
-    assert missing > 0
-
-
 @pytest.mark.slow
 def test_new_items_are_searched_and_found_over_the_grown_graph(rng):
     views, links = make_views(rng), make_links(rng)
@@ -154,10 +142,7 @@ def test_a_rebuilt_model_is_a_fit_to_all_items(rng):
     views, links = make_views(rng), make_links(rng)
     rows = rng.standard_normal((30, 4))
     model = make_model().fit(views, links).add_items("image", rows)
-    assert model.staleness()["image"] > 0
-    assert model.staleness()["text"] == 0
     model.rebuild()
-    assert model.staleness()["image"] == 0
     # Labels of the fit are those of 40 images; nothing is known of the others.
     fitted = make_model().fit(
         {**views, "image": np.vstack([views["image"], rows])}, model.links_
@@ -205,7 +190,6 @@ def test_a_graph_without_items_is_one_fitted_without_them(
     )
     assert np.allclose(left.bandwidths_, expected.bandwidths_)
     assert np.allclose(left.affinity_.toarray(), expected.affinity_.toarray())
-    assert left.staleness() == 0
     assert (graph.affinity_ != before[0]).nnz == 0
     assert np.array_equal(graph.bandwidths_, before[1])
 

@@ -74,7 +74,6 @@ DOORS = {
     "update_items": lambda model, data: model.update_items(
         "text", data.views()["text"][:1] + 0.1, ids=[4]
     ),
-    "staleness": lambda model, data: model.staleness(),
     "rebuild": lambda model, data: model.rebuild(),
     "explain": lambda model, data: model.explain(3, 4, **BETWEEN),
     "suggest_pairs": lambda model, data: model.suggest_pairs(4, **BETWEEN),

@@ -142,7 +142,7 @@ default="euclidean"
         """Return the graph of all items after some were appended or changed.
 
         Only the neighbours of these items are searched. The others keep their edges
-        among each other; `staleness` measures the neighbours missed.
+        among each other.
         """
         index = NeighborIndex(X, metric=self.metric)
         widths, changed = self.bandwidths_, np.sort(changed)
@@ -172,24 +172,6 @@ default="euclidean"
         if not len(near):
             return clone(self)._keep(index, W, widths, self.recall_)
         return self._rewired(index, W, widths, near, lost)
-
-    def staleness(self, *, n_sampled: int = 200) -> float:
-        """Return the share of true neighbours without an edge, on a sample of items.
-
-        0 for a new fit, apart from misses of an approximate search and weights that
-        underflow.
-
-        Parameters
-        ----------
-        n_sampled : int, default=200
-        """
-        n_items = self.affinity_.shape[0]
-        rng = np.random.default_rng(0)
-        sample = np.sort(rng.choice(n_items, min(n_sampled, n_items), replace=False))
-        ids, _ = self._search_some(self._index, sample)
-        rows = np.repeat(sample, ids.shape[1])
-        is_edge = np.asarray(self.affinity_[rows, ids.ravel()]).ravel() > 0
-        return float(1 - is_edge.mean())
 
     def extend(self, Q: Any) -> sp.csr_array:
         """Return the affinities of new items, as rows, to their nearest fitted items.

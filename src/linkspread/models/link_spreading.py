@@ -11,13 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.graphs import NeighborGraph
-from linkspread.ground.errors import GraphError, LinkError, LinkspreadError, warn_caller
+from linkspread.ground.errors import GraphError, LinkError, warn_caller
 from linkspread.judging.explanation import Shares
 from linkspread.judging.spread_shares import spread_shares
 from linkspread.judging.suggestion import diffusion_features
 from linkspread.links import Links
 from linkspread.links.collection import linked_pairs
-from linkspread.metrics import mean_average_precision
 from linkspread.models.live_search import (
     ByView,
     ItemChange,
@@ -45,7 +44,6 @@ from linkspread.models.vector_search import (
     check_linked,
     check_reachable,
     find_chain,
-    reading,
 )
 from linkspread.propagation import Spread
 from linkspread.propagation.rows import ScoreRows
@@ -227,42 +225,8 @@ class LinkSpreading(LiveSearch):
             report_=report,
             _spreading=spreading,
             _columns=ready.read.columns,
-            _labels=_labels_of_one_view(links),
         )
         return self
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return how well new items of a single view find fitted ones of their class.
-
-        `GridSearchCV` and other searches of scikit-learn use it.
-
-        Parameters
-        ----------
-        X : table of shape (n_new, n_features)
-        y : array-like of shape (n_new,)
-            Labels as in the fit.
-
-        Returns
-        -------
-        precision : float
-            Mean average precision.
-        """
-        check_is_fitted(self)
-        labels = getattr(self, "_labels", None)
-        if labels is None:
-            raise LinkspreadError(
-                "`score` must have a model that was fitted to one table and its "
-                f"labels, got views {', '.join(map(repr, self.items_))}. Choose "
-                "parameters with `linkspread.selection.tune`, which takes any views "
-                "and links."
-            )
-        (view,) = self.items_
-        # Together, so that the same label is the same class.
-        both = Links.from_labels({"fitted": labels, "new": y})
-        known = both.classes("fitted")
-        block = self.scores(view, view, rows=X, cols=known >= 0)
-        found = known[known >= 0]
-        return mean_average_precision(block, both.classes("new"), found)
 
     @changing
     def rebuild(self) -> Self:
@@ -280,27 +244,6 @@ class LinkSpreading(LiveSearch):
                     f"{view!r} is one: its table was not kept. Fit again."
                 )
         return super().rebuild()
-
-    @reading
-    def staleness(self, *, n_sampled: int = 200) -> dict[str, float]:
-        """Return how far graphs are from those that a fit would build now.
-
-        Parameters
-        ----------
-        n_sampled : int, default=200
-            Items of each view whose neighbours are searched again.
-
-        Returns
-        -------
-        shares : dict from str to float
-            For each view with graph="knn" the share of true neighbours without an
-            edge.
-        """
-        return {
-            view: graph.staleness(n_sampled=n_sampled)
-            for view, graph in self.graphs_.items()
-            if isinstance(graph, NeighborGraph)
-        }
 
     @property
     def pairs_(self) -> tuple[ViewPair, ...]:
@@ -475,13 +418,6 @@ class LinkSpreading(LiveSearch):
 
     def _features(self, view: str, seed: int) -> Array:
         return diffusion_features(self.graphs_[view].affinity_, seed=seed)
-
-
-def _labels_of_one_view(links: Any) -> Any:
-    """Return the labels of a single view as given, or None for other links."""
-    if isinstance(links, Mapping) and len(links) == 1:
-        (links,) = links.values()
-    return None if isinstance(links, Links | Mapping) else links
 
 
 def _has_links(links: Links, pair: ViewPair) -> bool:
