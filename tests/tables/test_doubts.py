@@ -15,8 +15,9 @@ from linkspread.ground.errors import ColumnWarning
 from linkspread.metrics import mean_average_precision
 from linkspread.selection import calibrate, tune
 from linkspread.studies.baselines import KernelSmoother
-from linkspread.tables import Table, doubts
-from linkspread.tables.doubts import doubtful_columns
+from linkspread.tables import Table
+from linkspread.tables import validation as doubts
+from linkspread.tables.validation import doubtful_columns
 
 N = 300
 

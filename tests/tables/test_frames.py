@@ -9,7 +9,8 @@ import pytest
 import linkspread as ls
 from linkspread.ground.errors import ViewError
 from linkspread.tables import Table
-from linkspread.tables.validation import check_views, read_frame
+from linkspread.tables.frames import read_frame
+from linkspread.tables.validation import check_views
 
 MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 X = np.arange(12.0).reshape(4, 3)

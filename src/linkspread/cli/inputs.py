@@ -18,9 +18,8 @@ from linkspread.links.labels import class_names
 from linkspread.links.pairs import PairTable
 from linkspread.manifests import load_features
 from linkspread.tables import Table, read_table
-from linkspread.tables.doubts import describe_doubts
 from linkspread.tables.files import naming_path
-from linkspread.tables.validation import WITH_COLUMNS, check_table
+from linkspread.tables.validation import WITH_COLUMNS, check_table, describe_doubts
 
 ViewPair = tuple[str, str]
 Pair = tuple[Any, Any, float]

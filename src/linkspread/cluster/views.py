@@ -28,9 +28,10 @@ from linkspread.cluster.session import Session
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError, ViewError
 from linkspread.ground.progress import format_bytes
-from linkspread.tables import Table, Views
+from linkspread.tables import Table
 from linkspread.tables.files import CHUNKED, find_chunks, read_chunk, read_id_column
 from linkspread.tables.validation import (
+    Views,
     as_mapping,
     check_ids,
     check_table,

@@ -58,7 +58,9 @@ def write_postgres(
         it.
     table : str
         Name of the table, or "schema.table". Names are quoted, so capitals count.
-    source, target, role : str
+    source, target : str
+        View that searches and view that is searched.
+    role : {"searching", "found"}, default="found"
         As for `write_vectors`.
     index : {"exact", "hnsw"}, default="exact"
         "hnsw" adds an index for inner products, which is faster, misses some results

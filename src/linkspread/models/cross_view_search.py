@@ -51,8 +51,8 @@ from linkspread.models.search_pairs import (
 )
 from linkspread.models.vector_search import check_views_known, find_chain, reading
 from linkspread.search.matches import Matches
-from linkspread.tables import Views
 from linkspread.tables.validation import (
+    Views,
     check_columns,
     check_table,
     check_varied,

@@ -40,8 +40,8 @@ from linkspread.propagation.rows import (
     SpreadRows,
     has_short_vectors,
 )
-from linkspread.tables import Views
 from linkspread.tables.validation import (
+    Views,
     check_table,
     check_varied,
     check_views,

@@ -25,8 +25,7 @@ from linkspread.selection.folds import (
     link_trials,
 )
 from linkspread.selection.runners import choose_runner
-from linkspread.tables import Views
-from linkspread.tables.validation import check_views, per_view
+from linkspread.tables.validation import Views, check_views, per_view
 
 Array = np.ndarray
 Parameters = dict[str, Any]

@@ -1,6 +1,6 @@
 """Tables of views: reading, validation, and doubtful columns."""
 
 from linkspread.tables.files import read_table
-from linkspread.tables.validation import Table, Views
+from linkspread.tables.validation import Table
 
-__all__ = ["Table", "Views", "read_table"]
+__all__ = ["Table", "read_table"]

@@ -26,7 +26,8 @@ from scipy import sparse
 from linkspread.ground.checks import check_sparse, naming
 from linkspread.ground.errors import LinkspreadError, ViewError, require
 from linkspread.ground.progress import format_bytes
-from linkspread.tables.validation import WITH_COLUMNS, Table, as_text, read_frame
+from linkspread.tables.frames import as_text, read_frame
+from linkspread.tables.validation import WITH_COLUMNS, Table
 
 Array = np.ndarray
 Rows = list[list[str]]

@@ -1,21 +1,23 @@
-"""Tables and DataFrames as views: features, ids and labels, read and checked.
+"""Tables as views: validated, and warned of columns that may not be features.
 
 A table is anything with rows of numbers: an array, a sparse matrix, a DataFrame of
-pandas, polars or pyarrow, or the path of a file.
+pandas, polars or pyarrow, or the path of a file. Doubtful columns are indexes, ids,
+labels, dates, and those whose large numbers dominate all distances; the user decides.
 
->>> import pandas as pd
->>> from linkspread.tables.validation import read_frame
->>> frame = pd.DataFrame({"id": ["a"], "title": ["x"], "e": [[1.0, 2.0]]})
->>> print(read_frame(frame))
-2 features of the list column 'e'; left out: title
+>>> import numpy as np
+>>> from linkspread.tables import Table
+>>> from linkspread.tables.validation import doubtful_columns
+>>> rng = np.random.default_rng(0)
+>>> values = np.column_stack([rng.random((50, 3)), rng.integers(1990, 2020, 50)])
+>>> doubtful_columns(Table(values, ("a", "b", "c", "year")))
+{'year': 'looks like a date and makes 100 % of all squared distances'}
 """
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from numbers import Number
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -27,7 +29,6 @@ from linkspread.ground.errors import ColumnWarning, ViewError, warn_caller
 from linkspread.ground.progress import announce
 
 Array = np.ndarray
-Column = nw.Series[Any]
 # Files with named columns.
 WITH_COLUMNS = (".parquet", ".csv", ".tsv")
 # The name of the view when a bare table is given instead of a mapping.
@@ -36,8 +37,26 @@ SINGLE_VIEW = "X"
 LARGEST = 1e15
 # Columns, or runs such as f0 to f31, that a message names.
 N_SHOWN = 6
-# Values of a text column that are checked for being numbers.
-N_LOOKED_AT = 1000
+
+
+# Rows examined, and rows of the first, quick check of all columns.
+MAX_ROWS = 100_000
+N_HEAD = 200
+# With fewer rows nothing is concluded from the values.
+MIN_ROWS = 10
+DOMINATING = 0.9
+MAX_CLASSES = 20
+
+INDEX_NAME = re.compile(r"Unnamed: \d+(_level_\d+)?|__index_level_\d+__|")
+ID_NAME = re.compile(r"(?i:id|key|uuid|guid)")
+# Compound names, which are not words of a vocabulary.
+SURE_ID_NAME = re.compile(
+    r".+[_. -](?i:id|key|uuid|guid)|.*[a-z0-9](Id|ID|Key|Uuid|UUID)"
+)
+DATE_WORDS = {"year", "date", "datetime", "timestamp"}
+# Years, and seconds since 1970, of 1990 to 2100, and the same in smaller units.
+UNITS = (1, 10**3, 10**6, 10**9)
+SPANS = [(1900, 2100), *((631_152_000 * u, 4_102_444_800 * u) for u in UNITS)]
 
 
 @dataclass(frozen=True)
@@ -90,10 +109,10 @@ class Table:
         n_features = self.shape[1]
         text = f"{n_features:,} feature{'' if n_features == 1 else 's'}"
         if self.names:
-            text += f": {_shorten(self.names)}"
+            text += f": {shorten(self.names)}"
         elif self.columns:
             text += f" of the list column {self.columns[0]!r}"
-        return text + (f"; left out: {_shorten(self.left_out)}" * bool(self.left_out))
+        return text + (f"; left out: {shorten(self.left_out)}" * bool(self.left_out))
 
 
 def is_frame(table: Any) -> bool:
@@ -107,227 +126,7 @@ def column_names(frame: Any) -> tuple[str, ...]:
     return tuple(map(str, frame.column_names if arrow else frame.columns))
 
 
-def read_frame(
-    frame: Any,
-    *,
-    columns: Sequence[str] = (),
-    id_column: str | None = None,
-    label_column: str | None = None,
-    read_ids: bool = True,
-    first_row: int = 0,
-) -> Table:
-    """Read features, ids and labels from a DataFrame; see `read_table`.
-
-    The first row of the values has the number `first_row` in messages.
-    """
-    names = column_names(frame)
-    _check_distinct(names)
-    if nw.dependencies.is_pandas_dataframe(frame):
-        frame = frame.set_axis(list(names), axis=1)
-    frame = nw.from_native(frame, eager_only=True)
-    if id_column:
-        check_columns_exist([id_column], names, what="ids")
-    taken, dropped = _parse_choice(columns, names)
-    id_name = id_column or "id"
-    kept = {id_name, label_column} - set(taken)
-    features = taken or _usual_features(frame, kept | set(dropped), first_row)
-    others = set(names) - set(features) - kept
-    ids = labels = None
-    if read_ids and id_name in names:
-        ids = _read_ids(frame[id_name], first_row)
-    if label_column in names:
-        values = frame[label_column].to_list()
-        labels = np.array([as_text(value) for value in values], dtype=str)
-    return Table(
-        values=_read_values(frame, features, first_row),
-        columns=tuple(features),
-        ids=ids,
-        labels=labels,
-        left_out=tuple(name for name in names if name in others),
-        chosen=bool(taken),
-    )
-
-
-def as_text(value: Any) -> str:
-    """Return a cell as in CSV; a missing value is an empty text."""
-    return "" if value is None or value != value else str(value)
-
-
-def check_columns_exist(
-    wanted: Sequence[str], names: Sequence[str], *, what: str
-) -> None:
-    """Refuse columns that a table does not have."""
-    known = set(names)
-    for name in wanted:
-        if name not in known:
-            raise ViewError(
-                f"the table must have the column {name!r} for the {what}, and has "
-                f"{', '.join(map(repr, names))}. Name one of these."
-            )
-
-
-def _check_distinct(names: Sequence[str]) -> None:
-    """Refuse repeated names of columns."""
-    for name in names if len(set(names)) < len(names) else ():
-        if names.count(name) > 1:
-            raise ViewError(
-                f"columns must have different names, but {name!r} occurs "
-                f"{names.count(name)} times. Rename it."
-            )
-
-
-def _parse_choice(
-    columns: Sequence[str], names: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the columns to take, or those to leave out; exact names first."""
-    known = set(names)
-    dropped = [c[1:] for c in columns if c not in known and c.startswith("-")]
-    taken = [c for c in columns if c in known or not c.startswith("-")]
-    if taken and dropped:
-        raise ViewError(
-            "`columns` must be all to take or all to leave out, got "
-            f"{taken[0]!r} and '-{dropped[0]}'. Write either the columns to take, or "
-            "those to leave out, each with a minus before it."
-        )
-    check_columns_exist(taken + dropped, names, what="features")
-    _check_distinct(taken)
-    return taken, dropped
-
-
-def _usual_features(
-    frame: nw.DataFrame[Any], kept: set[str | None], first_row: int
-) -> list[str]:
-    """Return the default features."""
-    kinds = {name: _kind(frame[name]) for name in frame.columns if name not in kept}
-    lists = [name for name, kind in kinds.items() if kind == "list"]
-    numbers = [name for name, kind in kinds.items() if kind == "number"]
-    if len(lists) == 1:
-        return lists
-    for name, kind in kinds.items():
-        if kind == "text":
-            # A text column of mostly numbers probably has a typing error.
-            head = [v for v in frame[name].head(N_LOOKED_AT).to_list() if v is not None]
-            if 2 * sum(map(_is_number, head)) >= len(head) > 0:
-                _check_numbers(frame[name], first_row)
-    if lists or not numbers:
-        got = f"{len(lists)} columns of lists" if lists else "no numeric column"
-        shown = [f"{name!r} ({kind})" for name, kind in frame.schema.items()]
-        raise ViewError(
-            f"the table must have numeric columns or one column of lists, got {got}. "
-            f"It has {', '.join(shown)}; name the features in `columns`."
-        )
-    return numbers
-
-
-def _kind(column: Column) -> str:
-    """Return the type of a column: "number", "list", or "text" for all others."""
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        return "number"
-    if isinstance(column.dtype, nw.List | nw.Array):
-        return "list"
-    if column.dtype == nw.Object:  # of pandas
-        first = next((v for v in column.to_numpy() if v is not None), None)
-        if isinstance(first, list | tuple | np.ndarray):
-            return "list"
-        return "number" if isinstance(first, Number) else "text"
-    return "text"
-
-
-def _check_numbers(column: Column, first_row: int) -> None:
-    """Refuse a column with a value that is not a number, naming its row."""
-    for row, value in enumerate(column.to_list(), start=first_row):
-        if value is not None and not _is_number(value):
-            raise ViewError(
-                f"column {column.name!r} must hold numbers throughout, got "
-                f"{value!r:.60} in row {row:,}. Correct it, or leave the column out "
-                f"with '-{column.name}' in `columns`."
-            )
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a number, or the text of one."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _read_values(
-    frame: nw.DataFrame[Any], features: list[str], first_row: int
-) -> Array:
-    """Return features as an array, from columns of numbers or one of lists."""
-    kinds = {name: _kind(frame[name]) for name in features}
-    if list(kinds.values()) == ["list"]:
-        return _read_lists(frame[features[0]], first_row)
-    for name, kind in kinds.items():
-        if kind != "number":
-            first = next(iter(frame[name].head(1).to_list()), None)
-            remedy = "Take it alone" if kind == "list" else "Leave it out"
-            raise ViewError(
-                f"column {name!r} must hold numbers, got {frame[name].dtype} such as "
-                f"{first!r:.60}. {remedy}, or turn it into features first."
-            )
-    values = frame.select(features).to_numpy()
-    if values.dtype.kind not in "iufb":  # objects, of pandas or with decimals
-        for name in features:
-            _check_numbers(frame[name], first_row)
-        values = values.astype(np.float64)
-    if values.dtype != np.float32:
-        values = values.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(values.sum()) or np.isfinite(values).all()
-    if not finite:
-        bad = ~np.isfinite(values)
-        place = int(np.flatnonzero(bad.any(axis=0))[0])
-        rows = np.flatnonzero(bad[:, place])
-        got = frame[features[place]].to_list()[int(rows[0])]
-        raise ViewError(
-            f"column {features[place]!r} must hold finite numbers, got "
-            f"{'nothing' if got is None else repr(got)} in row {rows[0] + first_row:,} "
-            f"and {len(rows) - 1:,} more such rows. Fill them in, or drop those rows."
-        )
-    return values
-
-
-def _read_lists(column: Column, first_row: int) -> Array:
-    """Return a column of lists of equal length as an array."""
-    rows = column.to_numpy()  # two-dimensional if polars knows the length
-    lengths = np.array([-1 if row is None else np.size(row) for row in rows])
-    # The most frequent length; a table without rows is refused later.
-    width = int(np.bincount(np.maximum(lengths, 0)).argmax()) if len(lengths) else 0
-    wrong = np.flatnonzero((lengths != width) | (lengths <= 0))
-    if len(wrong):
-        got = "no list" if lengths[wrong[0]] < 0 else f"{lengths[wrong[0]]} values"
-        raise ViewError(
-            f"lists of column {column.name!r} must all have the same length, {width} "
-            f"here, got {got} in row {wrong[0] + first_row:,} and {len(wrong) - 1:,} "
-            "more such rows. Fill these rows in, or drop them."
-        )
-    values = np.array([np.asarray(row) for row in rows]).reshape(len(rows), width)
-    if values.dtype.kind not in "iufb":
-        raise ViewError(
-            f"lists of column {column.name!r} must hold numbers only, got "
-            f"{column.dtype} such as {column.to_list()[0]!r:.60}. Write them as lists "
-            "of float."
-        )
-    return values if values.dtype == np.float32 else values.astype(np.float64)
-
-
-def _read_ids(column: Column, first_row: int) -> Array:
-    """Return the ids, one for each row; `Items` refuses repeated ones."""
-    values = column.to_list()
-    for row, value in enumerate(values, start=first_row):
-        if not isinstance(value, int | str) or value == "":
-            raise ViewError(
-                f"column {column.name!r} must have an id in each row, a text or an "
-                f"integer, got {value!r:.60} in row {row:,}. Correct it, drop the row, "
-                "or take other ids."
-            )
-    return np.array(values)
-
-
-def _shorten(names: Sequence[str]) -> str:
+def shorten(names: Sequence[str]) -> str:
     """Return names of columns for a message, runs such as f0 to f31 as one."""
 
     def number_run(numbered: tuple[int, str]) -> Any:
@@ -371,9 +170,6 @@ class Views:
 
     def report_columns(self, *, verbose: bool = False) -> dict[str, str]:
         """Log and return which columns are used, and warn of doubtful ones."""
-        # Here and below because these modules import this one.
-        from linkspread.tables.doubts import describe_doubts
-
         for view, own in self.read.items():
             announce(f"{view}: {own}", verbose=verbose)
             doubts = describe_doubts(
@@ -424,6 +220,9 @@ def check_columns(table: Any, names: tuple[str, ...] | None, *, view: str) -> An
             f"{', '.join(map(repr, got[:3]))}{', ...' if len(got) > 3 else ''}. Rename "
             "the columns, or compute the same features."
         )
+    # Here because that module imports this one.
+    from linkspread.tables.frames import read_frame
+
     with naming(view):
         return read_frame(table, columns=names or (), read_ids=False).values
 
@@ -547,6 +346,7 @@ def given_by_view(
 def _read(table: Any, ids: Any, columns: Any, view: str) -> Table:
     """Return the table of one view, with its ids."""
     from linkspread.tables.files import read_table
+    from linkspread.tables.frames import read_frame
 
     path = os.fspath(table) if isinstance(table, str | os.PathLike) else None
     if columns is not None:
@@ -613,3 +413,159 @@ def _out_of_range(largest: float, view: str) -> ViewError:
         f"view {view!r} must have a largest entry between {1 / LARGEST:.0e} and "
         f"{LARGEST:.0e} in size, got {largest:.3g}. Multiply the table by a constant."
     )
+
+
+def doubtful_columns(table: Table) -> dict[str, str]:
+    """Return the columns that may not be features, and why.
+
+    Columns the user has named one by one are not doubted. Without names only a column
+    that dominates all distances is found, by its place such as "column 7".
+    """
+    n_rows, n_columns = table.shape
+    if table.chosen or n_columns < 2:
+        return {}
+    rows = np.arange(n_rows)
+    if n_rows > MAX_ROWS:
+        rows = np.linspace(0, n_rows - 1, MAX_ROWS).astype(np.intp)
+    X = table.values if len(rows) == n_rows else table.values[rows]
+    variances = _variances(X)
+    reasons: dict[int, list[str]] = {}
+    if table.names and not sparse.issparse(X) and np.any(variances > 0):
+        varied = np.flatnonzero(variances > 0).tolist()
+        reasons = _reasons(X, table.names, rows, varied)
+    share = variances / (variances.sum() or 1.0)
+    largest = int(share.argmax())
+    if share[largest] > DOMINATING and np.count_nonzero(variances) > 1:
+        reason = f"makes {100 * share[largest]:.0f} % of all squared distances"
+        reasons.setdefault(largest, []).append(reason)
+    names = table.names or [f"column {place}" for place in range(n_columns)]
+    return {names[place]: " and ".join(reasons[place]) for place in sorted(reasons)}
+
+
+def describe_doubts(
+    table: Table, view: str, *, leave_out: Callable[[str, list[str]], str]
+) -> str | None:
+    """Return a warning about doubtful columns, None if there are none.
+
+    ``leave_out(view, ["-a", "-b"])`` returns what to write to leave columns out.
+    """
+    reasons = doubtful_columns(table)
+    if not reasons:
+        return None
+    shown = [
+        f"{repr(name) if table.names else name} {why}"
+        for name, why in list(reasons.items())[:N_SHOWN]
+    ]
+    more = len(reasons) - len(shown)
+    rest = f", and {more:,} more" if more else ""
+    them = "it" if len(reasons) == 1 else "them"
+    remedy = f"Leave {them} out, or scale {them}."
+    if table.names:
+        written = leave_out(view, [f"-{name}" for name in reasons])
+        remedy = f"Leave {them} out with {written}, or name the columns to use."
+    return (
+        f"view {view!r} may be misled by its columns: {', '.join(shown)}{rest}. "
+        f"{remedy}"
+    )
+
+
+def _variances(X: Any) -> Array:
+    """Return the variance of each column, in one pass."""
+    if sparse.issparse(X):
+        # The means of sparse columns are near 0, so there is no cancellation.
+        means = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+        squares = np.asarray((X.multiply(X)).mean(axis=0, dtype=np.float64)).ravel()
+        return np.maximum(squares - means**2, 0)
+    sums = np.zeros((2, X.shape[1]))
+    step = max(1, (1 << 20) // X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(X), step):
+            # Shifted by the first row, against cancellation of large numbers.
+            block = X[start : start + step].astype(np.float64) - X[0]
+            sums += block.sum(axis=0), np.einsum("ij,ij->j", block, block)
+        means, squares = sums / len(X)
+        return np.nan_to_num(np.maximum(squares - means**2, 0), posinf=0.0)
+
+
+def _reasons(
+    X: Array, names: tuple[str, ...], rows: Array, varied: list[int]
+) -> dict[int, list[str]]:
+    """Return the first reason why each doubtful column may not be a feature."""
+    head, n_columns = X[:N_HEAD], len(varied)
+    found: dict[int, list[str]] = {}
+    # The values of few rows prove nothing.
+    is_long = len(X) >= MIN_ROWS
+    # Columns of whole numbers in the first rows; each is checked again before use.
+    whole_heads = np.all(head == np.rint(head), axis=0)
+    integers = [j for j in varied if whole_heads[j]]
+
+    def are_few(places: list[int]) -> bool:
+        """Return whether columns are exceptions in their table."""
+        n = len(places)
+        return 0 < n <= max(2, n_columns // 10) and 2 * n <= n_columns
+
+    def is_whole(j: int) -> bool:
+        return bool(np.all(X[:, j] == np.rint(X[:, j])))
+
+    def doubt(places: Iterable[int], reason: str) -> None:
+        for j in places:
+            found.setdefault(j, [reason])
+
+    few_integers = are_few(integers)
+    doubt((j for j in varied if INDEX_NAME.fullmatch(names[j])), "counts the rows")
+    if is_long:
+        start = head - rows[:N_HEAD, np.newaxis]
+        near = np.all(start == start[0], axis=0) & np.isin(start[0], (0, 1))
+        counting = (
+            j for j in varied if near[j] and np.all(X[:, j] - rows == start[0, j])
+        )
+        doubt(counting, "counts the rows")
+    named = (j for j in varied if _is_date(names[j]) and np.median(X[:, j]) >= 1000)
+    doubt(named, "looks like a date")
+    if is_long:
+        low, high = head.min(axis=0), head.max(axis=0)
+        dates = [
+            j
+            for a, b in SPANS
+            for j in integers
+            if a <= low[j] and high[j] <= b
+            if a <= X[:, j].min() and X[:, j].max() <= b and is_whole(j)
+        ]
+        doubt(dates if are_few(dates) else (), "looks like a date")
+    n_values = {j: len(np.unique(head[:, j])) for j in integers}
+    named = (
+        j
+        for j in integers
+        if SURE_ID_NAME.fullmatch(names[j])
+        or (ID_NAME.fullmatch(names[j]) and (few_integers or n_values[j] > MAX_CLASSES))
+    )
+    doubt(filter(is_whole, named), "looks like an id")
+    if not is_long:
+        return found
+    distinct = [j for j in integers if n_values[j] == len(head)]
+    ids = (j for j in distinct if _is_numbered(X[:, j], few_integers) and is_whole(j))
+    doubt(ids if are_few(distinct) else (), "looks like an id")
+    # Counts, TF-IDF and one-hot codes are mostly zeros; few distinct values are normal
+    # there.
+    is_sparse = np.mean(head[:, varied] == 0) > 0.5
+    if not is_sparse and len(integers) <= 2 and n_columns - len(integers) >= 3:
+        most = min(MAX_CLASSES, len(X) // 5)
+        labels = (j for j in integers if len(np.unique(X[:, j])) <= most)
+        doubt(filter(is_whole, labels), "looks like a label")
+    return found
+
+
+def _is_date(name: str) -> bool:
+    """Return whether a column is named like year, release_date or createdAt."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
+    words = [word.lower() for word in words]
+    return bool(DATE_WORDS & {*words}) or (len(words) > 1 and words[-1] == "at")
+
+
+def _is_numbered(column: Array, few_integers: bool) -> bool:
+    """Return whether whole numbers are all distinct, and not by chance."""
+    values = np.unique(column)
+    # Random numbers of such a short range would collide (birthday paradox). Those of a
+    # long range need not, and are only unusual among fractions.
+    meets = values[-1] - values[0] < len(values) ** 2 / 6
+    return len(values) == len(column) and bool(meets or few_integers)
