@@ -246,13 +246,14 @@ def _examples(
 
 def _card(collection: Any, view: str, row: int) -> Card:
     """Return an item for display, with its words or picture and its class."""
-    family = f"class {collection.label_names[collection.labels[row]]}"
+    label = collection.label_names[collection.labels[row]]
+    family = f"class {label}"
     characters = getattr(collection, "characters", None)
     if characters is not None:
         is_picture = view == "image"
         image = make_glyph_image(characters[row], DRAWN_SIZE) if is_picture else None
         picture = None if image is None else ink_data_uri(image)
-        return Card(str(collection.names[row]), family, picture)
+        return Card(str(collection.names[row]), label, picture)
     pictures = getattr(collection, "pictures", None)
     if view == "image" and pictures is not None:
         path = Path(pictures[row])
