@@ -69,7 +69,10 @@ def judgements(folder):
         return [own.id for own in store.judgements()]
 
 
-@pytest.mark.parametrize("name", WRITING)
+SLOW = pytest.param("featurize", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [SLOW, *sorted(WRITING.keys() - {"featurize"})])
 def test_a_full_disk_is_one_sentence_and_changes_nothing(
     name, folder, monkeypatch, capsys
 ):

@@ -139,6 +139,7 @@ def test_an_unknown_protocol_is_refused(tmp_path, few_methods):
             "--protocol", "both")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_budgets_are_written_too(tmp_path, monkeypatch):
     write_wikipedia(tmp_path)
     methods = [

@@ -48,6 +48,7 @@ def test_an_example_draws_one_figure(path, pyplot):
     assert len(pyplot.get_fignums()) == 1
 
 
+@pytest.mark.slow
 def test_two_moons_are_repaired(pyplot):
     example = runpy.run_path(str(ROOT / "examples" / "plot_two_moons.py"))
     before, after = example["wrong"].values()

@@ -22,6 +22,7 @@ def sql_blocks(text):
     return [match[1] for match in re.compile(fence, FENCE.flags).finditer(text)]
 
 
+@pytest.mark.slow
 def test_the_page_runs_and_its_query_gives_the_top_ten(url, tmp_path, monkeypatch):
     psycopg = pytest.importorskip("psycopg")
     monkeypatch.chdir(tmp_path)

@@ -105,6 +105,7 @@ def test_the_version_takes_hardly_longer_than_its_own_libraries():
     )
 
 
+@pytest.mark.slow
 def test_names_are_imported_when_they_are_first_used():
     program = (
         "import sys, linkspread as ls\n"

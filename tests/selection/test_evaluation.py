@@ -89,6 +89,7 @@ def test_probabilities_rise_and_keep_the_shape_of_the_scores(rng):
     assert calibration.probability(2.0) == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_both_directions_and_ids_of_ones_own_agree():
     views, links, _, _ = make_problem("pairs")
     ids = {"text": [f"t{i}" for i in range(N)]}

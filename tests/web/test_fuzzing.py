@@ -36,6 +36,7 @@ PATHS += ("/api/items", "/api/explanation", "/api/judgements", "/api/suggestions
     path=st.sampled_from(PATHS),
     given=st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5),
 )
+@pytest.mark.slow
 def test_no_question_is_a_fault_of_ours(browser, path, given):
     answer = browser.get(path, params=given)
     assert answer.status_code in (200, 400, 404)
@@ -55,6 +56,7 @@ def test_no_question_is_a_fault_of_ours(browser, path, given):
     ),
     query=st.sampled_from(({}, {"item": "t5"}, {"source": "image", "item": "i3"})),
 )
+@pytest.mark.slow
 def test_no_form_is_a_fault_of_ours(browser, path, fields, query):
     fields = fields | {"form_token": form_token(browser.get("/").text)}
     if path.startswith("/api"):
