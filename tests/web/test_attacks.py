@@ -2,24 +2,14 @@
 
 import io
 import re
-import runpy
-import socket
-import threading
-import time
-import urllib.request
 import zlib
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-import uvicorn
 
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.web import Settings, serve
 from linkspread.web.guard import Access, Buckets, host_name
 from linkspread.web.server import (
-    MAX_CONNECTIONS,
-    ImpatientProtocol,
     check_public_url,
     keep_secret,
 )
@@ -27,7 +17,6 @@ from linkspread.web.site import Busy, Turns
 from web_sites import EVIL, fit_model, form_token, make_data, many_browsers
 
 TOKEN = "a token nobody knows"
-EXAMPLES = Path(__file__).parents[2] / "examples"
 HTML = {"accept": "text/html"}
 JUDGEMENT = {
     "source": "text",
@@ -334,6 +323,35 @@ def test_an_address_gets_back_what_it_may_ask(monkeypatch):
     assert [buckets.takes("a") for _ in range(2)] == [True, False]
 
 
+def test_views_that_are_not_there_are_no_fault_of_ours(browser, caplog):
+    caplog.set_level("INFO")
+    answer = browser.get("/", params={"source": "x", "q": "secret words"})
+    assert answer.status_code in (200, 400)
+    assert "secret" not in str([vars(own) for own in caplog.records if own.name
+                                .startswith("linkspread")])  # fmt: skip
+
+
+def test_a_full_disk_is_named_in_the_log_and_by_health(make_browser, monkeypatch):
+    client, records = make_browser(), []
+    store = client.app.state.site.live.store
+    monkeypatch.setattr(
+        "linkspread.web.app.log.error", lambda *a, **k: records.append(k)
+    )
+
+    def fail(*given, **how):
+        raise StoreError("a link store must be writable: the disk is full")
+
+    monkeypatch.setattr(store, "add", fail)
+    assert client.get("/health").status_code == 200
+    assert client.post("/api/judgements", json=JUDGEMENT).status_code == 503
+    assert "the disk is full" in str(records)
+    assert client.get("/health").status_code == 503
+    assert client.get("/api/search", params={"item": "t5"}).status_code == 200
+    monkeypatch.undo()
+    assert client.post("/api/judgements", json=JUDGEMENT).status_code == 201
+    assert client.get("/health").status_code == 200
+
+
 def test_hosts_and_sites_are_told_apart():
     assert host_name("[::1]:80") == "::1"
     assert host_name("a:b") is None
@@ -414,64 +432,3 @@ def test_heavy_work_is_bounded_and_the_rest_goes_on():
         pass
     with turns:
         pass
-
-
-@pytest.fixture(scope="module")
-def listening(make_browser):
-    """Serve a site through real sockets; return its port."""
-    app = make_browser(requests_per_second=1e6).app
-    how = {"http": ImpatientProtocol, "limit_concurrency": MAX_CONNECTIONS}
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", **how))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join(timeout=30)
-
-
-def call(port, path="/health", seconds=10):
-    return urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=seconds)
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_idle_connections_leave_room_for_others(listening, monkeypatch):
-    monkeypatch.setattr("linkspread.web.server.MAX_SILENCE", 1.0)
-    sockets = [socket.create_connection(("127.0.0.1", listening)) for _ in range(600)]
-    for k, own in enumerate(sockets):
-        if k % 2:
-            own.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
-    assert call(listening).status == 200
-    deadline = time.monotonic() + 20
-    for own in sockets:
-        own.settimeout(max(deadline - time.monotonic(), 0.01))
-        with suppress(ConnectionError):
-            assert own.recv(1) == b""
-        own.close()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_body_that_never_ends_is_given_up(listening, monkeypatch):
-    monkeypatch.setattr("linkspread.web.guard.BODY_SECONDS", 0.5)
-    head = b"POST /api/judgements HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-    head += b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-    with socket.create_connection(("127.0.0.1", listening), timeout=20) as own:
-        own.sendall(head)
-        assert own.recv(200).startswith(b"HTTP/1.1 408")
-
-
-def test_the_client_of_the_examples_searches_and_judges(listening):
-    example = runpy.run_path(str(EXAMPLES / "page_client.py"))
-    client = example["Client"](f"http://127.0.0.1:{listening}")
-    assert ("text", "image") in client.directions()
-    found = client.search("green thing", source="text", target="image", n=3)
-    assert [own.rank for own in found] == [1, 2, 3]
-    key = "12345678-1234-4234-8234-123456789012"
-    pair = ("text", "t5"), ("image", found[0].id)
-    ids = {client.judge(*pair, "must", key=key) for _ in range(2)}
-    client.undo(ids.pop())
-    assert not ids
-    assert client.suggestions("text", "image")[0].gain > 0
-    with pytest.raises(example["Refused"], match="must name views of the model"):
-        client.judge(("nothing", "t5"), pair[1], "must")

@@ -208,3 +208,27 @@ def test_how_much_an_address_may_ask_can_be_chosen(folder, monkeypatch):
     assert run(folder, "--requests-per-second", "500").exit_code == 0
     assert [own.requests_per_second for own in served] == [60.0, 500.0]
     assert run(folder, "--requests-per-second", "0").exit_code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="kills a process alone")
+def test_workers_end_with_their_parent_and_uploads_are_cleared(folder, tmp_path):
+    """After kill -9, workers went on alone and kept the port; uploads stayed."""
+    port = free_port()
+    command = [sys.executable, "-m", "linkspread", "serve", str(folder)]
+    command += ["--port", str(port), "--workers", "2"]
+    place = os.environ | {"TMPDIR": str(tmp_path), "LINKSPREAD_TOKEN": TOKEN}
+    for _ in range(2):
+        process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env=place
+        )
+        wait_for(port, process)
+        # Only the one of the server that runs.
+        assert len(list(tmp_path.glob("linkspread-uploads-*"))) == 1
+        process.kill()
+        process.communicate(timeout=60)
+        deadline = time.monotonic() + 60
+        with pytest.raises(OSError):
+            while time.monotonic() < deadline:
+                ask(port, "/health")
+                time.sleep(0.2)

@@ -369,7 +369,8 @@ def undo_judgement(page: Anyone, id: str, given: UndoIn) -> Stored:
 def overview(site: Here) -> Overview:
     """Return views, links and conflicts in numbers."""
     curve = [Point(**asdict(own)) for own in site.curve.points]
-    return Overview(**look(site.live, site.contents), curve=curve)
+    with site.heavy:
+        return Overview(**look(site.live, site.contents), curve=curve)
 
 
 @api.get("/state")

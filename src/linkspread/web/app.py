@@ -1,9 +1,11 @@
 """The application that serves a model and its store as pages and JSON."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -19,6 +21,9 @@ from linkspread.web.pages import pages, render_error
 from linkspread.web.server import Settings
 from linkspread.web.site import Busy, NotAllowed, Site
 
+log = logging.getLogger("linkspread.web")
+
+N_THREADS = 200
 SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
 
 
@@ -46,6 +51,9 @@ def create_app(
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
+        # More than may wait for searches, pictures and heavy work together, so that
+        # none of these keeps the others from a thread.
+        to_thread.current_default_thread_limiter().total_tokens = N_THREADS
         site.start()
         yield
         site.stop()
@@ -84,6 +92,7 @@ def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, NotAllowed):
         return _answer(settings, request, 403, str(error))
     if isinstance(error, StoreError):
+        log.error("store", extra={"event": {"problem": str(error)}})
         # The message of the store names files of this machine.
         sentence = "the link store cannot be reached now. Try again."
         return _answer(settings, request, 503, sentence)

@@ -7,6 +7,7 @@ processes are applied within a second, judgements of this process at once.
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -37,6 +38,8 @@ class LiveModel:
         self._follower = Follower(model, store, applied=absorbed)
         self.store, self.ledger, self._model = store, self._follower.ledger, model
         self.refusal, self.seconds = "", 0.0
+        # Why the last judgement could not be stored, "" if it could.
+        self.problem = ""
         # Pairs of views that were searched, beside those of the fit.
         self._opened: set[tuple[str, str]] = set()
         self._writing, self._news = threading.Lock(), threading.Condition()
@@ -62,6 +65,16 @@ class LiveModel:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
+
+    def write(self, store: Callable[..., str], *given: Any, **how: Any) -> str:
+        """Store a row by a method of the store; remember whether that succeeded."""
+        try:
+            id = store(*given, **how)
+        except StoreError as error:
+            self.problem = str(error)
+            raise
+        self.problem = ""
+        return id
 
     def follow(self) -> None:
         """Apply new rows of the store."""

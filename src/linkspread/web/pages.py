@@ -387,11 +387,13 @@ def why_page(page: Anyone, query: Asking, found: Id, upload: View = "") -> HTMLR
 def look_page(page: Anyone, query: Asking) -> HTMLResponse:
     """Show an overview of the model."""
     site = page.site
+    with site.heavy:
+        overview, recall = look(site.live, site.contents), site.curve.recall_chart()
     return page.render(
         "look.html",
         query=query,
-        overview=look(site.live, site.contents),
-        recall=site.curve.recall_chart(),
+        overview=overview,
+        recall=recall,
         curve=site.curve.chart(),
     )
 
@@ -483,9 +485,11 @@ def uploaded(site: Here, name: str) -> Response:
 def _team(page: Page, *, invited: str = "", secret: str = "") -> HTMLResponse:
     """Return the page of the team, with the secret of somebody just invited."""
     people = page.site.live.store.people.all() if page.access.needs_token else []
+    with page.site.heavy:
+        found = progress(page.site)
     return page.render(
         "team.html",
-        progress=progress(page.site),
+        progress=found,
         roles=ROLES,
         people=people,
         invited=invited,
@@ -533,7 +537,7 @@ def _results(
         usual = site.usual(query.source, query.target)
         is_weak = first == 1 and bool(hits) and hits[0].score < usual.weak
     matches = []
-    if query.q and (asked is None or asked.position is None):
+    if is_known and query.q and (asked is None or asked.position is None):
         matches = site.titles(query.source).find(query.q, N_MATCHES)
     n_items = site.items[query.target].n_items if query.target in site.items else 0
     return {

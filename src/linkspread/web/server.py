@@ -6,11 +6,14 @@ import json
 import logging
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +23,19 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from linkspread.ground.errors import LinkspreadError
+from linkspread.storage.files import locked
 
 # Workers get settings by the environment, because others can see command lines.
 VARIABLE = "LINKSPREAD_SERVE_SETTINGS"
 # Signs cookies and forms; beside the store, so that open pages survive a restart.
 SECRET = "page.secret"
-# Connections to a worker; seconds that one may send no complete head of a request,
-# and how many may do so at once.
-MAX_CONNECTIONS, MAX_SILENCE, MAX_SILENT = 900, 15.0, 200
+# Connections to a worker; seconds in which one must send the head of a request, or read
+# its answer; seconds that a body may take; how many may keep the server waiting.
+MAX_CONNECTIONS, MAX_SILENCE, MAX_BODY_TIME, MAX_SILENT = 900, 15.0, 900.0, 400
+# Begins the names of folders of uploads.
+UPLOADS = "linkspread-uploads-"
+# The process that starts the workers, and seconds between looks whether it is there.
+PARENT, PARENT_PERIOD = "LINKSPREAD_SERVE_PARENT", 2.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,13 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
     start_logging()
     # uvicorn raises SIGTERM again after closing; the folder below must be removed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with tempfile.TemporaryDirectory(prefix="linkspread-uploads-") as folder:
+    if os.name == "posix":
+        remove_uploads()
+    os.environ[PARENT] = str(os.getpid())
+    with (
+        tempfile.TemporaryDirectory(prefix=UPLOADS) as folder,
+        locked(Path(folder), wait=False),
+    ):
         os.environ[VARIABLE] = json.dumps(asdict(replace(settings, uploads=folder)))
         uvicorn.run(
             factory,
@@ -119,6 +133,8 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
             # A worker answers only after it has loaded a large model.
             timeout_worker_healthcheck=120,
             http=ImpatientProtocol,
+            # None is served, and one would leave the limits of this protocol.
+            ws="none",
             # Only the proxy of a public address may name the client.
             proxy_headers=bool(settings.public_url),
             limit_concurrency=MAX_CONNECTIONS,
@@ -127,15 +143,20 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP that ends connections without a complete request after a while."""
+    """HTTP that ends connections that keep it waiting.
 
-    # Silent connections of this worker, the oldest first.
-    _silent: dict["ImpatientProtocol", asyncio.TimerHandle] = {}
+    A client may take its time to send a request or to read an answer; if too many do
+    so at once, the one that began first is disconnected.
+    """
+
+    # Connections that wait for their client, the oldest first.
+    _waiting: dict["ImpatientProtocol", asyncio.TimerHandle] = {}
+    _awaited = ""
 
     def connection_made(self, transport: Any) -> None:
-        """Start to wait for a request."""
+        """Wait for a request."""
         super().connection_made(transport)
-        self._wait()
+        self._wait("request", MAX_SILENCE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
@@ -143,31 +164,92 @@ class ImpatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Wait on while the head of a request is not complete."""
+        """Wait on while a request is not complete."""
         super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self.flow.write_paused:
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait("request", MAX_SILENCE)
+        elif self.cycle.more_body:
+            self._wait("body", MAX_BODY_TIME)
+        else:
             self._end_wait()
-        elif self not in self._silent:
-            self._wait()
 
-    def _wait(self) -> None:
-        """Hang up later, and on the oldest connection if too many are silent."""
-        if len(self._silent) >= MAX_SILENT:
-            oldest = next(iter(self._silent))
-            oldest._end_wait()
-            oldest.transport.close()
-        self._silent[self] = self.loop.call_later(MAX_SILENCE, self.transport.close)
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for the rest of a body that was refused."""
+        super().on_response_complete()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self._wait("request", MAX_SILENCE)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, also if its last answer is not read."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(MAX_SILENCE, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that does not read its answer."""
+        super().pause_writing()
+        self._wait("reader", MAX_SILENCE)
+
+    def resume_writing(self) -> None:
+        """Go on with a client that reads again."""
+        super().resume_writing()
+        self._end_wait()
+
+    def _wait(self, awaited: str, seconds: float) -> None:
+        """Hang up later, and on the oldest connection if too many are waited for."""
+        if self._awaited == awaited:
+            return
+        self._end_wait()
+        if len(self._waiting) >= MAX_SILENT:
+            next(iter(self._waiting))._hang_up()
+        self._awaited = awaited
+        self._waiting[self] = self.loop.call_later(seconds, self._hang_up)
 
     def _end_wait(self) -> None:
         """Do not hang up."""
-        timer = self._silent.pop(self, None)
+        timer = self._waiting.pop(self, None)
+        self._awaited = ""
         if timer is not None:
             timer.cancel()
+
+    def _hang_up(self) -> None:
+        """Close the connection, and do not wait until its answer is read."""
+        if self._awaited == "reader":
+            self.transport.abort()
+        self._end_wait()
+        self.transport.close()
+        self.loop.call_later(MAX_SILENCE, self.transport.abort)
+
+
+def remove_uploads() -> None:
+    """Remove the folders of uploads that killed servers have left."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{UPLOADS}*"):
+        # Those of running servers are locked, and those of others are not ours.
+        with suppress(OSError, LinkspreadError):
+            if folder.stat().st_uid == os.getuid() and not folder.is_symlink():
+                with locked(folder, wait=False):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end_with_parent() -> None:
+    """End this worker once the process that started it is gone."""
+    parent = int(os.environ.get(PARENT, os.getpid()))
+    if parent == os.getpid():
+        return
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_PERIOD)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="parent").start()
 
 
 def read_settings() -> Settings:
     """Return the settings that a worker was started with."""
     start_logging()
+    _end_with_parent()
     return Settings(**json.loads(os.environ[VARIABLE]))
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from linkspread.ground.cores import count_threads
-from linkspread.ground.errors import LinkspreadError
+from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
 from linkspread.storage import Judgement, KeptItem, LinkStore
@@ -394,6 +394,8 @@ class Site:
     def check(self) -> None:
         """Search once; raise an error if the store or the search fails."""
         self.live.store.last_number()
+        if self.live.problem:
+            raise StoreError(f"the last judgement is not stored: {self.live.problem}")
         for source, target in self.directions()[:1]:
             model, first = self.live.shown.model, self.items[source].ids[0].item()
             scores = model.search(first, source=source, target=target, n_results=1)[1]
@@ -432,7 +434,8 @@ class Site:
             note=note,
             id=str(uuid.uuid5(base, content)),
         )
-        return self._stored(self.live.store.add(judgement), verdict, patience)
+        id = self.live.write(self.live.store.add, judgement)
+        return self._stored(id, verdict, patience)
 
     def take_back(
         self, id: str, *, who: str, is_editor: bool = True, patience: float = PATIENCE
@@ -444,7 +447,8 @@ class Site:
                 "judges may take back judgements of their own, and this one is "
                 f"{row.who}'s. Ask an editor."
             )
-        return self._stored(self.live.store.undo(id, who=who), "undo", patience)
+        id = self.live.write(self.live.store.undo, id, who=who)
+        return self._stored(id, "undo", patience)
 
     def questions(
         self, source: str, target: str, who: str, *, n: int = 1
@@ -467,11 +471,21 @@ class Site:
             )
             return name == who or time.monotonic() - at > ASKED_FOR
 
+        def find() -> list[Question]:
+            known = self._questions.get((source, target), [])
+            return list(filter(is_unjudged, known))
+
         with self._asking:
-            found = list(filter(is_unjudged, self._questions.get((source, target), [])))
-            if not any(map(is_free, found)):
-                fresh = self._questions[source, target] = self._suggest(source, target)
-                found = list(filter(is_unjudged, fresh))
+            has_free = any(map(is_free, find()))
+        if not has_free:
+            with self.heavy:
+                # Another person may have waited for the same.
+                with self._asking:
+                    has_free = any(map(is_free, find()))
+                if not has_free:
+                    self._questions[source, target] = self._suggest(source, target)
+        with self._asking:
+            found = find()
             # Pairs that somebody else looks at now come last.
             found.sort(key=is_free, reverse=True)
             for own in found[:n]:
