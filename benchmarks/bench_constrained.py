@@ -15,9 +15,9 @@ from linkspread.compiled.lad import solve_many
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import nearest_neighbors
 from linkspread.graphs.distances import pairwise_distances
+from linkspread.graphs.knn import weigh_edges
 from linkspread.graphs.l1 import ROOTS, LinkedNeighborhoods, NeighborhoodKernels
 from linkspread.graphs.neighbors import NeighborIndex
-from linkspread.graphs.weights import weigh_edges
 from linkspread.metrics import mean_average_precision
 
 METRICS = {"text": "hellinger", "image": "chi2"}

@@ -173,9 +173,9 @@ def measure_codes(n, backend, rates):
     """Return the time of sparse codes per row, and the work left to the processor."""
     from linkspread.compiled.lad import solve_on_device
     from linkspread.graphs.adjust import links_within
+    from linkspread.graphs.knn import local_bandwidths, weigh_edges
     from linkspread.graphs.l1 import LinkedNeighborhoods, NeighborhoodKernels
     from linkspread.graphs.neighbors import NeighborIndex
-    from linkspread.graphs.weights import local_bandwidths, weigh_edges
 
     X, classes = clouds(n)
     device = open_device(backend)

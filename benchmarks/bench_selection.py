@@ -12,7 +12,7 @@ import numpy as np
 
 import harness
 from linkspread import Links, LinkSpreading
-from linkspread.compiled.threads import small_algebra
+from linkspread.compiled.backends import small_algebra
 from linkspread.datasets import load_wikipedia
 from linkspread.graphs import knn_graph, normalize
 from linkspread.propagation import propagate

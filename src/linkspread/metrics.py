@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
+from linkspread.compiled.backends import small_loops
 from linkspread.compiled.cpu import average_precisions
-from linkspread.compiled.threads import small_loops
 from linkspread.ground.checks import check_count
 from linkspread.ground.errors import LinkspreadError
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info
 
-from linkspread.compiled.threads import (
+from linkspread.compiled.backends import (
     SMALL_ENTRIES,
     SMALL_LOOP,
     few_cores,
@@ -47,7 +47,7 @@ def problem(rng):
 
 def test_the_number_of_threads_changes_no_bit(problem, monkeypatch):
     by_one = chebyshev.filtered_sums(*problem)
-    monkeypatch.setattr("linkspread.compiled.threads.SMALL_LOOP", 0)
+    monkeypatch.setattr("linkspread.compiled.backends.SMALL_LOOP", 0)
     by_all = chebyshev.filtered_sums(*problem)
     assert np.array_equal(by_all, by_one)
 
@@ -68,7 +68,7 @@ def test_recurrences_take_the_threads_that_their_size_is_worth(
 
     for name in ("chebyshev_step", "add_terms", "clenshaw_step"):
         monkeypatch.setattr(chebyshev, name, noting(name, getattr(chebyshev, name)))
-    monkeypatch.setattr("linkspread.compiled.threads.SMALL_LOOP", limit)
+    monkeypatch.setattr("linkspread.compiled.backends.SMALL_LOOP", limit)
     sums = chebyshev.filtered_sums(S, block, coefficients)
     chebyshev.filtered_sum(S, sums, coefficients)
     expected = 1 if limit else numba.get_num_threads()

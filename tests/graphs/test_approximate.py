@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from linkspread.graphs import (
     NeighborGraph,
     approximate,
+    knn,
     knn_graph,
     nearest_neighbors,
 )
@@ -202,7 +203,7 @@ def test_without_faiss_there_is_a_sentence(monkeypatch, clustered):
 
 def test_auto_is_exact_where_that_is_fast(clustered, searched, monkeypatch):
     assert NeighborGraph(n_neighbors=5).fit(clustered).recall_ is None
-    monkeypatch.setattr(approximate, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(knn, "SLOW_SECONDS", 0.0)
     assert NeighborGraph(n_neighbors=5).fit(clustered).recall_ is not None
     exact = NeighborGraph(n_neighbors=5, method="exact").fit(clustered)
     assert exact.recall_ is None
@@ -213,7 +214,7 @@ def test_auto_is_exact_where_that_is_fast(clustered, searched, monkeypatch):
 def test_auto_is_exact_where_nothing_else_is_possible(
     clustered, searched, monkeypatch, caplog, obstacle
 ):
-    monkeypatch.setattr(approximate, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(knn, "SLOW_SECONDS", 0.0)
     X = {"chi2": np.abs(clustered), "sparse": sp.csr_array(clustered)}.get(obstacle)
     X = clustered if X is None else X
     X = X[:500] if obstacle == "few" else X

@@ -17,8 +17,8 @@ from sklearn.neighbors import kneighbors_graph
 
 from brute_force import brute_distances
 from linkspread.graphs import NeighborGraph, knn_graph
-from linkspread.graphs.cost import knn_cost
 from linkspread.graphs.distances import METRICS, mean_distance
+from linkspread.graphs.knn import knn_cost
 from linkspread.graphs.neighbors import NeighborIndex
 from linkspread.ground.errors import GraphError, ViewError
 

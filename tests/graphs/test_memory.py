@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 from linkspread.graphs import NeighborGraph
-from linkspread.graphs.memory import cache_tables, same_table
-from linkspread.graphs.neighbors import NeighborIndex
+from linkspread.graphs.neighbors import NeighborIndex, cache_tables, same_table
 
 PARAMETERS = [
     {"n_neighbors": 5},

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from brute_force import brute_distances
 from linkspread.graphs import NeighborGraph
 from linkspread.graphs.distances import METRICS, mean_distance, resolve_metric
-from linkspread.graphs.weights import (
+from linkspread.graphs.knn import (
     WEIGHTS,
     check_bandwidth,
     exponents,

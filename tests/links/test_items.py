@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 
 from linkspread.ground.errors import LinkError, UnknownItemError, ViewError
 from linkspread.links import Items
-from linkspread.links.items import as_ids
+from linkspread.links.pairs import as_ids
 
 NUMBERS = st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=12, unique=True)
 TEXTS = st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=12, unique=True)

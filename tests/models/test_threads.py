@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import linkspread as ls
-from linkspread.compiled import threads
-from linkspread.compiled.threads import count_rows, map_blocks
+from linkspread.compiled import backends as threads
+from linkspread.compiled.backends import count_rows, map_blocks
 from linkspread.graphs import L1Graph, NeighborGraph
 from linkspread.ground.cores import count_threads
 from linkspread.propagation import chebyshev

@@ -7,8 +7,8 @@ from scipy import sparse
 
 from linkspread.graphs import normalize
 from linkspread.links import Links, as_link_matrix
-from linkspread.propagation import exact, ordering, propagate
-from linkspread.propagation.ordering import renumber
+from linkspread.propagation import chebyshev, exact, propagate
+from linkspread.propagation.chebyshev import renumber
 from linkspread.propagation.rows import SpreadRows
 from neighbor_graphs import make_neighbor_graph
 from reference import random_graph
@@ -24,9 +24,9 @@ def forced(monkeypatch):
 
 def force_renumbering(monkeypatch):
     """Renumber every graph from here on."""
-    monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
-    monkeypatch.setattr(ordering, "MIN_STEPS", 0)
-    monkeypatch.setattr(ordering, "MIN_GAIN", -2)
+    monkeypatch.setattr(chebyshev, "CACHE_BYTES", 0)
+    monkeypatch.setattr(chebyshev, "MIN_STEPS", 0)
+    monkeypatch.setattr(chebyshev, "MIN_GAIN", -2)
 
 
 def graph_of(kind, rng, size):
@@ -112,7 +112,7 @@ def near_share(S, places, reach):
 def test_neighbors_move_nearer_although_some_edges_lead_far_away(monkeypatch):
     labels = np.repeat(np.arange(8), 2500)
     S = normalize(make_neighbor_graph(labels, shuffled=True))  # one edge in ten is far
-    monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
+    monkeypatch.setattr(chebyshev, "CACHE_BYTES", 0)
     numbering = renumber(S, width=1024, n_steps=20)  # 64 such rows are near
     assert near_share(S, np.arange(len(labels)), 64) < 0.1
     assert near_share(numbering.S, np.arange(len(labels)), 64) > 0.8
@@ -121,8 +121,8 @@ def test_neighbors_move_nearer_although_some_edges_lead_far_away(monkeypatch):
 def test_graphs_that_would_not_gain_stay_as_they_are(monkeypatch, rng):
     small = graph_of("classes", rng, N)
     assert renumber(small, width=32, n_steps=20).S is small
-    monkeypatch.setattr(ordering, "CACHE_BYTES", 0)
-    monkeypatch.setattr(ordering, "NEAR_BYTES", (2**11,))  # 16 rows
+    monkeypatch.setattr(chebyshev, "CACHE_BYTES", 0)
+    monkeypatch.setattr(chebyshev, "NEAR_BYTES", (2**11,))  # 16 rows
     chain = normalize(sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(N, N)))
     assert renumber(chain, width=16, n_steps=20).S is chain
     dense = normalize(np.ones((N, N)) - np.eye(N))

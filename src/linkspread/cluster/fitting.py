@@ -24,8 +24,7 @@ from linkspread.cluster.view_graphs import (
     find_neighborhoods,
 )
 from linkspread.cluster.views import ChunkedView, OpenViews, check_files, open_views
-from linkspread.compiled.backends import use_backend
-from linkspread.compiled.threads import few_cores, own_threads
+from linkspread.compiled.backends import few_cores, own_threads, use_backend
 from linkspread.graphs import NeighborGraph
 from linkspread.ground.checks import naming
 from linkspread.ground.cores import count_threads

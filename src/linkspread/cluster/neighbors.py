@@ -13,14 +13,9 @@ import numpy as np
 
 from linkspread.cluster.session import Range, Session, cut_rows
 from linkspread.cluster.views import ChunkedView
-from linkspread.graphs.approximate import (
-    MIN_ITEMS,
-    N_SAMPLED,
-    Cells,
-    choose_method,
-    load_faiss,
-)
+from linkspread.graphs.approximate import N_SAMPLED, Cells, load_faiss
 from linkspread.graphs.distances import exact_sums, resolve_metric
+from linkspread.graphs.knn import MIN_ITEMS, choose_method
 from linkspread.graphs.neighbors import NeighborIndex, sort_candidates
 from linkspread.ground.cores import count_threads
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from linkspread import __version__
-from linkspread.compiled.threads import few_cores
+from linkspread.compiled.backends import few_cores
 from linkspread.ground.errors import LinkspreadError, require
 from linkspread.ground.progress import announce, format_bytes, track
 

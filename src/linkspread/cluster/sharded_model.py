@@ -35,7 +35,7 @@ from linkspread.cluster.shards import (
 from linkspread.cluster.views import ChunkedView, check_files, open_view, open_views
 from linkspread.graphs import normalize_rows
 from linkspread.graphs.distances import METRICS
-from linkspread.graphs.weights import WEIGHTS, weigh_new
+from linkspread.graphs.knn import WEIGHTS, weigh_new
 from linkspread.ground.checks import check_name, naming
 from linkspread.ground.errors import LinkspreadError, ModelError, ViewError
 from linkspread.links import Items, Links

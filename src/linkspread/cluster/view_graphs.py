@@ -26,14 +26,14 @@ from linkspread.graphs.adjust import (
     values_on_edges,
 )
 from linkspread.graphs.distances import sample_items
-from linkspread.graphs.l1 import L1Report
-from linkspread.graphs.weights import (
+from linkspread.graphs.knn import (
     LOCAL_NEIGHBOR,
     fixed_bandwidth,
     local_bandwidths,
     neighbor_matrix,
     weigh_edges,
 )
+from linkspread.graphs.l1 import L1Report
 from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.models.spreading import AdjustedGraph, GraphContext
 from linkspread.propagation import Factored

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
+from linkspread.compiled.backends import map_blocks
 from linkspread.compiled.simplex import solve_batch
-from linkspread.compiled.threads import map_blocks
 from linkspread.ground.checks import check_positive
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError

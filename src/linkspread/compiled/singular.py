@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import svd as plain_svd
 
-from linkspread.compiled.threads import small_algebra
+from linkspread.compiled.backends import small_algebra
 
 Array = np.ndarray
 Map = Callable[[Array], Array]

@@ -16,58 +16,24 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from linkspread.compiled.threads import map_blocks
-from linkspread.graphs.cost import knn_cost
-from linkspread.graphs.distances import Metric, exact_sums
+from linkspread.compiled.backends import map_blocks
+from linkspread.graphs.distances import exact_sums
 from linkspread.graphs.neighbors import Found, NeighborIndex, sort_candidates
-from linkspread.ground.checks import check_name
 from linkspread.ground.cores import count_threads
-from linkspread.ground.errors import GraphError, MissingDependencyError, require
+from linkspread.ground.errors import MissingDependencyError, require
 from linkspread.ground.progress import track
 
 Array = np.ndarray
-METHODS = ("exact", "approximate", "auto")
 
 logger = logging.getLogger("linkspread")
 
-# Seconds of an exact search from which "auto" searches approximately.
-SLOW_SECONDS = 60.0
-# With fewer items some cells would be empty.
-MIN_ITEMS = 1000
 # Recall that tuning aims at, and recall below which a warning is logged.
 TARGET_RECALL, POOR_RECALL = 0.97, 0.9
 N_SAMPLED = 256
 GROWTH = 1.5
 QUERY_BLOCK = 2048
 SEED = 0
-
-
-def choose_method(
-    method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
-) -> str:
-    """Return the method to use, "exact" or "approximate"."""
-    check_name(method, METHODS, name="method", error=GraphError)
-    obstacle = ""
-    if not metric.has_products:
-        obstacle = (
-            "`metric` must be euclidean, cosine or hellinger for method='approximate', "
-            f"got {metric.name}. Use one of these, or method='exact'."
-        )
-    elif sp.issparse(items):
-        obstacle = (
-            "`X` must be dense for method='approximate', got a sparse matrix of shape "
-            f"{items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
-        )
-    if method == "approximate" and obstacle:
-        raise GraphError(obstacle)
-    n_items, n_features = items.shape
-    seconds = knn_cost(n_items, n_features, n_neighbors)[0] / n_machines
-    is_fast = method == "auto" and seconds <= SLOW_SECONDS
-    if method == "exact" or obstacle or is_fast or not has_faiss(method):
-        return "exact"
-    return "approximate" if n_items >= MIN_ITEMS else "exact"
 
 
 def has_faiss(method: str) -> bool:

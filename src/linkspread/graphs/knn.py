@@ -1,6 +1,7 @@
 """The graph of nearest neighbours, and the edges of new items."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,28 +9,179 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.compiled.backends import choose_device
-from linkspread.compiled.threads import on_own_threads
-from linkspread.graphs.approximate import approximate_neighbors, choose_method
-from linkspread.graphs.cost import knn_cost
-from linkspread.graphs.distances import Pairwise
-from linkspread.graphs.memory import cached, is_caching
-from linkspread.graphs.neighbors import Found, NeighborIndex, check_n_neighbors
-from linkspread.graphs.weights import (
-    WEIGHTS,
-    Widths,
-    check_bandwidth,
-    choose_widths,
-    local_bandwidths,
-    neighbor_matrix,
-    weigh_edges,
-    weigh_new,
+from linkspread.compiled.backends import choose_device, on_own_threads
+from linkspread.graphs.approximate import approximate_neighbors, has_faiss
+from linkspread.graphs.distances import Metric, Pairwise, mean_distance, resolve_metric
+from linkspread.graphs.neighbors import (
+    CONVERSION_BLOCK,
+    ITEM_TILE,
+    QUERY_TILE,
+    Found,
+    NeighborIndex,
+    cached,
+    check_n_neighbors,
+    is_caching,
 )
-from linkspread.ground.checks import check_name
+from linkspread.ground.checks import check_name, is_number
+from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import GraphError
 from linkspread.ground.progress import format_bytes, format_seconds
 
+METHODS = ("exact", "approximate", "auto")
+# Seconds of an exact search from which "auto" searches approximately.
+SLOW_SECONDS = 60.0
+# With fewer items some cells would be empty.
+MIN_ITEMS = 1000
+# Measured on one core of a 2-core server: single-precision products, and the
+# comparison of one key with the worst one kept.
+FLOPS_PER_SECOND = 7e10
+SECONDS_PER_KEY = 1e-9
+
+
+def knn_cost(n_items: int, n_features: int, n_neighbors: int) -> tuple[float, int]:
+    """Estimate the time and the memory of a dense Euclidean `knn_graph`."""
+    n_threads = count_threads(None)
+    n_pairs = float(n_items) ** 2
+    seconds = n_pairs * (2 * n_features / FLOPS_PER_SECOND + SECONDS_PER_KEY)
+    converted = 4 * n_items * n_features
+    tile = 4 * min(QUERY_TILE, n_items) * min(ITEM_TILE, n_items)
+    block = 16 * n_features * min(QUERY_TILE, n_items)
+    searching = n_threads * (tile + block) + 12 * n_items * n_neighbors
+    # Per edge: the neighbours, their weights, and the graph beside its transpose.
+    assembling = 56 * n_items * n_neighbors
+    converting = 16 * n_features * min(CONVERSION_BLOCK, n_items)
+    n_bytes = converted + max(searching, assembling, converting)
+    return seconds / n_threads, n_bytes
+
+
 Array = np.ndarray
+Widths = Array | float
+
+# The neighbour whose distance is an item's width; the choice of self-tuning spectral
+# clustering, whose authors found it good in every dimension.
+LOCAL_NEIGHBOR = 7
+
+# Functions of distances, exponents and the metric.
+WEIGHTS: dict[str, Callable[[Array, Array, Metric], Array]] = {
+    "binary": lambda distances, exponent, metric: np.ones_like(distances),
+    "gaussian": lambda distances, exponent, metric: np.exp(-exponent),
+    "similarity": lambda distances, exponent, metric: metric.similarity(distances),
+}
+
+
+def check_bandwidth(bandwidth: Any) -> None:
+    """Refuse a bandwidth that is neither "local" nor a width."""
+    width = bandwidth
+    if isinstance(bandwidth, str):
+        width = 1.0 if bandwidth == "local" else _multiple(bandwidth)
+    if not (is_number(width) and 0 < width < np.inf):
+        raise GraphError(
+            "`bandwidth` must be 'local', a positive number, or a multiple of the mean "
+            f"distance such as '0.5 mean', got {bandwidth!r}. Use 'local' if in doubt."
+        )
+
+
+def choose_widths(
+    bandwidth: str | float, distances: Array, X: Any, metric: str | Pairwise
+) -> Widths:
+    """Return the local widths of items, or the one width for all."""
+    if bandwidth == "local":
+        return local_bandwidths(distances)
+    return fixed_bandwidth(bandwidth, X, metric=metric)
+
+
+def fixed_bandwidth(bandwidth: Any, X: Any, *, metric: str | Pairwise) -> float:
+    """Return the one width for all items."""
+    if not isinstance(bandwidth, str):
+        return float(bandwidth)
+    return _multiple(bandwidth) * mean_distance(X, metric=metric)
+
+
+def _multiple(bandwidth: str) -> float:
+    """Return 0.5 of "0.5 mean", and 0 of anything else."""
+    number, _, unit = bandwidth.partition(" ")
+    try:
+        return float(number) if unit == "mean" else 0.0
+    except ValueError:
+        return 0.0
+
+
+def local_bandwidths(distances: Array, *, smallest: float = 0.0) -> Array:
+    """Return the width of every item: the distance of its seventh neighbour."""
+    widths = distances[:, min(LOCAL_NEIGHBOR, distances.shape[1]) - 1].copy()
+    if not smallest:
+        smallest = widths.min(where=widths > 0, initial=np.inf)
+    widths[widths == 0] = smallest if np.isfinite(smallest) else 1.0
+    return widths
+
+
+def exponents(distances: Array, left: Widths, right: Widths) -> Array:
+    """Return ``d^2 / (sigma_i sigma_j)``, in an order that does not overflow early."""
+    with np.errstate(over="ignore"):  # an infinite exponent is a weight of 0
+        return (distances / left) * (distances / right)
+
+
+def weigh_edges(
+    ids: Array,
+    distances: Array,
+    own: Widths,
+    widths: Widths,
+    *,
+    weights: str,
+    metric: str | Pairwise,
+    lift: Any = None,
+) -> Array:
+    """Return the weights of edges from items, of own widths, to their neighbours.
+
+    Given a dtype to `lift` to, not all weights of a row underflow in it.
+    """
+    if np.ndim(widths):
+        own, widths = np.asarray(own)[:, None], np.asarray(widths)[ids]
+    exponent = exponents(distances, own, widths)
+    if lift is not None:
+        exponent = lift_exponents(exponent, np.dtype(lift))
+    return WEIGHTS[weights](distances, exponent, resolve_metric(metric))
+
+
+def lift_exponents(exponent: Array, dtype: np.dtype) -> Array:
+    """Shift the exponents of rows whose weights would all underflow."""
+    # All weights of a query far from every item underflow to 0. A common factor does
+    # not change the ranking, so the largest weight of such a row is set to the square
+    # root of the smallest normal number, which leaves half of the range for the others.
+    highest = -0.5 * np.log(float(np.finfo(dtype).tiny))
+    exponent = np.minimum(exponent, np.finfo(np.float64).max)
+    smallest = exponent.min(axis=1, keepdims=True)
+    if smallest.max(initial=0.0) <= highest:
+        return exponent
+    return np.where(smallest > highest, exponent - smallest + highest, exponent)
+
+
+def neighbor_matrix(
+    ids: Array, weights: Array, dtype: np.dtype, n_items: int
+) -> sp.csr_array:
+    """Return the weights of neighbours as a matrix."""
+    n_rows, n_neighbors = ids.shape
+    small = ids.size <= np.iinfo(np.int32).max
+    indptr = np.arange(n_rows + 1, dtype=np.int32 if small else np.int64) * n_neighbors
+    # Copies, because sorting the indices would reorder the caller's arrays.
+    arrays = (weights.astype(dtype).ravel(), ids.ravel().copy(), indptr)
+    W = sp.csr_array(arrays, shape=(n_rows, n_items))
+    W.sort_indices()
+    W.eliminate_zeros()
+    return W
+
+
+def weigh_new(
+    found: Found, graph: Any, widths: Widths, *, dtype: Any, n_items: int
+) -> sp.csr_array:
+    """Return the affinities of new items to their nearest items of a fitted graph."""
+    (ids, distances), own = found, widths
+    if np.ndim(widths):
+        own = local_bandwidths(distances, smallest=float(np.min(widths)))
+    how = {"weights": graph.weights, "metric": graph.metric, "lift": dtype}
+    values = weigh_edges(ids, distances, own, widths, **how)
+    return neighbor_matrix(ids, values, dtype, n_items)
+
 
 # Number of neighbours from which a GPU assembles the graph faster.
 MIN_EDGES = 2e6
@@ -326,3 +478,29 @@ def symmetric_graph(
     places = [tensor.cpu().numpy().astype(integers) for tensor in (indices, indptr)]
     shape = len(ids), len(ids)
     return sp.csr_array((data.cpu().numpy(), *places), shape=shape)
+
+
+def choose_method(
+    method: str, metric: Metric, items: Any, n_neighbors: int, *, n_machines: float = 1
+) -> str:
+    """Return the method to use, "exact" or "approximate"."""
+    check_name(method, METHODS, name="method", error=GraphError)
+    obstacle = ""
+    if not metric.has_products:
+        obstacle = (
+            "`metric` must be euclidean, cosine or hellinger for method='approximate', "
+            f"got {metric.name}. Use one of these, or method='exact'."
+        )
+    elif sp.issparse(items):
+        obstacle = (
+            "`X` must be dense for method='approximate', got a sparse matrix of shape "
+            f"{items.shape}. Reduce it by TruncatedSVD, or use method='exact'."
+        )
+    if method == "approximate" and obstacle:
+        raise GraphError(obstacle)
+    n_items, n_features = items.shape
+    seconds = knn_cost(n_items, n_features, n_neighbors)[0] / n_machines
+    is_fast = method == "auto" and seconds <= SLOW_SECONDS
+    if method == "exact" or obstacle or is_fast or not has_faiss(method):
+        return "exact"
+    return "approximate" if n_items >= MIN_ITEMS else "exact"

@@ -26,13 +26,12 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from linkspread.compiled.backends import on_own_threads
 from linkspread.compiled.gpu import load_torch
 from linkspread.compiled.lad import Report, solve_many, solve_on_device
-from linkspread.compiled.threads import on_own_threads
 from linkspread.graphs.adjust import links_within
 from linkspread.graphs.distances import Pairwise, exact_sums
-from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors, device_for
-from linkspread.graphs.weights import (
+from linkspread.graphs.knn import (
     WEIGHTS,
     Widths,
     check_bandwidth,
@@ -41,6 +40,7 @@ from linkspread.graphs.weights import (
     neighbor_matrix,
     weigh_edges,
 )
+from linkspread.graphs.neighbors import NeighborIndex, check_n_neighbors, device_for
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import GraphError, warn_caller
 from linkspread.links import LinkMatrix, as_link_matrix

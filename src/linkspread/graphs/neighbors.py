@@ -13,16 +13,18 @@ Other rows, with ties or clusters far apart, are searched again in double precis
 finally by exact differences with every item that the bound cannot exclude.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy import sparse
 
-from linkspread.compiled.backends import choose_device
+from linkspread.compiled.backends import choose_device, map_blocks
 from linkspread.compiled.cpu import keep_nearest, sparse_products
-from linkspread.compiled.threads import map_blocks
 from linkspread.graphs.distances import (
     Metric,
     Pairwise,
@@ -442,3 +444,59 @@ class RefinedTiles(DirectTiles):
         ids = np.arange(items.start, items.stop)
         ids = np.where(keys > self.product.largest_keys(queries), -1, ids)
         return exact_sums(self.metric, queries.exact, self.items, ids)
+
+
+Made = TypeVar("Made")
+
+# Table, key and cached value.
+_CACHE: ContextVar[list[tuple[Any, Any, Any]] | None] = ContextVar(
+    "cache of tables", default=None
+)
+
+
+@contextmanager
+def cache_tables() -> Iterator[None]:
+    """Build no graph, search no neighbours and prepare no rows twice in this context.
+
+    Graphs that depend on links are built each time, but their neighbours are searched
+    once. Within another such context, its cache is used.
+    """
+    if is_caching():
+        yield
+        return
+    token = _CACHE.set([])
+    try:
+        yield
+    finally:
+        _CACHE.reset(token)
+
+
+def is_caching() -> bool:
+    """Return whether `cached` keeps what it makes."""
+    return _CACHE.get() is not None
+
+
+def cached(X: Any, key: Any, make: Callable[[], Made]) -> Made:
+    """Return what was made of a table, made now if it is not in the cache."""
+    cache = _CACHE.get()
+    if cache is None:
+        return make()
+    for table, other, made in cache:
+        if key == other and same_table(table, X):
+            return made
+    made = make()
+    cache.append((X, key, made))
+    return made
+
+
+def same_table(one: Any, other: Any) -> bool:
+    """Return whether two tables are one, or two arrays over the same memory."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or np.shape(one) != np.shape(other):
+        return False
+    parts = [part.data if sparse.issparse(part) else part for part in (one, other)]
+    if not all(isinstance(part, np.ndarray) for part in parts):
+        return False
+    first, second = (part.__array_interface__ for part in parts)
+    return all(first[key] == second[key] for key in ("data", "strides", "typestr"))

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from linkspread.compiled.backends import small_loops
 from linkspread.compiled.cpu import largest_means
-from linkspread.compiled.threads import small_loops
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import LinkError
 from linkspread.learning.maps import dense

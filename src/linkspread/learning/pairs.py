@@ -22,8 +22,8 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.linalg.blas import dsymv, dsyr, dsyrk, dtrsv, ssyrk
 from scipy.linalg.lapack import dpotri, dsygst, ssygst
 
+from linkspread.compiled.backends import small_loops
 from linkspread.compiled.cpu import add_products
-from linkspread.compiled.threads import small_loops
 from linkspread.learning.cores import FEW, MIN_PIVOT
 from linkspread.learning.maps import tiles
 

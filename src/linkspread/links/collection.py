@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkspread.ground.errors import LinkError, UnknownItemWarning, warn_caller
-from linkspread.links.items import Items, check_positions, check_same_items
 from linkspread.links.labels import (
     Labels,
     check_labels_fit,
@@ -21,9 +20,12 @@ from linkspread.links.labels import (
 from linkspread.links.matrix import Balance, LinkMatrix, balance_pairs, check_balance
 from linkspread.links.pairs import (
     Conflict,
+    Items,
     Pairs,
     PairTable,
     ViewPair,
+    check_positions,
+    check_same_items,
     conflicts_of,
     describe_pairs,
     find_conflicts,

@@ -11,8 +11,8 @@ from scipy.linalg import block_diag
 
 from linkspread.ground.checks import check_sparse
 from linkspread.ground.errors import LinkError
-from linkspread.links.items import Items
 from linkspread.links.matrix import Balance, balance_classes
+from linkspread.links.pairs import Items
 
 Array = np.ndarray
 Labels = Mapping[str, Any]  # memberships by view

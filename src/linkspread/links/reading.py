@@ -15,9 +15,16 @@ import numpy as np
 
 from linkspread.ground.checks import is_number
 from linkspread.ground.errors import LinkError
-from linkspread.links.items import Items, as_ids, list_first
 from linkspread.links.labels import class_names
-from linkspread.links.pairs import REMEDY, PairTable, ViewPair, with_positions
+from linkspread.links.pairs import (
+    REMEDY,
+    Items,
+    PairTable,
+    ViewPair,
+    as_ids,
+    list_first,
+    with_positions,
+)
 from linkspread.storage import PairColumns
 from linkspread.tables.files import naming_path, read_columns
 

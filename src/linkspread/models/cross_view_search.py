@@ -31,7 +31,6 @@ from linkspread.models.live_search import (
     LiveSearch,
     changed_map,
     changed_units,
-    changing,
     check_growth,
 )
 from linkspread.models.matching import match_views
@@ -49,7 +48,12 @@ from linkspread.models.search_pairs import (
     summarize,
     unjudged_factors,
 )
-from linkspread.models.vector_search import check_views_known, find_chain, reading
+from linkspread.models.vector_search import (
+    changing,
+    check_views_known,
+    find_chain,
+    reading,
+)
 from linkspread.search.matches import Matches
 from linkspread.tables.validation import (
     Views,

@@ -17,13 +17,7 @@ from linkspread.judging.spread_shares import spread_shares
 from linkspread.judging.suggestion import diffusion_features
 from linkspread.links import Links
 from linkspread.links.collection import linked_pairs
-from linkspread.models.live_search import (
-    ByView,
-    ItemChange,
-    LiveSearch,
-    changing,
-    check_growth,
-)
+from linkspread.models.live_search import ByView, ItemChange, LiveSearch, check_growth
 from linkspread.models.spreading import (
     FitReport,
     GivenGraph,
@@ -41,6 +35,7 @@ from linkspread.models.spreading import (
     prepare,
 )
 from linkspread.models.vector_search import (
+    changing,
     check_linked,
     check_reachable,
     find_chain,

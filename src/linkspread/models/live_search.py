@@ -5,15 +5,12 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.compiled.backends import on_own_backend
-from linkspread.compiled.threads import on_own_threads
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
 from linkspread.judging.explanation import Explanation, Shares, make_split
@@ -22,9 +19,9 @@ from linkspread.learning import ViewMap
 from linkspread.learning.maps import unit_rows
 from linkspread.links import Items, Links
 from linkspread.models.vector_search import (
-    Method,
     Queries,
     VectorSearch,
+    changing,
     choose_positions,
     read_queries,
     reading,
@@ -42,18 +39,6 @@ UNSOUND = (
     "a change of links must leave scores finite and keep what was known before, got "
     "{}. The model is as it was; give the links smaller weights."
 )
-
-
-def changing(method: Method) -> Method:
-    """Run a method that changes a model, one at a time, on its own backend."""
-
-    @wraps(method)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self._lock():
-            return on_own(self, *args, **kwargs)
-
-    on_own = on_own_backend(on_own_threads(method))
-    return run  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ from linkspread.graphs import (
     normalize_rows,
 )
 from linkspread.graphs.distances import resolve_metric
-from linkspread.graphs.memory import cached
-from linkspread.graphs.neighbors import check_n_neighbors
+from linkspread.graphs.knn import WEIGHTS, check_bandwidth
+from linkspread.graphs.neighbors import cached, check_n_neighbors
 from linkspread.graphs.normalize import check_graph
-from linkspread.graphs.weights import WEIGHTS, check_bandwidth
 from linkspread.ground.checks import check_count, check_name, naming
 from linkspread.ground.errors import GraphError, LinkspreadError
 from linkspread.ground.progress import format_seconds

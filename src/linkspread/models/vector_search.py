@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.compiled.threads import on_own_threads
+from linkspread.compiled.backends import on_own_backend, on_own_threads
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import (
@@ -54,6 +54,18 @@ def reading(method: Method) -> Method:
         return on_threads(self._as_it_is(), *args, **kwargs)
 
     on_threads = on_own_threads(method)
+    return run  # type: ignore[return-value]
+
+
+def changing(method: Method) -> Method:
+    """Run a method that changes a model, one at a time, on its own backend."""
+
+    @wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._lock():
+            return on_own(self, *args, **kwargs)
+
+    on_own = on_own_backend(on_own_threads(method))
     return run  # type: ignore[return-value]
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from linkspread.compiled.backends import choose_device, is_tensor
+from linkspread.compiled.backends import choose_device, is_tensor, map_blocks
 from linkspread.compiled.gpu import load_torch, open_device
-from linkspread.compiled.threads import map_blocks
 from linkspread.ground.checks import check_count, is_number
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError, warn_caller
@@ -23,7 +22,9 @@ from linkspread.links import LinkMatrix, as_link_matrix
 from linkspread.propagation.chebyshev import (
     FilterOperator,
     filtered_sums,
+    find_order,
     recurrence_terms,
+    reorder,
 )
 from linkspread.propagation.filter import (
     Response,
@@ -32,7 +33,6 @@ from linkspread.propagation.filter import (
     separate,
     unseen_response,
 )
-from linkspread.propagation.ordering import find_order, reorder
 from linkspread.propagation.spread import (
     Factored,
     Spread,

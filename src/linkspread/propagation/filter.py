@@ -21,8 +21,8 @@ from numpy.polynomial import chebyshev
 from scipy.fft import dctn
 from scipy.linalg import qr
 
+from linkspread.compiled.backends import small_algebra
 from linkspread.compiled.singular import range_basis, svd
-from linkspread.compiled.threads import small_algebra
 from linkspread.ground.errors import LinkspreadError
 
 Array = np.ndarray

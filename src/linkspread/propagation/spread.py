@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr
 
+from linkspread.compiled.backends import map_blocks, small_algebra
 from linkspread.compiled.singular import orthonormal, range_basis, svd
-from linkspread.compiled.threads import map_blocks, small_algebra
 from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError
-from linkspread.propagation.ordering import inverse_order
+from linkspread.propagation.chebyshev import inverse_order
 
 Array = np.ndarray
 # Left vectors, right vectors, the cores between them, and the relative error.

@@ -20,8 +20,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import hadamard
 
+from linkspread.compiled.backends import map_blocks
 from linkspread.compiled.cpu import CODED, encode_rows, score_bounds
-from linkspread.compiled.threads import map_blocks
 from linkspread.ground.cores import count_threads
 
 Array = np.ndarray

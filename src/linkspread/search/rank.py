@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from linkspread.compiled.backends import choose_device
-from linkspread.compiled.threads import map_blocks
+from linkspread.compiled.backends import choose_device, map_blocks
 from linkspread.ground.cores import count_threads, hold_blas
 from linkspread.search.bounds import bound_scores
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.compiled.threads import small_algebra
+from linkspread.compiled.backends import small_algebra
 from linkspread.graphs import normalize
 from linkspread.metrics import ScoreBlock
 from linkspread.models import LinkSpreading

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from linkspread.compiled.threads import count_rows, own_threads
-from linkspread.graphs.memory import cache_tables
+from linkspread.compiled.backends import count_rows, own_threads
+from linkspread.graphs.neighbors import cache_tables
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import ColumnWarning, LinkspreadError
 from linkspread.links import Items, Links

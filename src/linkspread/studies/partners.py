@@ -14,7 +14,7 @@ import numpy as np
 
 from linkspread.datasets import load_catalogues, load_digits_views, load_fonts
 from linkspread.datasets.collection import Partners
-from linkspread.graphs.memory import cache_tables
+from linkspread.graphs.neighbors import cache_tables
 from linkspread.ground.errors import FewLinksError, LinkspreadError
 from linkspread.links import Links
 from linkspread.metrics import assignment_quality, partner_ranks, rank_summary

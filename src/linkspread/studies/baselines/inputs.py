@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from linkspread.graphs.memory import cached
+from linkspread.graphs.neighbors import cached
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import FewLinksError, LinkError, ViewError
 from linkspread.links import LinkMatrix, Links, as_link_matrix

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from linkspread.graphs.distances import Pairwise, ProductDistances, mean_distance
-from linkspread.graphs.memory import cached
-from linkspread.graphs.weights import exponents, lift_exponents
+from linkspread.graphs.knn import exponents, lift_exponents
+from linkspread.graphs.neighbors import cached
 from linkspread.ground.checks import check_name, check_positive, naming
 from linkspread.links import LinkMatrix, Links
 from linkspread.studies.baselines.inputs import as_dense_rows, balanced_links

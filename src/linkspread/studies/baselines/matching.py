@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from linkspread.compiled.backends import on_own_threads, small_loops
 from linkspread.compiled.cpu import sampled_products
-from linkspread.compiled.threads import on_own_threads, small_loops
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.links import Items, Links
 from linkspread.links.collection import choose_links

@@ -13,7 +13,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from linkspread.compiled.threads import small_algebra
+from linkspread.compiled.backends import small_algebra
 from linkspread.ground.checks import check_count, check_name, check_positive, naming
 from linkspread.ground.errors import LinkspreadError
 from linkspread.links import Links

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from linkspread.graphs import NeighborGraph, normalize
-from linkspread.graphs.memory import cached
+from linkspread.graphs.neighbors import cached
 from linkspread.graphs.normalize import row_sums
 from linkspread.ground.checks import check_count, check_name, check_positive, naming
 from linkspread.ground.errors import LinkspreadError
