@@ -19,7 +19,7 @@ from linkspread.cli import app
 from linkspread.cli.inputs import Judged, add_up
 from linkspread.ground.errors import MissingDependencyError
 from linkspread.links.pairs import PairTable
-from linkspread.models.plan import plan_search
+from linkspread.models.search_pairs import plan_search
 from linkspread.storage import Judgement, LinkStore
 
 VIEWS = "--view text=text.parquet --view image=image.parquet"

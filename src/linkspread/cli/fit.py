@@ -326,7 +326,7 @@ def _follow_files(store: LinkStore, pairs: PairsOfViews) -> None:
 
 def _print_plan(task: Task) -> None:
     """Print what a fit would do, with its memory and time."""
-    from linkspread.models.plan import plan_search
+    from linkspread.models.search_pairs import plan_search
     from linkspread.models.spreading import prepare
 
     inputs, cost = task.inputs, ""
