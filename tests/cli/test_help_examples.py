@@ -14,6 +14,8 @@ fixture `prepared` makes. Examples must name these files:
     image.npy          the numbers of image.parquet, without ids
     pairs.csv          40 judged pairs: text,image,verdict
     held-out.csv       30 others
+    ours.csv           40 rows of a catalogue: id,title,price; theirs.csv the same
+    rows.csv           judged pairs of these rows: ours,theirs,verdict
     text-labels.csv    id,label of all texts; image-labels.csv of all images
     model/             `linkspread fit` of text.parquet, image.parquet and pairs.csv
     photos/            8 texts and 8 pictures, a.txt beside a.png
@@ -37,7 +39,8 @@ from linkspread.cli import app
 
 # Commands whose example needs data that is not here, or minutes.
 NEEDS_DATA = {"reproduce wikipedia", "reproduce corel5k", "reproduce budgets",
-              "reproduce judging", "reproduce partners"}  # fmt: skip
+              "reproduce judging", "reproduce matching",
+              "reproduce partners"}  # fmt: skip
 SLOW = {"demo"}
 # Commands that serve until they are stopped.
 ENDLESS = {"serve"}

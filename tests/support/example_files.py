@@ -48,6 +48,23 @@ def write_pairs(folder, data):
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
+def write_catalogues(folder, n=40):
+    """Write two catalogues of lamps, and judged pairs of rows."""
+    rng = np.random.default_rng(0)
+    words = "red blue green tall small round oak steel glass old".split()
+    rows = [
+        " ".join(["lamp", *rng.permutation(words)[:4], f"no{i // 2}"]) for i in range(n)
+    ]
+    for name, start in (("ours", ""), ("theirs", "brand new ")):
+        lines = [f"{name[0]}{i},{start}{row},{10 + i}" for i, row in enumerate(rows)]
+        text = "\n".join(["id,title,price", *lines]) + "\n"
+        (folder / f"{name}.csv").write_text(text)
+    judged = [(i, i, "must") for i in range(8)]
+    judged += [(i, i + 1, "cannot") for i in range(0, 16, 2)]
+    lines = [f"o{i},t{j},{verdict}" for i, j, verdict in judged]
+    (folder / "rows.csv").write_text("\n".join(["ours,theirs,verdict", *lines]) + "\n")
+
+
 def write_collection(folder):
     """Write a few texts with a picture of the same name each."""
     from PIL import Image
@@ -68,4 +85,5 @@ def prepare(folder):
     data = made_data()
     write_views(folder, data)
     write_pairs(folder, data)
+    write_catalogues(folder)
     write_collection(folder)

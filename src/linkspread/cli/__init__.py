@@ -18,6 +18,7 @@ from linkspread.cli.featurize import run_featurize
 from linkspread.cli.fit import run_fit
 from linkspread.cli.info import run_info
 from linkspread.cli.judge import links_app, run_suggest
+from linkspread.cli.match import run_match
 from linkspread.cli.measure import run_evaluate
 from linkspread.cli.reproduce import reproduce_app
 from linkspread.cli.search import run_explain, run_search
@@ -43,6 +44,7 @@ for run, example in (
     (run_info, "info model"),
     (run_search, "search model --id t7"),
     (run_explain, "explain model --id t7 --with i3"),
+    (run_match, "match ours.csv theirs.csv --judged rows.csv --output matches.csv"),
     (run_suggest, "suggest model -n 5"),
     (run_export, "export model --source text --output images.npz"),
     (run_serve, "serve model --port 8080"),

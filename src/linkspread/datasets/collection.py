@@ -38,6 +38,8 @@ class Partners:
     metrics: Mapping[str, str]
     shared_space: bool  # whether rows of both views can be compared
     texts: Mapping[str, list[str]] | None = None
+    # Of catalogues, all columns but the ids, as texts.
+    columns: Mapping[str, Mapping[str, list[str]]] | None = None
     labels: np.ndarray | None = None  # class of a row in every view
 
     def __repr__(self) -> str:

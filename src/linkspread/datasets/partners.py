@@ -69,9 +69,14 @@ def load_catalogues(
     ]
     check_name(features, ("tfidf", "sentences"), name="features")
     data = find_folder(folder, f"catalogues/{name}", _CATALOGUES_SOURCE)
-    ids, texts, places = {}, {}, {}
+    ids, texts, places, tables = {}, {}, {}, {}
     for view, file in files.items():
         own_ids, *columns = data.columns(file, separator, "id", *described)
+        names, *_ = data.lines(file)
+        own = dict(
+            zip(names.split(separator), data.columns(file, separator), strict=True)
+        )
+        tables[view] = {n: list(c) for n, c in own.items() if n != "id"}
         ids[view] = np.array(own_ids)
         rows = zip(*columns, strict=True)
         texts[view] = [" ".join(filter(None, row)) for row in rows]
@@ -86,6 +91,7 @@ def load_catalogues(
         metrics=dict.fromkeys(texts, "cosine"),
         shared_space=True,
         texts=texts,
+        columns=tables,
     )
 
 
@@ -110,17 +116,13 @@ def _describe(texts: Mapping[str, list[str]], features: str) -> dict[str, Any]:
     # Imported here so that `import linkspread` stays light.
     from sklearn.preprocessing import normalize
 
-    from linkspread.features import SentenceFeatures, TextFeatures
+    from linkspread.features import SentenceFeatures
+    from linkspread.features.catalogues import describe_together
 
     if features == "sentences":
         encoder = SentenceFeatures().fit([])
         return {v: normalize(encoder.transform(own)) for v, own in texts.items()}
-    words = TextFeatures().fit([text for own in texts.values() for text in own])
-    tables = {view: words.transform(own) for view, own in texts.items()}
-    # Words that both sides use.
-    used = [np.diff(X.tocsc().indptr) > 0 for X in tables.values()]
-    kept = np.flatnonzero(np.all(used, axis=0))
-    return {view: normalize(X[:, kept]) for view, X in tables.items()}
+    return describe_together(texts)
 
 
 def load_digits_views(folder: str | os.PathLike[str] | None = None) -> Partners:

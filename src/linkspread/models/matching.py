@@ -95,8 +95,16 @@ def match_views(
         _unmatched(model, (source, target), candidates, places),
         least,
         calibration.n_judged,
-        only_must=calibration.is_calibrated and not len(evidence.cannot[0]),
-        rated=Rated(candidates, scores, p, is_open, chosen),
+        only_must=calibration.is_calibrated
+        and all(own.is_must.all() for own in judged),
+        rated=Rated(
+            candidates,
+            (model.items_[source].ids, model.items_[target].ids),
+            scores,
+            p,
+            is_open,
+            chosen,
+        ),
     )
 
 

@@ -26,6 +26,7 @@ class Rated:
     """All candidates, with the probabilities that the matches were chosen by."""
 
     pairs: Candidates
+    ids: tuple[Array, Array]  # of all items of both views
     scores: Array
     probabilities: Array  # 1 and 0 for judged pairs and what they exclude
     is_open: Array  # neither judged nor excluded

@@ -34,6 +34,12 @@ KINDS = {
     "links": ("link", "links", "all links"),
     "matched pairs": ("matched pair", "matched pairs", "all matched pairs"),
     "judged pairs": ("judged pair", "judged pairs", "all judged pairs"),
+    "random judgements": ("random judgement", "random judgements", "all candidates"),
+    "suggested judgements": (
+        "suggested judgement",
+        "suggested judgements",
+        "all candidates",
+    ),
 }
 
 
