@@ -103,8 +103,10 @@ class MatchingTask:
         """Judge what is suggested, until the largest amount."""
         empty = np.zeros(0, np.int64)
         known = Known(empty, empty, empty.astype(bool))
+        # Answers are added as a person's are: few of them choose the terms again.
+        model = copy.copy(self.model)
         while True:
-            matches = self.match(known)
+            matches = model.match(*self.views, compare=self.compare)
             n = len(known.left)
             if n in amounts:
                 self._ours[SUGGESTED, seed, n] = self.quality_of(matches)
@@ -116,15 +118,20 @@ class MatchingTask:
             if not len(i):
                 return known
             more = Known(i, j, self.are_true(i, j))
+            model.add_links(self._links(more))
             known = Known(*map(np.concatenate, zip(known, more, strict=True)))
+
+    def _links(self, known: Known) -> Links:
+        """Return judged pairs as links."""
+        verdicts = np.where(known.is_must, 1.0, -1.0)
+        rows = np.column_stack([known.left, known.right, verdicts])
+        return Links.from_pairs(rows, between=self.views)
 
     def match(self, known: Known) -> Any:
         """Match by `CrossViewSearch` with some judged pairs."""
         model = copy.copy(self.model)
         if len(known.left):
-            verdicts = np.where(known.is_must, 1.0, -1.0)
-            rows = np.column_stack([known.left, known.right, verdicts])
-            model.add_links(Links.from_pairs(rows, between=self.views))
+            model.add_links(self._links(known))
         return model.match(*self.views, compare=self.compare)
 
     def ours(self, kind: str, seed: int, amount: int, known: Known) -> dict[str, float]:
