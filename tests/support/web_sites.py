@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import linkspread as ls
-from linkspread.storage import LinkStore
 
 N_TEXTS, N_PICTURES = 60, 50
 WORDS = ("red", "green", "blue")
@@ -94,6 +93,12 @@ def make_features(folder: Path, texts=None):
     )
 
 
+def save_model(model, folder):
+    """Return the folder of a model."""
+    model.save(folder)
+    return ls.ModelFolder(folder)
+
+
 @contextmanager
 def many_browsers(model, make_folder):
     """Give a function that makes clients of sites, each with a store of its own."""
@@ -108,8 +113,7 @@ def many_browsers(model, make_folder):
         (folder / "uploads").mkdir()
         how = {"uploads": str(folder / "uploads"), "max_upload_bytes": 200_000} | how
         app = create_app(
-            model.snapshot(),
-            LinkStore.open(folder / "judgements.db"),
+            save_model(model, folder / "model"),
             features=make_features(folder, texts),
             settings=Settings(**how),
         )

@@ -8,12 +8,12 @@ import pytest
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.web import Settings, serve
-from linkspread.web.guard import Access, Buckets, host_name
+from linkspread.web.guard import Access, Buckets, Guard, host_name, make_limits
+from linkspread.web.searching import Busy, Turns
 from linkspread.web.server import (
     check_public_url,
     keep_secret,
 )
-from linkspread.web.site import Busy, Turns
 from web_sites import EVIL, fit_model, form_token, make_data, many_browsers
 
 TOKEN = "a token nobody knows"
@@ -350,6 +350,21 @@ def test_a_full_disk_is_named_in_the_log_and_by_health(make_browser, monkeypatch
     monkeypatch.undo()
     assert client.post("/api/judgements", json=JUDGEMENT).status_code == 201
     assert client.get("/health").status_code == 200
+
+
+def test_workers_count_requests_together(tmp_path):
+    """Each worker had limits of its own, so that four allowed four times as much."""
+    make_limits(tmp_path)
+    settings = Settings(uploads=str(tmp_path), requests_per_second=1.0)
+    nobody = Access(settings)
+    guards = [
+        Guard(None, access=nobody, settings=settings, telemetry=None, answer=None)
+        for _ in range(3)
+    ]
+    taken = [own._requests.takes("10.0.0.7") for own in guards * 6]
+    assert sum(taken) == 10
+    assert guards[0]._requests.takes("10.0.0.8")
+    assert guards[1]._attempts.takes("10.0.0.7")
 
 
 def test_hosts_and_sites_are_told_apart():

@@ -11,11 +11,11 @@ from browsers import ARGUMENTS, BROWSER, MARKS, eventually, playwright
 from linkspread.storage import LinkStore
 from ports import free_port
 from servers import Server
-from web_sites import fit_model, make_features
+from web_sites import fit_model, make_features, save_model
 
 SEARCH = "/?source=text&target=image&item=t5"
 PAGES = [SEARCH, "/", "/?q=green+thing", "/ask", "/history", "/look", "/docs"]
-PAGES += ["/why?source=text&target=image&item=t5&found=i3", "/nowhere"]
+PAGES += ["/team", "/why?source=text&target=image&item=t5&found=i3", "/nowhere"]
 PATIENCE = 60_000
 
 pytestmark = MARKS
@@ -34,8 +34,7 @@ def server(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     app = create_app(
-        fit_model(),
-        LinkStore.open(folder / "judgements.db"),
+        save_model(fit_model(), folder / "model"),
         features=make_features(folder),
         settings=Settings(
             title="Colours", uploads=str(folder / "uploads"), requests_per_second=1e6
@@ -262,6 +261,23 @@ def test_pictures_are_enlarged_and_walked_by_arrows(open_page, server):
     assert focused(page) == ids(page)[1]
     store = server[1].live.store
     eventually(lambda: [own.right_id for own in store.judgements()] == [ids(page)[1]])
+
+
+def test_a_note_is_kept_with_a_judgement(open_page, server):
+    page, store = open_page(SEARCH), server[1].live.store
+    page.click(".face >> nth=0")
+    page.click("#zoom button:has-text('yes')")
+    page.fill("#note", "yes, the same green")
+    # Letters of the note are no keys, and it is stored with the same verdict.
+    page.keyboard.press("Tab")
+    eventually(lambda: [own.note for own in store.judgements()][-1:] != [""])
+    last = [own for own in store.judgements()][-1]
+    assert (last.verdict, last.note) == ("must", "yes, the same green")
+    page.goto(page.url.partition("?")[0] + "ask")
+    page.click(".question:not([hidden]) summary")
+    page.fill(".question:not([hidden]) [name=note]", "no idea")
+    page.click(".question:not([hidden]) button[value=unsure]")
+    eventually(lambda: [own.note for own in store.judgements()][-1] == "no idea")
 
 
 def test_many_are_judged_at_once(open_page, server):

@@ -121,14 +121,14 @@ def test_nobody_waits_for_what_others_stored_later(store):
     assert not live.catch_up(id=mine, patience=0)
     live.follow()
     other = judge(store, "t6", "i8", who="bob")
-    assert live.catch_up(id=mine, patience=0)
+    assert live.catch_up(id=mine, patience=0.01)
     assert not live.catch_up(id=other, patience=0)
     assert not live.catch_up(patience=0)
     undone = store.undo(mine, who="ann")
     assert not live.catch_up(id=undone, patience=0)
     live.follow()
-    assert live.catch_up(id=undone, patience=0)
-    assert live.catch_up(patience=0)
+    assert live.catch_up(id=undone, patience=0.01)
+    assert live.catch_up(patience=0.01)
 
 
 def test_unknown_items_are_counted_and_left_out(store):

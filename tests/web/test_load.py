@@ -95,8 +95,8 @@ COSTLY = {
     "ask": ("linkspread.web.site.Site._suggest", "/ask"),
     "overview": ("linkspread.web.api.look", "/api/overview"),
     "look": ("linkspread.web.pages.look", "/look"),
-    "team": ("linkspread.web.pages.progress", "/team"),
-    "export": ("linkspread.web.pages.export", "/judgements.csv"),
+    "team": ("linkspread.web.team.progress", "/team"),
+    "export": ("linkspread.web.team.export", "/judgements.csv"),
     "upload": ("linkspread.web.uploads.Uploads.keep", "/upload"),
     "picture": (
         "linkspread.web.contents.FeatureContents.picture",

@@ -8,7 +8,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 import linkspread as ls
-from linkspread.storage import LinkStore
 from linkspread.web import Settings, create_app
 from web_sites import (
     PAIRS,
@@ -20,6 +19,7 @@ from web_sites import (
     hidden,
     make_data,
     make_features,
+    save_model,
 )
 
 ASK = {"source": "text", "target": "image", "item": "t5"}
@@ -36,8 +36,7 @@ def browser(tmp_path, fitted):
     (tmp_path / "pictures").mkdir()
     (tmp_path / "uploads").mkdir()
     app = create_app(
-        fitted.snapshot(),
-        LinkStore.open(tmp_path / "judgements.db"),
+        save_model(fitted, tmp_path / "model"),
         features=make_features(tmp_path / "pictures"),
         settings=Settings(title="Colours", uploads=str(tmp_path / "uploads")),
     )
@@ -49,9 +48,9 @@ def browser(tmp_path, fitted):
 @pytest.fixture
 def bare(tmp_path, fitted):
     """Return a client for a model of which only the ids are known."""
-    store = LinkStore.open(tmp_path / "bare.db")
-    yield TestClient(create_app(fitted.snapshot(), store), base_url=ROOT)
-    store.close()
+    app = create_app(save_model(fitted, tmp_path / "bare"))
+    yield TestClient(app, base_url=ROOT)
+    app.state.site.stop()
 
 
 def site_of(browser):
@@ -351,7 +350,7 @@ def test_json_says_the_same_as_the_library(browser, fitted):
 
 def test_json_judges_and_undoes(browser):
     body = {"source": "text", "source_id": "t5", "target": "image", "target_id": "i3"}
-    body |= {"verdict": "must", "note": "same colour", "who": "robot"}
+    body |= {"verdict": "must", "note": "same colour", "who": "robot", "wait": 9}
     answer = browser.post("/api/judgements", json=body)
     assert (answer.status_code, answer.json()["is_in_model"]) == (201, True)
     id = answer.json()["id"]
@@ -496,10 +495,9 @@ def test_words_are_judged_and_found_again(browser, fitted):
     assert "a green thing" in browser.get("/history").text
     # They are an item of their view from then on, also for another server.
     assert site.items["text"].n_items == 61
-    store = LinkStore.open(site.live.store._database.name)
-    other = create_app(fitted.snapshot(), store)
+    other = create_app(site.live._folder)
     assert "words:a green thing" in other.state.site.items["text"].ids
-    store.close()
+    other.state.site.stop()
     # By a form, too.
     post(browser, f"/?{urlencode(words)}", again, cannot=last)
     assert site.live.store.count() == 2

@@ -94,7 +94,7 @@ def test_entering_searching_and_judging_through_a_proxy(proxied):
         page.click(".face >> nth=0")
         page.click("#zoom a >> nth=0")
         page.wait_for_selector(".query")
-        for path in ("/ask", "/history", "/look", "/docs"):
+        for path in ("/ask", "/history", "/team", "/look", "/docs"):
             page.goto(public + path)
             assert page.locator("h1").count() == 1
         assert [own for own in asked if own[0] >= 400] == []

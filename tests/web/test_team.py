@@ -114,7 +114,7 @@ def test_history_shows_what_is_asked_for(make_browser):
     assert shown(since="2999-01-01") == []
     assert client.get("/history", params={"since": "yesterday"}).status_code == 400
     page = client.get("/team").text
-    assert "ann and bob" in page and page.count('class="panel"><a') == 2
+    assert "ann and bob" in page and page.count('<li class="panel">') == 2
 
 
 def test_judgements_are_exported(make_browser):

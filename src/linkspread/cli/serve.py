@@ -44,8 +44,8 @@ def run_serve(
         float,
         typer.Option(
             min=1,
-            help="Requests per second for each client address and process; bursts of "
-            "ten times that are allowed.",
+            help="Requests per second for each client address; bursts of ten times "
+            "that are allowed.",
         ),
     ] = 60.0,
     public_url: Annotated[
@@ -111,14 +111,7 @@ def make_app() -> FastAPI:
     from linkspread.web.server import read_settings
 
     folder = open_folder(Path(os.environ[FOLDER]), os.environ.get(STORE) or None)
-    model, applied = folder.load()
-    return create_app(
-        model,
-        folder.store(),
-        features=read_features(folder),
-        absorbed=applied,
-        settings=read_settings(),
-    )
+    return create_app(folder, features=read_features(folder), settings=read_settings())
 
 
 def _fit_glyphs(folder: Path) -> None:

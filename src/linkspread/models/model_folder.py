@@ -99,7 +99,7 @@ class ModelFolder:
 
     def __init__(self, path: StrPath, *, store: StrPath | None = None) -> None:
         self.path = Path(path)
-        self._place = store
+        self.place = store
         self._model: Any = None
         self._checksum = ""  # of the manifest that the model was loaded from
         if not (self.path / MANIFEST).is_file():
@@ -211,11 +211,11 @@ class ModelFolder:
 
     def store(self) -> LinkStore:
         """Open or create the store of judgements; close it, or use it in `with`."""
-        return LinkStore.open(self._place or self.path / STORE)
+        return LinkStore.open(self.place or self.path / STORE)
 
     def has_store(self) -> bool:
         """Return whether there is a store, without creating one."""
-        place = str(self._place or self.path / STORE)
+        place = str(self.place or self.path / STORE)
         return "://" in place or Path(place).is_file()
 
     def judge(

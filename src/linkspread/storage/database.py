@@ -8,9 +8,10 @@ import os
 import random
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -101,6 +102,8 @@ class Database:
         self._timeout = timeout
         self._process = os.getpid()
         self._open = True
+        # Threads wait for each other here: SQLite would make them sleep and try again.
+        self._writing = threading.Lock()
         # An address that was never reached may be wrong, and is not tried again.
         self._was_reached = False
 
@@ -144,7 +147,8 @@ class Database:
         engine = self._engine.execution_options(linkspread_writing=writing)
         while True:
             try:
-                with engine.begin() as connection:
+                turn = self._writing if writing else nullcontext()
+                with turn, engine.begin() as connection:
                     self._was_reached = True
                     return work(connection, **options)
             except sqlalchemy().exc.SQLAlchemyError as error:

@@ -29,8 +29,8 @@ from linkspread.web.pages import (
 from linkspread.web.site import MAX_PAGES, PAGE, Asked
 
 log = logging.getLogger("linkspread.web")
-# Seconds that an answer to a program waits until a judgement is applied.
-QUICK = 0.5
+# Seconds that an answer to a program may wait until a judgement is applied.
+MAX_WAIT = 10.0
 ERRORS = {
     400: "A parameter is missing, unknown or malformed.",
     401: "The token is missing or wrong.",
@@ -124,6 +124,11 @@ class Pairs(BaseModel):
     pairs: list[Pair]
 
 
+WAIT = Field(
+    0.0, ge=0, le=MAX_WAIT, description="Seconds to wait until searches know it"
+)
+
+
 class JudgementIn(BaseModel):
     """A judgement of two items."""
 
@@ -135,12 +140,14 @@ class JudgementIn(BaseModel):
     verdict: Literal["must", "cannot", "unsure"]
     note: str = Field("", max_length=10_000)
     key: str = Field("", max_length=36, description="A UUID; the same one counts once.")
+    wait: float = WAIT
 
 
 class UndoIn(BaseModel):
     """The person who takes a judgement back."""
 
     who: str = Field(NOBODY, max_length=200)
+    wait: float = WAIT
 
 
 class Stored(BaseModel):
@@ -350,7 +357,7 @@ def add_judgement(page: Anyone, given: JudgementIn) -> Stored:
         verdict=given.verdict,
         key=given.key,
         note=given.note,
-        patience=QUICK,
+        patience=given.wait,
     )
     return Stored(id=id, is_in_model=is_in_model)
 
@@ -360,7 +367,7 @@ def undo_judgement(page: Anyone, id: str, given: UndoIn) -> Stored:
     """Take a judgement back."""
     who, is_editor = name_of(page, given.who), page.visitor.is_editor
     id, is_in_model = page.site.take_back(
-        id, who=who, is_editor=is_editor, patience=QUICK
+        id, who=who, is_editor=is_editor, patience=given.wait
     )
     return Stored(id=id, is_in_model=is_in_model)
 

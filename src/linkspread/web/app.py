@@ -1,6 +1,7 @@
 """The application that serves a model and its store as pages and JSON."""
 
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,17 +14,18 @@ from starlette.exceptions import HTTPException
 
 from linkspread import __version__
 from linkspread.ground.errors import LinkspreadError, StoreError
-from linkspread.storage import LinkStore
+from linkspread.models import ModelFolder
 from linkspread.web.api import api, describe, monitoring
-from linkspread.web.contents import choose_contents
 from linkspread.web.guard import Access, Guard
 from linkspread.web.pages import pages, render_error
-from linkspread.web.server import Settings
-from linkspread.web.site import Busy, NotAllowed, Site
+from linkspread.web.searching import Busy
+from linkspread.web.server import Settings, end_process
+from linkspread.web.site import NotAllowed, Site
+from linkspread.web.team import team
 
 log = logging.getLogger("linkspread.web")
 
-N_THREADS = 200
+N_THREADS, SWITCH_SECONDS = 200, 0.0005
 SENTENCES = {404: "there is no such page.", 405: "this cannot be done here."}
 
 
@@ -36,26 +38,24 @@ class Application(FastAPI):
 
 
 def create_app(
-    model: Any,
-    store: LinkStore,
-    *,
-    features: Any = None,
-    absorbed: int = 0,
-    settings: Settings | None = None,
+    folder: ModelFolder, *, features: Any = None, settings: Settings | None = None
 ) -> FastAPI:
-    """Serve a fitted model as pages and JSON."""
+    """Serve the model of a folder, and its judgements, as pages and JSON."""
     settings = settings or Settings()
-    contents = choose_contents(model.items_, features)
-    site = Site(model, store, contents, absorbed, settings)
-    access = Access(settings, store.people.all)
+    site = Site(folder, features, settings)
+    access = Access(settings, site.live.store.people.all)
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
+        # A thread that computes lets others go on sooner than the usual 5 ms.
+        sys.setswitchinterval(SWITCH_SECONDS)
         # More than may wait for searches, pictures and heavy work together, so that
         # none of these keeps the others from a thread.
         to_thread.current_default_thread_limiter().total_tokens = N_THREADS
         site.start()
         yield
+        if settings.owns_process:
+            end_process()
         site.stop()
 
     app = Application(
@@ -69,7 +69,7 @@ def create_app(
         servers=[{"url": settings.public_url or "/"}],
     )
     app.state.site, app.state.access = site, access
-    for router in (pages, api, monitoring):
+    for router in (pages, team, api, monitoring):
         app.include_router(router)
     app.add_exception_handler(LinkspreadError, _answer_error)
     app.add_exception_handler(RequestValidationError, _answer_malformed)

@@ -10,13 +10,14 @@ import secrets
 import socket
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -25,6 +26,7 @@ from starlette.responses import RedirectResponse, Response
 
 from linkspread.ground.errors import StoreError
 from linkspread.storage import Person
+from linkspread.storage.files import write_file
 from linkspread.storage.link_store import digest_of
 from linkspread.web.server import Settings, is_loopback
 from linkspread.web.telemetry import Telemetry
@@ -38,7 +40,8 @@ SESSION = re.compile(r"[A-Za-z0-9_-]{43}")
 A_YEAR = 365 * 24 * 3600
 MAX_NAME = 60
 NOBODY = "guest"
-MAX_ADDRESSES = 10_000
+# Addresses that are told apart, and the file in which workers count their requests.
+N_TABLES, N_BUCKETS, LIMITS = 2, 8192, "limits"
 # Open to everyone: these contain nothing of the collection.
 OPEN_PATHS = ("/health", "/enter", "/static/")
 READING = ("GET", "HEAD", "OPTIONS")
@@ -83,11 +86,8 @@ class Access:
         self, settings: Settings, read_people: Callable[[], list[Person]] = list
     ) -> None:
         self.needs_token = bool(settings.token)
-        self._read_people, self._people, self._read_at = (
-            read_people,
-            list[Person](),
-            0.0,
-        )
+        self._read_people, self._read_at = read_people, 0.0
+        self._people: list[Person] = []
         self._token, self._secret = settings.token, settings.secret.encode()
         public = urlsplit(settings.public_url)
         self.root = settings.root
@@ -227,26 +227,47 @@ class Visitor:
 
 
 class Buckets:
-    """Token buckets: how many requests each address may still make."""
+    """Token buckets: how many requests each address may still make.
 
-    def __init__(self, per_second: float, most: float) -> None:
-        self._rate, self._most = per_second, most
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    Addresses are hashed into a table of fixed size, which workers may share.
+    """
+
+    def __init__(
+        self, per_second: float, most: float, *, table: Any = None, key: str = ""
+    ) -> None:
+        self._rate, self._most, self._key = per_second, most, key.encode()[:64]
+        # What was spent, and when that was written: zeros are full buckets.
+        self._table = np.zeros((N_BUCKETS, 2)) if table is None else table
         self._lock = threading.Lock()
 
     def takes(
         self, address: str, cost: float = 1.0, *, is_charged: bool = True
     ) -> bool:
         """Charge an address for a request; return whether it is allowed."""
-        now = time.monotonic()
+        name = address.encode(errors="replace")
+        digest = hashlib.blake2b(name, key=self._key, digest_size=8).digest()
+        row, now = int.from_bytes(digest, "big") % N_BUCKETS, time.monotonic()
+        # Workers may write at the same moment; then one request is not counted.
         with self._lock:
-            left, at = self._left.pop(address, (self._most, now))
-            left = min(self._most, left + (now - at) * self._rate)
-            allowed = left >= cost
-            self._left[address] = (left - cost if allowed and is_charged else left, now)
-            if len(self._left) > MAX_ADDRESSES:
-                self._left.popitem(last=False)
+            spent, at = self._table[row].tolist()
+            spent = max(spent - max(now - at, 0.0) * self._rate, 0.0)
+            allowed = spent + cost <= self._most
+            self._table[row] = spent + cost if allowed and is_charged else spent, now
         return allowed
+
+
+def make_limits(folder: Path) -> None:
+    """Write the empty table of limits that the workers of a server share."""
+    shape = N_TABLES * N_BUCKETS * 2
+    write_file(folder, lambda file: file.write(np.zeros(shape).tobytes()), LIMITS)
+
+
+def _shared_tables(folder: str) -> Any:
+    """Return the tables that workers share; None for each if there are none."""
+    path = Path(folder) / LIMITS
+    if not (folder and path.is_file()):
+        return [None] * N_TABLES
+    return np.memmap(path, np.float64, "r+", shape=(N_TABLES, N_BUCKETS, 2))
 
 
 class Guard:
@@ -263,8 +284,11 @@ class Guard:
     ) -> None:
         self.app, self.access, self.telemetry = app, access, telemetry
         rate = settings.requests_per_second
-        self._requests = Buckets(rate, 10 * rate)
-        self._attempts = Buckets(0.2, 10)  # to guess the token
+        requests, attempts = _shared_tables(settings.uploads)
+        key = settings.secret
+        self._requests = Buckets(rate, 10 * rate, table=requests, key=key)
+        # To guess the token.
+        self._attempts = Buckets(0.2, 10, table=attempts, key=key)
         self._max_upload = settings.max_upload_bytes
         self._answer = answer
 

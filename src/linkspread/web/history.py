@@ -63,7 +63,7 @@ class Dispute(NamedTuple):
     """A pair on which people disagree."""
 
     pair: PairKey
-    titles: tuple[str, str]
+    sides: list[dict[str, str]]
     words: list[tuple[str, str]]
 
 
@@ -104,14 +104,7 @@ def _entry(site: Site, row: Judgement | Undo) -> Entry:
         return Entry(row, False)
     words = site.live.ledger.latest(pair_of(row)).values()
     items = (row.left_view, row.left_id), (row.right_view, row.right_id)
-    known = [
-        view in site.items and bool(site.items[view].contains([id])[0])
-        for view, id in items
-    ]
-    left, right = (
-        site.picture_url(*item) if is_known else ""
-        for item, is_known in zip(items, known, strict=True)
-    )
+    left, right = (_picture(site, *item) for item in items)
     return Entry(
         row,
         site.live.ledger.is_active(row.id),
@@ -171,11 +164,23 @@ def progress(site: Site) -> Progress:
 def _dispute(site: Site, pair: PairKey) -> Dispute:
     """Return a disputed pair, with what each person said."""
     words = site.live.ledger.latest(pair)
-    return Dispute(
-        pair,
-        (site.contents.name(*pair[0]), site.contents.name(*pair[1])),
-        [(who, VERDICT_WORDS[own.verdict]) for who, own in words.items()],
-    )
+    sides = [
+        {
+            "title": site.contents.name(*item),
+            "picture": _picture(site, *item),
+            "url": site.url("/", source=item[0], target=other[0], item=item[1]),
+        }
+        for item, other in (pair, pair[::-1])
+    ]
+    verdicts = [(who, VERDICT_WORDS[own.verdict]) for who, own in words.items()]
+    return Dispute(pair, sides, verdicts)
+
+
+def _picture(site: Site, view: str, id: str | int) -> str:
+    """Return the address of the picture of an item, "" if there is none."""
+    items = site.items.get(view)
+    known = items is not None and bool(items.contains([id])[0])
+    return site.picture_url(view, id) if known else ""
 
 
 def cohen_kappa(verdicts: Sequence[tuple[str, str]]) -> float:

@@ -9,18 +9,25 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
+from linkspread.models import ModelFolder
 from linkspread.models.following import Follower
-from linkspread.storage import LinkStore
+from linkspread.storage import Ledger, LinkStore
+from linkspread.storage.folder import MANIFEST
 
 log = logging.getLogger("linkspread.web")
 
 # Seconds between reads of the store, and seconds that an answer waits for the model.
 PERIOD = 0.5
 PATIENCE = 4.0
+# After a change the thread rests for as long as the change took, up to these seconds,
+# so that searches have at least half of the time.
+MAX_REST = 0.25
 REFUSED = "This model cannot change its links, so judgements count at the next fit."
 
 
@@ -34,9 +41,17 @@ class Shown(NamedTuple):
 class LiveModel:
     """A model, its store, and the judgements so far."""
 
-    def __init__(self, model: Any, store: LinkStore, *, absorbed: int = 0) -> None:
+    def __init__(
+        self,
+        model: Any,
+        store: LinkStore,
+        *,
+        absorbed: int = 0,
+        folder: ModelFolder | None = None,
+    ) -> None:
         self._follower = Follower(model, store, applied=absorbed)
-        self.store, self.ledger, self._model = store, self._follower.ledger, model
+        self.store, self._folder = store, folder
+        self._saved = self._last_save()
         self.refusal, self.seconds = "", 0.0
         # Why the last judgement could not be stored, "" if it could.
         self.problem = ""
@@ -48,6 +63,23 @@ class LiveModel:
         self._thread: threading.Thread | None = None
         self.shown = Shown(absorbed, model.snapshot())
         self.follow()
+
+    @classmethod
+    def of_folder(cls, folder: ModelFolder) -> Self:
+        """Return the model of a folder, which follows its store and later saves."""
+        saved = ModelFolder(folder.path, store=folder.place)
+        model, applied = saved.load()
+        return cls(model, saved.store(), absorbed=applied, folder=saved)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The judgements so far."""
+        return self._follower.ledger
+
+    @property
+    def _model(self) -> Any:
+        """The model that changes."""
+        return self._follower.model
 
     @property
     def n_unknown(self) -> int:
@@ -83,6 +115,33 @@ class LiveModel:
                 self._apply()
                 self._show(self._follower.number)
 
+    def reload(self) -> bool:
+        """Load the model again if its folder was saved; return whether it was."""
+        saved = self._last_save()
+        if saved == self._saved:
+            return False
+        self._saved, folder = saved, self._folder
+        assert folder is not None
+        try:
+            model, applied = ModelFolder(folder.path, store=folder.place).load()
+            follower = Follower(model, self.store, applied=applied)
+            same = _has_items(follower.model, self.shown.model)
+        except LinkspreadError:
+            log.exception("reload")
+            return False
+        if not same:
+            log.warning("reload", extra={"event": {"problem": "items differ"}})
+            return False
+        with self._writing:
+            self._follower = follower
+            follower.read()
+            self._apply()
+            for source, target in self._opened:
+                one = slice(0, 1)
+                follower.model.scores(source, target, rows=one, cols=one)
+            self._show(follower.number)
+        return True
+
     def catch_up(self, *, id: str = "", patience: float = PATIENCE) -> bool:
         """Wait until a stored row is in the model; return whether it is.
 
@@ -92,6 +151,9 @@ class LiveModel:
             self.follow()
             return True
         self._wake.set()
+        if patience <= 0:
+            # Nobody waits, so it need not be known.
+            return False
         number = self.store.last_number()
         if id:
             pending = self.store.changes(after=self.shown.number)
@@ -126,13 +188,25 @@ class LiveModel:
             if self._stop.is_set():
                 return
             try:
+                start = time.monotonic()
+                self.reload()
                 self.follow()
+                self._stop.wait(min(time.monotonic() - start, MAX_REST))
             except StoreError as error:
                 log.warning("store", extra={"event": {"problem": str(error)}})
             except Exception:
                 # The page keeps searching, even if it no longer follows the store.
                 log.exception("follow")
                 self.refusal = REFUSED
+
+    def _last_save(self) -> tuple[int, int]:
+        """Return what tells one save of the folder from another."""
+        if self._folder is None:
+            return (0, 0)
+        with suppress(OSError):
+            found = (self._folder.path / MANIFEST).stat()
+            return found.st_mtime_ns, found.st_ino
+        return self._saved
 
     def _warm_up(self) -> None:
         """Apply a link and remove it again, because the first change is the slowest."""
@@ -165,3 +239,12 @@ class LiveModel:
         with self._news:
             self.shown = shown
             self._news.notify_all()
+
+
+def _has_items(model: Any, shown: Any) -> bool:
+    """Return whether a model has the items of another, perhaps with kept queries."""
+    if model.items_.keys() != shown.items_.keys():
+        return False
+    pairs = ((own.ids, shown.items_[view].ids) for view, own in model.items_.items())
+    shorter = ((a, b, min(len(a), len(b))) for a, b in pairs)
+    return all(np.array_equal(a[:n], b[:n]) for a, b, n in shorter)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.preprocessing import normalize
 
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision, precision_recall_curve
@@ -17,6 +18,8 @@ Array = np.ndarray
 
 # Items of each view on a map, and its side in pixels.
 N_MAPPED, SIDE = 200, 560
+# Axes of their scores that a map keeps.
+N_AXES = 16
 # Judgements after which a map is drawn again; more often would confuse.
 MAP_LIFETIME = 10
 # Queries and targets that measure a search, and points of the curve that are kept.
@@ -99,32 +102,31 @@ class Atlas:
     def _draw(self, source: str, target: str) -> list[Mark]:
         """Place items of both views in the plane."""
         model = self._live.open(source, target)
-        searching, found = model.embeddings(source, target)
         rng = np.random.default_rng(SEED)
-        blocks: list[Array] = []
-        places: list[tuple[str, str, int]] = []
-        for view, other, vectors in (
-            (source, target, searching),
-            (target, source, found),
-        ):
-            n_drawn = min(N_MAPPED, len(vectors))
-            own = np.sort(rng.choice(len(vectors), n_drawn, replace=False))
-            norms = np.linalg.norm(vectors[own], axis=1, keepdims=True)
-            blocks.append(vectors[own] / np.where(norms > 0, norms, 1.0))
-            places += [(view, other, k) for k in own.tolist()]
-        points = _plane(np.concatenate(blocks))
+        both = (source, target), (target, source)
+        ids = []
+        for view, _ in both:
+            own = model.items_[view].ids
+            n_drawn = min(N_MAPPED, len(own))
+            ids.append(own[np.sort(rng.choice(len(own), n_drawn, replace=False))])
+        # Vectors of these items alone, whose inner products are nearly their scores.
+        block = np.asarray(model.scores(source, target, rows=ids[0], cols=ids[1]))
+        # A bias of a query or an item would part both views.
+        block = block - block.mean(axis=0) - block.mean(axis=1, keepdims=True)
+        left, sizes, right = np.linalg.svd(block, full_matrices=False)
+        roots = np.sqrt(sizes[:N_AXES])
+        blocks = [own[:, :N_AXES] * roots for own in (left, right.T)]
+        points = _plane(normalize(np.concatenate(blocks)))
         low, high = points.min(axis=0), points.max(axis=0)
         points = 12 + (points - low) / np.maximum(high - low, 1e-12) * (SIDE - 24)
+        places = [
+            (view, other, id)
+            for (view, other), own in zip(both, ids, strict=True)
+            for id in own.tolist()
+        ]
         return [
-            Mark(
-                view,
-                other,
-                str(model.items_[view].ids[k]),
-                f"{view}: {self._contents.title(view, k)}",
-                x,
-                y,
-            )
-            for (view, other, k), (x, y) in zip(places, points.tolist(), strict=True)
+            Mark(view, other, str(id), f"{view}: {self._contents.name(view, id)}", x, y)
+            for (view, other, id), (x, y) in zip(places, points.tolist(), strict=True)
         ]
 
 

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,23 +15,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, Field
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.storage.link_store import ROLES
 from linkspread.web.guard import PASS_COOKIE, Access, Visitor
-from linkspread.web.history import Filter, export, history, progress
 from linkspread.web.overview import look
 from linkspread.web.server import Settings
 from linkspread.web.site import (
     MAX_PAGES,
     PAGE,
     VERDICT_WORDS,
-    NotAllowed,
     Query,
     Site,
 )
 
 pages = APIRouter(include_in_schema=False)
 
-N_MATCHES, N_EXAMPLES, N_HISTORY, N_ASKED = 8, 24, 50, 8
+N_MATCHES, N_EXAMPLES, N_ASKED = 8, 24, 8
 # Nothing else of the folder is served.
 STATIC = {
     "page.css": "text/css",
@@ -240,6 +237,7 @@ class Given(BaseModel):
     verdict: Literal["must", "cannot", "unsure", "undo"]
     key: str = Field("", max_length=36)
     undo: str = Field("", max_length=36)
+    note: str = Field("", max_length=1000)
 
 
 @pages.post("/judgements", dependencies=[Depends(check_json)])
@@ -256,6 +254,7 @@ def keep_judgement(request: Request, given: Given) -> dict[str, str]:
         given.right,
         verdict=given.verdict,
         key=given.key,
+        note=given.note,
         patience=0.0,
     )
     return {"id": id}
@@ -289,83 +288,15 @@ def answer_question(
     verdict: Text = "",
     undo: Text = "",
     key: Text = "",
+    note: Text = "",
     part: bool = False,
 ) -> HTMLResponse:
     """Store an answer, or take one back, and ask about the next pair."""
     if undo:
         page.take_back(undo)
         return _ask(page, query, part, {"undo": undo})
-    id, _ = page.judge(query, left, right, verdict=verdict, key=key)
+    id, _ = page.judge(query, left, right, verdict=verdict, key=key, note=note)
     return _ask(page, query, part, {"id": id, "verdict": verdict, "undo": ""})
-
-
-def read_filter(
-    who: View = "",
-    verdict: Annotated[Literal["", "must", "cannot", "unsure", "undo"], Param()] = "",
-    since: Annotated[str, Param(pattern=r"^(\d{4}-\d{2}-\d{2})?$")] = "",
-    disputed: bool = False,
-) -> Filter:
-    """Return which rows of the history an address asks for."""
-    return Filter(who, verdict, since, disputed)
-
-
-Where = Annotated[Filter, Depends(read_filter)]
-
-
-@pages.get("/history")
-def history_page(page: Anyone, where: Where, before: Number = None) -> HTMLResponse:
-    """Show judgements, the newest first."""
-    entries, oldest = history(page.site, before=before, n=N_HISTORY, where=where)
-    return page.render(
-        "history.html",
-        entries=entries,
-        older=oldest if oldest > 1 else None,
-        is_newest=before is None,
-        where=where,
-        chosen={name: own for name, own in asdict(where).items() if own},
-    )
-
-
-@pages.post("/history")
-def undo_entry(page: FromForm, undo: Text = "", back: Text = "/history") -> Response:
-    """Take back a judgement."""
-    page.take_back(undo)
-    return page.redirect(page.access.root + own_path(back))
-
-
-@pages.get("/judgements.{suffix}")
-def export_judgements(page: Anyone, suffix: Literal["csv", "parquet"]) -> Response:
-    """Return all judgements that count as a file."""
-    with page.site.heavy:
-        content = export(page.site, suffix)
-    headers = {"Content-Disposition": f'attachment; filename="judgements.{suffix}"'}
-    kind = "text/csv" if suffix == "csv" else "application/vnd.apache.parquet"
-    return Response(content, media_type=kind, headers=headers)
-
-
-@pages.get("/team")
-def team_page(page: Anyone) -> HTMLResponse:
-    """Show who judged how much, disputed pairs, and who is invited."""
-    return _team(page)
-
-
-@pages.post("/team")
-def change_team(
-    page: FromForm, name: Text = "", role: Text = "judge", remove: Text = ""
-) -> HTMLResponse:
-    """Invite a person, or remove one."""
-    people = page.site.live.store.people
-    if not (page.visitor.is_editor and page.access.needs_token):
-        raise NotAllowed(
-            "people are invited by editors, to a page that needs a token. Ask one, or "
-            "serve it with a token."
-        )
-    if remove:
-        people.remove(remove)
-        return _team(page)
-    secret = people.invite(name, role=role)
-    page.access.forget_people()
-    return _team(page, invited=name, secret=secret)
 
 
 @pages.get("/why")
@@ -482,21 +413,6 @@ def uploaded(site: Here, name: str) -> Response:
     return Response(site.uploads.read(name), media_type="image/png", headers=CACHED)
 
 
-def _team(page: Page, *, invited: str = "", secret: str = "") -> HTMLResponse:
-    """Return the page of the team, with the secret of somebody just invited."""
-    people = page.site.live.store.people.all() if page.access.needs_token else []
-    with page.site.heavy:
-        found = progress(page.site)
-    return page.render(
-        "team.html",
-        progress=found,
-        roles=ROLES,
-        people=people,
-        invited=invited,
-        secret=secret,
-    )
-
-
 def own_path(path: str) -> str:
     """Return a path of this site, "/" for anything that could lead to another one."""
     is_own = path.startswith("/") and path[1:2] not in ("/", "\\")
@@ -534,7 +450,7 @@ def _results(
     if asked is not None:
         start, stop, who = (first - 1) * PAGE, last * PAGE, page.visitor.name
         hits = site.find_hits(query, asked, who=who, start=start, stop=stop, seen=seen)
-        usual = site.usual(query.source, query.target)
+        usual = site.searches.usual(query.source, query.target)
         is_weak = first == 1 and bool(hits) and hits[0].score < usual.weak
     matches = []
     if is_known and query.q and (asked is None or asked.position is None):

@@ -32,6 +32,8 @@ SECRET = "page.secret"
 # Connections to a worker; seconds in which one must send the head of a request, or read
 # its answer; seconds that a body may take; how many may keep the server waiting.
 MAX_CONNECTIONS, MAX_SILENCE, MAX_BODY_TIME, MAX_SILENT = 900, 15.0, 900.0, 400
+# Seconds that requests have to end after SIGTERM, and threads after that.
+PATIENCE, GRACE = 10, 5.0
 # Begins the names of folders of uploads.
 UPLOADS = "linkspread-uploads-"
 # The process that starts the workers, and seconds between looks whether it is there.
@@ -48,9 +50,10 @@ class Settings:
     uploads: str = ""  # folder of uploaded pictures; none are taken if empty
     max_upload_bytes: int = 8_000_000
     max_upload_pixels: int = 40_000_000
-    requests_per_second: float = 60.0  # per client address and process
+    requests_per_second: float = 60.0  # per client address
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     public_url: str = ""  # the address that people use, if a proxy stands in front
+    owns_process: bool = False  # whether the process ends with the page
 
     @property
     def root(self) -> str:
@@ -107,6 +110,9 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
             f"{settings.public_url or settings.host!r} has none. Give a token, or "
             "leave out `host` and `public_url`."
         )
+    # Imported here, because it imports this module.
+    from linkspread.web.guard import make_limits
+
     _check_port(settings.host, port)
     start_logging()
     # uvicorn raises SIGTERM again after closing; the folder below must be removed too.
@@ -118,7 +124,9 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
         tempfile.TemporaryDirectory(prefix=UPLOADS) as folder,
         locked(Path(folder), wait=False),
     ):
-        os.environ[VARIABLE] = json.dumps(asdict(replace(settings, uploads=folder)))
+        settings = replace(settings, uploads=folder, owns_process=True)
+        make_limits(Path(folder))
+        os.environ[VARIABLE] = json.dumps(asdict(settings))
         uvicorn.run(
             factory,
             factory=True,
@@ -129,7 +137,7 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
             access_log=False,
             log_level="warning",
             server_header=False,
-            timeout_graceful_shutdown=10,
+            timeout_graceful_shutdown=PATIENCE,
             # A worker answers only after it has loaded a large model.
             timeout_worker_healthcheck=120,
             http=ImpatientProtocol,
@@ -140,6 +148,16 @@ def serve(factory: str, settings: Settings, *, port: int, workers: int = 1) -> N
             limit_concurrency=MAX_CONNECTIONS,
             h11_max_incomplete_event_size=64_000,
         )
+
+
+def end_process() -> None:
+    """End this process soon, even if a map or an explanation is still being made."""
+
+    def end() -> None:
+        time.sleep(GRACE)
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True, name="end").start()
 
 
 class ImpatientProtocol(H11Protocol):

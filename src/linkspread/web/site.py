@@ -10,15 +10,17 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from linkspread.ground.cores import count_threads
 from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.judging import Explanation, explanation_picture
 from linkspread.links import Items
-from linkspread.storage import Judgement, KeptItem, LinkStore
+from linkspread.models import ModelFolder
+from linkspread.storage import Judgement, KeptItem
 from linkspread.storage.judgements import PairKey, check_uuid, pair_key
-from linkspread.web.contents import Contents, TitleIndex
+from linkspread.web.contents import TitleIndex, choose_contents
 from linkspread.web.live_model import PATIENCE, LiveModel
 from linkspread.web.overview import Atlas, ScoreCurve
+from linkspread.web.refit import Refit
+from linkspread.web.searching import Searches, Turns
 from linkspread.web.server import Settings
 from linkspread.web.telemetry import Telemetry
 from linkspread.web.uploads import PictureCache, Uploads
@@ -33,8 +35,6 @@ N_PARTS = 6
 WORDS, PICTURE = "words:", "picture:"
 # Seconds for which a question put to one person is not put to others.
 ASKED_FOR = 600.0
-# Items that tell which scores are usual, and judgements after which they do so again.
-N_USUAL, USUAL_LIFETIME = 64, 100
 VERDICT_WORDS = {"must": "belongs", "cannot": "does not belong", "unsure": "unsure"}
 HEADINGS = {
     "links": "Links and labels",
@@ -120,61 +120,18 @@ class Why(NamedTuple):
     parts: list[Part]
 
 
-class Usual(NamedTuple):
-    """Scores that are usual between two views, at a number of the store."""
-
-    number: int
-    chance: float  # median of random pairs
-    best: float  # median of the best results of items
-    weak: float  # the best results of nearly all items are above
-
-    def strength(self, score: float) -> float:
-        """Return how far a score is from chance to a usual best result."""
-        span = max(self.best - self.chance, 1e-12)
-        return min(max((score - self.chance) / span, 0.0), 1.0)
-
-
-class Busy(LinkspreadError):
-    """More is asked at once than the server can answer soon."""
-
-
 class NotAllowed(LinkspreadError):
     """An editor must do this."""
-
-
-class Turns:
-    """A few at a time; some may wait, others are refused at once."""
-
-    def __init__(self, n: int, *, n_waiting: int) -> None:
-        self._places = threading.BoundedSemaphore(n)
-        self._queue = threading.BoundedSemaphore(n + n_waiting)
-
-    def __enter__(self) -> None:
-        if not self._queue.acquire(blocking=False):
-            raise Busy(
-                "the server can answer a few requests of this kind at once, and more "
-                "are waiting. Try again in a moment."
-            )
-        self._places.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self._places.release()
-        self._queue.release()
 
 
 class Site:
     """The state that all routes of a worker share."""
 
-    def __init__(
-        self,
-        model: Any,
-        store: LinkStore,
-        contents: Contents,
-        absorbed: int,
-        settings: Settings,
-    ) -> None:
-        self.settings, self.contents = settings, contents
-        self.live = LiveModel(model, store, absorbed=absorbed)
+    def __init__(self, folder: ModelFolder, features: Any, settings: Settings) -> None:
+        self.settings, self.refit = settings, Refit(folder)
+        self.live = LiveModel.of_folder(folder)
+        model = self.live.shown.model
+        self.contents = contents = choose_contents(model.items_, features)
         self.views: tuple[str, ...] = tuple(model.view_names_)
         self.pictures, self.telemetry = PictureCache(), Telemetry()
         self.uploads: Uploads | None = None
@@ -183,13 +140,10 @@ class Site:
             self.uploads = Uploads(settings.uploads, max_pixels=limit)
         self.curve = ScoreCurve(self.live, contents, self.directions())
         self.atlas = Atlas(self.live, contents)
-        # More searches at once than cores are not faster, and would delay the thread
-        # that applies judgements.
-        self._searching = Turns(count_threads(None), n_waiting=50)
+        self.searches = Searches(self.live)
         # Maps, explanations and uploads take seconds or much memory.
         self.heavy = Turns(1, n_waiting=8)
         self.drawing = Turns(2, n_waiting=50)
-        self._usual: dict[tuple[str, str], Usual] = {}
         self._titles: dict[str, TitleIndex] = {}
         self._indexing, self._asking = threading.Lock(), threading.Lock()
         # One queue for each direction, shared by all people, and who was asked what.
@@ -252,6 +206,14 @@ class Site:
         directions = self.directions()
         within = [(v, v) for v in self.views if (v, v) not in directions]
         return directions + within if directions else []
+
+    def way_name(self, source: str, target: str) -> str:
+        """Return how people call a search: "images by words", "images like this"."""
+        found = target if target.endswith("s") else f"{target}s"
+        if source == target:
+            return f"{found} like this"
+        reads = self.contents.can_read(source) and self.contents.has_texts(source)
+        return f"{found} by {'words' if reads else source}"
 
     def choose_views(self, source: str, target: str) -> tuple[str, str]:
         """Return the views to search between, by default the most useful ones."""
@@ -327,16 +289,11 @@ class Site:
     ) -> list[Hit]:
         """Return results of some ranks; `seen` are the ids of the former list."""
         source, target, contents = query.source, query.target, self.contents
-        with self._searching:
-            ids, scores = self.live.shown.model.search(
-                asked.queries,
-                source=source,
-                target=target,
-                n_results=min(stop, PAGE * MAX_PAGES),
-            )
-        if asked.position is None:
-            ids, scores = ids[0], scores[0]
-        usual = self.usual(source, target)
+        n = min(stop, PAGE * MAX_PAGES)
+        ids, scores = self.searches.search(
+            asked.queries, source=source, target=target, n=n
+        )
+        usual = self.searches.usual(source, target)
         before = {id: rank for rank, id in enumerate(seen, start=1)}
         positions = self.items[target].positions(ids[start:stop]).tolist()
         hits = []
@@ -366,30 +323,6 @@ class Site:
             )
             hits.append(hit)
         return hits
-
-    def usual(self, source: str, target: str) -> Usual:
-        """Return which scores are usual, measured on some items of the source."""
-        number, model = self.live.shown
-        kept = self._usual.get((source, target))
-        if kept is not None and number - kept.number < USUAL_LIFETIME:
-            return kept
-        rng = np.random.default_rng(0)
-        left, right = (
-            own.ids[np.sort(rng.choice(own.n_items, min(N_USUAL, own.n_items), False))]
-            for own in (self.items[source], self.items[target])
-        )
-        with self._searching:
-            # Two, because within a view an item may find itself.
-            found = model.search(left, source=source, target=target, n_results=2)
-            random = model.scores(source, target, rows=left, cols=right)
-        best = np.asarray(found[1])[:, -1 if source == target else 0]
-        self._usual[source, target] = usual = Usual(
-            number,
-            float(np.median(random)),
-            float(np.median(best)),
-            float(np.quantile(best, 0.02)),
-        )
-        return usual
 
     def check(self) -> None:
         """Search once; raise an error if the store or the search fails."""

@@ -216,7 +216,8 @@ function judge(card, verdict) {
   const { source, target, item, q, upload } = find("#judge").dataset;
   const key = uuid();
   mark(card, verdict, key);
-  enqueue({ key, source, left: item, q, upload, target, right: card.dataset.id, verdict, label: labelOf(card) });
+  enqueue({ key, source, left: item, q, upload, target, right: card.dataset.id, verdict,
+    note: card.dataset.note || "", label: labelOf(card) });
 }
 
 function takeBackCard(card) {
@@ -288,6 +289,19 @@ function zoom(card) {
     ? [made("img", { src: face.dataset.picture, alt: labelOf(card), className: find("img", face).className })]
     : [];
   const { text } = card.dataset;
+  const own = (name) => find(`.verdicts [name=${name}]`, card);
+  const again = (name) => [press(own(name)), zoom(card)];
+  const verdicts = ["must", "cannot", "unsure"].filter(own).map((name) => {
+    const button = made("button", { type: "button", textContent: own(name).textContent, onclick: () => again(name) });
+    for (const kind of ["aria-pressed", "aria-label"]) button.setAttribute(kind, own(name).getAttribute(kind));
+    return button;
+  });
+  const keepNote = ({ target }) => {
+    card.dataset.note = target.value;
+    const said = find(".verdicts [aria-pressed=true]", card);
+    if (said) judge(card, said.name);
+  };
+  const note = made("input", { id: "note", maxLength: 1000, value: card.dataset.note || "", onchange: keepNote });
   dialog.replaceChildren(
     ...image,
     made("h2", { textContent: labelOf(card) }),
@@ -295,6 +309,8 @@ function zoom(card) {
     made("p", { className: "caption", textContent: `No. ${card.dataset.rank}. ${find(".score", card).title.replace(" Why?", "")}` }),
     made("p", { className: "links" }, ...link(find(".like a", card), "More like this"), " ",
       ...link(find(".score", card), "Why this score"), " ", ...link(face, "Search by this")),
+    ...(verdicts.length ? [made("p", { className: "turns" }, ...verdicts),
+      made("label", { className: "note" }, "Note to your judgement ", note)] : []),
     made("p", { className: "turns" }, turn("ArrowLeft", "← Previous"), turn("ArrowRight", "Next →"),
       made("button", { type: "button", textContent: "Close", onclick: () => dialog.close() })),
   );
@@ -423,8 +439,9 @@ const answered = new Map();
 function answer(form, verdict) {
   const { source, target } = find("#questions").dataset;
   const { left, right } = form.dataset;
+  const note = find("[name=note]", form).value;
   const label = all("section", form).map((own) => own.textContent.trim().replace(/\s+/g, " ")).join(" and ");
-  answered.set(enqueue({ source, left, target, right, verdict, label }), form);
+  answered.set(enqueue({ source, left, target, right, verdict, note, label }), form);
   form.remove();
   showQuestion();
   if (all(".question").length < 4) moreQuestions();
@@ -613,6 +630,7 @@ async function startMap() {
   });
 }
 
+if (find("#refit[data-kind=running]")) setTimeout(() => location.replace(location.pathname), 5000);
 watchMore();
 startMap();
 send();
