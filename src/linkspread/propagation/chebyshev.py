@@ -8,7 +8,7 @@ heat are single polynomials of one graph.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate
@@ -263,29 +263,21 @@ def _write_dense(block: Any, out: Array) -> None:
         out[:] = block
 
 
-class NumberedGraph(NamedTuple):
+class NumberedGraph(Numbering):
     """A graph with its polynomials, renumbered where that makes products faster."""
-
-    numbering: Numbering
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Precision of the products."""
-        return self.numbering.S.dtype
-
-    def inwards(self, rows: Any) -> Any:
-        """Return rows in the order of the graph."""
-        return self.numbering.inwards(rows)
+        return self.S.dtype
 
     def sums(self, block: Any, functions: Array) -> Array:
         """Return `filtered_sums`, in the order of the graph."""
-        return filtered_sums(self.numbering.S, self.inwards(block), functions)
+        return filtered_sums(self.S, self.inwards(block), functions)
 
     def sum(self, blocks: Array, functions: Array) -> Array:
         """Return `filtered_sum` of blocks in the order of the graph."""
-        return self.numbering.outwards(
-            filtered_sum(self.numbering.S, blocks, functions)
-        )
+        return self.outwards(filtered_sum(self.S, blocks, functions))
 
 
 @dataclass(frozen=True)
@@ -306,10 +298,10 @@ class FilterOperator:
     ) -> Self:
         """Return the operator of two graphs for blocks of about this width."""
         x, y = (
-            NumberedGraph(renumber(S, width=width, n_steps=n_steps))
+            NumberedGraph(*renumber(S, width=width, n_steps=n_steps))
             for S, n_steps in zip((S_x, S_y), separable.degrees, strict=True)
         )
-        if x.numbering.order is not None or y.numbering.order is not None:
+        if x.order is not None or y.order is not None:
             pairs = y.inwards(x.inwards(Z.pairs).T).T.tocsr()
             Z = LinkMatrix(x.inwards(Z.left), Z.core, y.inwards(Z.right), pairs)
         return cls(x, Z, y, separable)
