@@ -8,7 +8,7 @@ heat are single polynomials of one graph.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebinterpolate
@@ -47,10 +47,15 @@ NEEDED_SHARE, MAX_NEEDED, SPAN = 0.25, 5, 5000
 
 
 class Numbering(NamedTuple):
-    """A renumbered graph, with the old number of each item."""
+    """A renumbered graph with its polynomials, and the old number of each item."""
 
     S: sparse.csr_array
     order: Array | None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the products."""
+        return self.S.dtype
 
     @property
     def places(self) -> Array:
@@ -74,6 +79,14 @@ class Numbering(NamedTuple):
         restored = np.empty_like(rows)
         restored[self.order] = rows
         return restored
+
+    def sums(self, block: Any, functions: Array) -> Array:
+        """Return `filtered_sums`, in the new order."""
+        return filtered_sums(self.S, self.inwards(block), functions)
+
+    def sum(self, blocks: Array, functions: Array) -> Array:
+        """Return `filtered_sum` of blocks in the new order."""
+        return self.outwards(filtered_sum(self.S, blocks, functions))
 
 
 def renumber(S: sparse.csr_array, *, width: int, n_steps: int) -> Numbering:
@@ -263,23 +276,6 @@ def _write_dense(block: Any, out: Array) -> None:
         out[:] = block
 
 
-class NumberedGraph(Numbering):
-    """A graph with its polynomials, renumbered where that makes products faster."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Precision of the products."""
-        return self.S.dtype
-
-    def sums(self, block: Any, functions: Array) -> Array:
-        """Return `filtered_sums`, in the order of the graph."""
-        return filtered_sums(self.S, self.inwards(block), functions)
-
-    def sum(self, blocks: Array, functions: Array) -> Array:
-        """Return `filtered_sum` of blocks in the order of the graph."""
-        return self.outwards(filtered_sum(self.S, blocks, functions))
-
-
 @dataclass(frozen=True)
 class FilterOperator:
     """Apply ``F_k = sum_rs cores[k][r, s] phi_r(S_x) Z psi_s(S_y)`` to thin blocks.
@@ -287,7 +283,7 @@ class FilterOperator:
     Links are in the order of the graphs; blocks and products are not.
     """
 
-    x: Any  # like a `NumberedGraph`
+    x: Any  # like a `Numbering`
     Z: LinkMatrix
     y: Any
     separable: SeparableFilter
@@ -298,7 +294,7 @@ class FilterOperator:
     ) -> Self:
         """Return the operator of two graphs for blocks of about this width."""
         x, y = (
-            NumberedGraph(*renumber(S, width=width, n_steps=n_steps))
+            renumber(S, width=width, n_steps=n_steps)
             for S, n_steps in zip((S_x, S_y), separable.degrees, strict=True)
         )
         if x.order is not None or y.order is not None:
