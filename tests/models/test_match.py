@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import linkspread as ls
+from linkspread.features.catalogues import describe_together
 from linkspread.ground.errors import FewLinksError, LinkspreadError, ViewError
 from linkspread.search.matches import choose_threshold
 
@@ -138,6 +139,27 @@ def test_only_must_links_are_said_to_be_so():
     matches = ls.CrossViewSearch().fit(views, links).match("a", "b")
     assert matches.only_must
     assert "have a partner" in str(matches)
+
+
+def test_frequent_words_find_no_candidates_but_count(monkeypatch):
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(30)]
+    rows = [" ".join(["the", *rng.choice(words, 4), f"no{i}"]) for i in range(60)]
+    other = [f"the {row}" for row in rows]
+    views = describe_together({"a": rows, "b": other})
+    model = ls.CrossViewSearch().fit(views)
+    exact = model.match("a", "b")
+    # "the" alone has 3,600 products.
+    monkeypatch.setattr("linkspread.models.matching.MAX_PRODUCTS", 2000)
+    found = model.match("a", "b")
+    assert (found.source_ids == found.target_ids).all()
+    every = exact.rated.pairs
+    places = every.places(*found.rated.pairs[:2])
+    kept = places >= 0
+    assert kept.mean() > 0.5
+    np.testing.assert_allclose(
+        found.rated.scores[kept], exact.rated.scores[places[kept]], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet"])

@@ -157,7 +157,8 @@ def _rare_columns(one: Any, other: Any) -> Array:
     ]
     cost = counts[0] * counts[1]
     order = np.argsort(cost, kind="stable")
-    return np.sort(order[np.cumsum(cost[order]) <= MAX_PRODUCTS])
+    n_kept = max(1, int(np.sum(np.cumsum(cost[order]) <= MAX_PRODUCTS)))
+    return np.sort(order[:n_kept])
 
 
 def _symmetric(way: Direction | Chained, rows: Any) -> Array:
