@@ -14,14 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from linkspread import (
+        cluster,
         datasets,
+        exchange,
+        features,
         graphs,
+        judging,
+        learning,
         links,
+        manifests,
         metrics,
         propagation,
         search,
         selection,
+        storage,
         studies,
+        tables,
+        web,
     )
     from linkspread.ground import errors
     from linkspread.links import Links
@@ -32,16 +41,25 @@ __all__ = [
     "LinkSpreading",
     "Links",
     "ModelFolder",
+    "cluster",
     "datasets",
     "errors",
+    "exchange",
+    "features",
     "graphs",
+    "judging",
+    "learning",
     "links",
     "load",
+    "manifests",
     "metrics",
     "propagation",
     "search",
     "selection",
+    "storage",
     "studies",
+    "tables",
+    "web",
 ]
 __version__ = "0.2.0"
 # Everything is imported when it is first used, so that the command line starts at once.

@@ -26,7 +26,9 @@ def track(
 ) -> Iterator[Item]:
     """Yield the steps and show the progress."""
     start = time.perf_counter()
-    if verbose and sys.stderr.isatty():
+    if verbose and _is_notebook():
+        yield from _notebook_bar(steps, total, label)
+    elif verbose and sys.stderr.isatty():
         yield from _bar(steps, total, label)
     else:
         yield from steps
@@ -42,6 +44,29 @@ def _bar(steps: Iterable[Item], total: int, label: str) -> Iterator[Item]:
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         yield from progress.track(steps, total=total, description=label)
+
+
+def _is_notebook() -> bool:
+    """Tell whether this runs in the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _notebook_bar(steps: Iterable[Item], total: int, label: str) -> Iterator[Item]:
+    """Yield the steps with a progress bar in the output of a cell."""
+    from IPython.display import HTML, display
+
+    def bar(done: int) -> HTML:
+        return HTML(f'<progress max="{total}" value="{done}"></progress> {label}')
+
+    handle = display(bar(0), display_id=True)
+    drawn = time.perf_counter()
+    for done, step in enumerate(steps, start=1):
+        yield step
+        if time.perf_counter() - drawn > 0.1:
+            handle.update(bar(done))
+            drawn = time.perf_counter()
+    handle.update(HTML(""))
 
 
 def format_bytes(n_bytes: float) -> str:

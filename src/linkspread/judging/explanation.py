@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from linkspread.ground.notebook import html_text
+
 Array = np.ndarray
 
 # Lines of each split that the text shows.
@@ -153,6 +155,12 @@ class Explanation:
         """All splits, by the names of their attributes."""
         values = {own.name: getattr(self, own.name) for own in fields(self)}
         return {name: own for name, own in values.items() if isinstance(own, Split)}
+
+    def _repr_html_(self) -> str:
+        # Imported here because the drawing imports this module.
+        from linkspread.judging.explanation_picture import explanation_picture
+
+        return explanation_picture(self) + html_text(str(self))
 
     def __str__(self) -> str:
         names = {

@@ -1,12 +1,14 @@
 """Must- and cannot-links among the items of two or more views."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkspread.ground.errors import LinkError, UnknownItemWarning, warn_caller
+from linkspread.ground.notebook import html_table
 from linkspread.links.labels import (
     Labels,
     check_labels_fit,
@@ -178,9 +180,27 @@ class Links:
         return self._with_pairs(remove_pairs(self._pairs, other._pairs))
 
     def __repr__(self) -> str:
+        return f"Links({', '.join(self._parts())})"
+
+    def _repr_html_(self) -> str:
+        parts = "".join(f"<li>{escape(part)}</li>" for part in self._parts())
+        tables = (
+            html_table(
+                f"Judged pairs of {a} and {b}",
+                (a, b, "weight"),
+                zip(table.left, table.right, table.weights, strict=True),
+                n_rows=len(table),
+            )
+            for (a, b), table in self._pairs
+        )
+        return f"<ul>{parts}</ul>{''.join(tables)}"
+
+    def _parts(self) -> list[str]:
+        """Say what each part is of."""
         parts = [describe_labels(labels) for labels in self._labels]
-        parts += [describe_pairs(between, table) for between, table in self._pairs]
-        return f"Links({', '.join(parts)})"
+        return parts + [
+            describe_pairs(between, table) for between, table in self._pairs
+        ]
 
     @property
     def views(self) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from scipy import sparse
 
 from linkspread.features.pictures import read_picture
 from linkspread.features.transformers import StoredTransformer
-from linkspread.ground.checks import naming
+from linkspread.ground.checks import check_name, naming
 from linkspread.ground.errors import ModelError, ViewError
+from linkspread.ground.notebook import Results
 from linkspread.manifests.collection import KINDS, ItemCollection, is_picture_name
 from linkspread.manifests.contents import Problem, hash_content, refuse
 from linkspread.manifests.rows import Texts
@@ -119,6 +120,32 @@ class FeatureSet:
         if hash_content(path, "picture").digest != digest:
             raise refuse(path, "replaced")
         return read_picture(path)
+
+    def show(self, view: str, ids: Any, scores: Any) -> Results:
+        """Return results of a search with their pictures or texts, for a notebook.
+
+        Parameters
+        ----------
+        view : str
+            The view that was searched.
+        ids, scores : ndarray of shape (n_results,) or (n_queries, n_results)
+            As `search` returns them.
+
+        Returns
+        -------
+        results : Results
+        """
+        check_name(view, self.kinds, name="view")
+        rows = {name: row for row, name in enumerate(self.ids[view])}
+        if self.kinds[view] == "picture":
+            return Results(
+                ids, scores, picture=lambda item: self.picture(view, rows[item])
+            )
+
+        def caption(item: Any) -> str:
+            return f"{item}: {self.contents[view][rows[item]][:200]}"
+
+        return Results(ids, scores, caption)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the features to a folder, all or nothing.

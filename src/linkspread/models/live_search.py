@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import LinkError, LinkspreadError, ViewError
+from linkspread.ground.notebook import html_model
 from linkspread.judging.explanation import Explanation, Shares, make_split
 from linkspread.judging.suggestion import OpenPairs, explained_shares, suggest
 from linkspread.learning import ViewMap
@@ -73,6 +74,10 @@ class LiveSearch(VectorSearch):
         unknown: str = "raise",
     ) -> Self:
         """Learn from views and links."""
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        # In place of scikit-learn's, which shows parameters alone.
+        return {"text/plain": repr(self), "text/html": html_model(self)}
 
     @property
     @abstractmethod

@@ -22,6 +22,7 @@ from linkspread.graphs.neighbors import cached, check_n_neighbors
 from linkspread.graphs.normalize import check_graph
 from linkspread.ground.checks import check_count, check_name, naming
 from linkspread.ground.errors import GraphError, LinkspreadError
+from linkspread.ground.notebook import ShownAsText
 from linkspread.ground.progress import format_seconds
 from linkspread.links import Items, Links, as_link_matrix
 from linkspread.links.collection import choose_links
@@ -423,7 +424,7 @@ class SpreadReport:
 
 
 @dataclass
-class FitReport:
+class FitReport(ShownAsText):
     """Columns, graphs and propagations of a fit; print it."""
 
     graphs: dict[str, GraphReport] = field(default_factory=dict)

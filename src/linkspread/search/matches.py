@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from linkspread.ground.checks import check_name
 from linkspread.ground.errors import FewLinksError, LinkspreadError
+from linkspread.ground.notebook import html_table
 from linkspread.search.matching import MIN_JUDGED, MIN_OF_A_KIND, Candidates
 from linkspread.storage.files import FilePath, new_file
 
@@ -134,6 +136,15 @@ class Matches:
             right = f"{self.gain:.0f} pairs"
             text += f" The next {N_NEXT} answers would put right about {right}."
         return text
+
+    def _repr_html_(self) -> str:
+        columns = [self.source, self.target, "score", "probability"]
+        known = [self.source_ids, self.target_ids, self.scores]
+        if self.probabilities is not None:
+            known.append(self.probabilities)
+        rows = zip(*known, strict=True)
+        table = html_table("", columns[: len(known)], rows, n_rows=len(self))
+        return f"<p>{escape(str(self))}</p>{table}"
 
     def to_frame(self, backend: str = "pandas", *, unmatched: bool = False) -> Any:
         """Return the matches as a DataFrame.

@@ -18,6 +18,7 @@ from linkspread.ground.errors import (
     LinkError,
     LinkspreadError,
 )
+from linkspread.ground.notebook import ShownAsText
 from linkspread.links import Links
 from linkspread.links.labels import number_classes
 from linkspread.metrics import average_precision, ndcg, precision_at_k
@@ -51,7 +52,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Quality:
+class Quality(ShownAsText):
     """How well scores distinguish pairs that belong together; print it.
 
     Attributes

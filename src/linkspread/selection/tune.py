@@ -14,6 +14,7 @@ from linkspread.compiled.backends import count_rows, own_threads
 from linkspread.graphs.neighbors import cache_tables
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import ColumnWarning, LinkspreadError
+from linkspread.ground.notebook import ShownAsText
 from linkspread.links import Items, Links
 from linkspread.links.collection import choose_links
 from linkspread.models import LinkSpreading
@@ -42,7 +43,7 @@ DEFAULT_GRID: Mapping[str, Sequence[Any]] = {
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(ShownAsText):
     """Settings, their scores on every fold, and the best one.
 
     Attributes
