@@ -75,9 +75,12 @@ class LiveSearch(VectorSearch):
     ) -> Self:
         """Learn from views and links."""
 
+    def _repr_html_(self) -> str:
+        return html_model(self)
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         # In place of scikit-learn's, which shows parameters alone.
-        return {"text/plain": repr(self), "text/html": html_model(self)}
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @property
     @abstractmethod
