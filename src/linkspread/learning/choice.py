@@ -3,7 +3,7 @@
 Held-out judgements are predicted by fits without their items. The criterion is the
 likelihood of the held-out partner among many candidates, as in a search:
 ``log softmax(t s(x, .))[y]``, in both directions. If the views share a space, its
-cosine is the default: other settings must be significantly better.
+cosine is the default: sums of terms must be significantly better.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,8 @@ Array = np.ndarray
 # "classes of partners" finds the class, the others the partner within.
 CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
     "labels": (("linear",), (np.inf,)),
-    "displacement": (("linear", "linear + gaussian"), (0.1, 1.0, 10.0, 100.0, np.inf)),
+    # Of equal ones the first is chosen: the cosine.
+    "displacement": (("linear", "linear + gaussian"), (np.inf, 100.0, 10.0, 1.0, 0.1)),
     "grid": (("linear", "linear + gaussian", "gaussian"), (0.1, 1.0, 10.0)),
     "classes of partners": (("graph",), (10.0,)),
     "pairs": (("linear",), (1.0, 3.0, 10.0, 30.0, 100.0)),
@@ -108,10 +109,10 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
             return _choose(kinds, False, folds, n_held)
         # Equal numbers of columns need not be a shared space: then known partners are
         # as likely by the cosine as by chance, and likelier by terms without it.
-        if len(kinds) > 1 and not _is_better((_PRIOR,), None, folds):
+        if len(kinds) > 1 and not _is_better((_PRIOR,), None, 2.0, folds):
             without = [kind for kind in kinds if kind != "displacement"]
             choice = _choose(without, False, folds, n_held)
-            if _is_better(choice.terms, None, folds):
+            if _is_better(choice.terms, None, 2.0, folds):
                 return choice
         # A displacement is a map already.
         kinds = [kind for kind in kinds if kind not in MAPS_INTO]
@@ -123,26 +124,29 @@ def _choose(
 ) -> Choice:
     """Choose a setting of each kind, then how much each counts.
 
-    The default is the cosine of a shared space, or the regression on judged pairs.
-    Other terms must make held-out partners likelier by two standard errors, because
-    they were chosen on the same partners.
+    The default is the displacement in a shared space (the cosine if its ridge is
+    infinite), or the regression on judged pairs. A sum of terms must be likelier, by
+    two standard errors than the cosine, because it is chosen on the same partners.
     """
     found = {kind: _choose_setting(kind, folds) for kind in kinds}
-    first: str | None = None
-    start: tuple[Setting, ...] = ()
+    first, start = "", tuple[Setting, ...]()
     if has_prior:
-        first, start = "displacement", (_PRIOR,)
+        first, own = "displacement", found["displacement"].setting
+        # Of wrong links nothing is learnt, whatever ridge fits them best.
+        is_learnt = np.isfinite(own.ridge) and _is_better((own,), None, 2.0, folds)
+        start = (own if is_learnt else _PRIOR,)
     elif "pairs" in found and "labels" not in found:
         first, start = "pairs", (found["pairs"].setting,)
     # Weights are regularised towards the default, or else towards equal ones.
-    aim = np.array([float(first in (None, kind)) for kind in found])
+    aim = np.array([float(first in ("", kind)) for kind in found])
     weights = _fit_weights([own.scores for own in found.values()], aim / aim.sum())
     terms = tuple(
         replace(own.setting, weight=float(weight * own.setting.weight))
         for own, weight in zip(found.values(), weights, strict=True)
         if weight > 0
     )
-    if start and not (terms and _is_better(terms, start, folds)):
+    others = ((_PRIOR,) if has_prior else start, 2.0), (start, 0.0)
+    if start and not (terms and all(_is_better(terms, *own, folds) for own in others)):
         terms = start
     together = _combined(terms, folds)
     # Hubs hide single partners, but not members of a class.
@@ -158,15 +162,17 @@ def _choose(
 
 
 def _is_better(
-    terms: Sequence[Setting], others: Sequence[Setting] | None, folds: Sequence[_Fold]
+    terms: Sequence[Setting],
+    others: Sequence[Setting] | None,
+    errors: float,
+    folds: Sequence[_Fold],
 ) -> bool:
     """Return whether terms make partners likelier than other terms, or chance."""
     scores = _combined(terms, folds)
-    if others is None:
-        theirs = _log_likelihoods(scores, 0.0)
-    else:
+    theirs = _log_likelihoods(scores, 0.0)
+    if others is not None:
         theirs = _best_likelihoods(_combined(others, folds))
-    return _is_significant(_best_likelihoods(scores), theirs, errors=2.0)
+    return _is_significant(_best_likelihoods(scores), theirs, errors=errors)
 
 
 def _is_significant(ours: Array, theirs: Array, *, errors: float) -> bool:
@@ -225,15 +231,15 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
     n_held = 0
     for k in range(n_folds):
         held, known = evidence.split(*(own == k for own in fold_of))
-        i, j = partners
-        inside = np.flatnonzero((fold_of[0][i] == k) & (fold_of[1][j] == k))
-        chosen = rng.permutation(inside)[: MAX_HELD_OUT - n_held]
-        i, j = i[chosen], j[chosen]
+        inside = [own[items] == k for own, items in zip(fold_of, partners, strict=True)]
+        chosen = rng.permutation(np.flatnonzero(inside[0] & inside[1]))
+        i, j = (own[chosen[: MAX_HELD_OUT - n_held]] for own in partners)
         if not len(i) or (len(known.must[0]) < 2 and known.labels is None):
             continue
         n_held += len(i)
         asked, judged = [], known.judged_items()
         for side, own in enumerate((i, j)):
+            # Known items would be recognised, whatever their links say.
             unjudged = np.setdiff1d(np.arange(sizes[side]), judged[side])
             if len(unjudged) < N_UNJUDGED // 5:
                 unjudged = np.arange(sizes[side])
@@ -289,10 +295,7 @@ class _Tried:
 
 
 def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
-    """Return the setting of a kind whose held-out likelihood is largest.
-
-    For "displacement" it is the largest ridge within one standard error.
-    """
+    """Return the setting of a kind whose held-out likelihood is largest."""
     term = "grid" if kind == "classes of partners" else kind
     mixtures, ridges = CANDIDATES[kind]
     settings = [Setting(term, m, r) for m in mixtures for r in ridges]
@@ -304,14 +307,10 @@ def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
         for own in (ridge * 10**-0.5, ridge * 10**0.5):
             tried.append(_Tried.of(replace(best.setting, ridge=own), folds))
         best = max(tried, key=lambda entry: entry.likelihoods.sum())
-    usual = []
     if kind == "pairs":
-        usual = [_Tried.of(Setting(kind, ridge=DEFAULT_RIDGE), folds)]
-    if kind == "displacement":
-        usual = sorted(tried, key=lambda entry: -entry.setting.ridge)
-    for entry in usual:
-        if not _is_significant(best.likelihoods, entry.likelihoods, errors=1.0):
-            return entry
+        usual = _Tried.of(Setting(kind, ridge=DEFAULT_RIDGE), folds)
+        if not _is_significant(best.likelihoods, usual.likelihoods, errors=1.0):
+            return usual
     return best
 
 
@@ -454,7 +453,7 @@ def _choose_hubs(scores: Sequence[_Scores], are_partners: bool) -> float:
     Members of a class are near to each other, which the correction reverses: there it
     must be better by more standard errors.
     """
-    usual, errors = (DEFAULT_HUBS, 1.0) if are_partners else (0.0, 3.0)
+    usual, errors = (DEFAULT_HUBS, 2.0) if are_partners else (0.0, 3.0)
     likelihoods = {
         strength: _best_likelihoods([_without_hubs(own, strength) for own in scores])
         for strength in HUB_STRENGTHS
