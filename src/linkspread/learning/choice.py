@@ -268,9 +268,8 @@ def _fold_items(
 ) -> tuple[Array, Array]:
     """Return the fold of each item; partners share a fold where possible."""
     left, right = (rng.integers(n_folds, size=size) for size in sizes)
-    i, j = partners
-    order = rng.permutation(len(i))
-    i, j = i[order], j[order]
+    order = rng.permutation(len(partners[0]))
+    i, j = (own[order] for own in partners)
     _, first = np.unique(i, return_index=True)
     # Pairs are assigned in turn, for folds of equal size.
     left[i[first]] = np.arange(len(first)) % n_folds
