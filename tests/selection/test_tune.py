@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from linkspread import Links, LinkSpreading
 from linkspread.datasets import make_views
 from linkspread.ground.errors import LinkError, LinkspreadError
+from linkspread.metrics import mean_average_precision
 from linkspread.models.spreading import GRAPHS
 from linkspread.selection import runners, tune
 from linkspread.selection.folds import item_trials, label_folds, link_trials
@@ -480,3 +482,34 @@ def test_new_items_are_searched_once_for_all_settings(data, known, monkeypatch):
     model = LinkSpreading(n_neighbors=5)
     tune(data.views(), known, GRID, model=model, **asked)
     assert len(calls) == 3 * 2  # for each fold, queries of each view
+
+
+def test_scikit_learn_searches_by_the_score_of_the_model(data):
+    # Classes need not be numbered from 0, nor all be in every fold.
+    X, y = data.views()["text"], np.array([3, 7, 20])[data.labels["text"]]
+    y[:2] = [-1, 8]
+    model = LinkSpreading(n_neighbors=8)
+    search = GridSearchCV(model, {"alpha": [0.1, 0.5]}, cv=[*label_folds(y, 3)]).fit(
+        X, y
+    )
+    train, test = next(label_folds(y, 3))
+    model = clone(search.estimator).set_params(alpha=0.1).fit(X[train], y[train])
+    known = y[train] >= 0
+    block = model.scores("X", "X", rows=X[test], cols=known)
+    expected = mean_average_precision(block, y[test], y[train][known])
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
+    assert model.score(X[test], y[test]) == pytest.approx(expected)
+
+
+def test_the_score_of_integer_ids_is_that_of_positions(data):
+    X, y = data.views()["text"], data.labels["text"]
+    model = LinkSpreading(n_neighbors=8)
+    expected = model.fit(X[:90], y[:90]).score(X[90:], y[90:])
+    model.fit({"X": X[:90]}, {"X": y[:90]}, ids={"X": np.arange(90)[::-1]})
+    assert model.score(X[90:], y[90:]) == pytest.approx(expected)
+
+
+def test_several_views_have_no_single_score(data, known):
+    model = LinkSpreading(n_neighbors=8).fit(data.views(), known)
+    with pytest.raises(LinkspreadError, match="`score` .* got views 'text', 'image'"):
+        model.score(data.views()["text"], data.labels["text"])

@@ -11,12 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from linkspread.compiled.backends import on_own_backend
 from linkspread.graphs import NeighborGraph
-from linkspread.ground.errors import GraphError, LinkError, warn_caller
+from linkspread.ground.errors import (
+    GraphError,
+    LinkError,
+    LinkspreadError,
+    warn_caller,
+)
 from linkspread.judging.explanation import Shares
 from linkspread.judging.spread_shares import spread_shares
 from linkspread.judging.suggestion import diffusion_features
 from linkspread.links import Links
 from linkspread.links.collection import linked_pairs
+from linkspread.metrics import mean_average_precision
 from linkspread.models.live_search import ByView, ItemChange, LiveSearch, check_growth
 from linkspread.models.spreading import (
     FitReport,
@@ -220,8 +226,42 @@ class LinkSpreading(LiveSearch):
             report_=report,
             _spreading=spreading,
             _columns=ready.read.columns,
+            _labels=_labels_of_one_view(links),
         )
         return self
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return how well new items of a single view find fitted ones of their class.
+
+        `GridSearchCV` and other searches of scikit-learn use it.
+
+        Parameters
+        ----------
+        X : table of shape (n_new, n_features)
+        y : array-like of shape (n_new,)
+            Labels as in the fit.
+
+        Returns
+        -------
+        precision : float
+            Mean average precision.
+        """
+        check_is_fitted(self)
+        labels = getattr(self, "_labels", None)
+        if labels is None:
+            raise LinkspreadError(
+                "`score` must have a model that was fitted to one table and its "
+                f"labels, got views {', '.join(map(repr, self.items_))}. Choose "
+                "parameters with `linkspread.selection.tune`, which takes any views "
+                "and links."
+            )
+        (view,) = self.items_
+        # Together, so that the same label is the same class.
+        both = Links.from_labels({"fitted": labels, "new": y})
+        known = both.classes("fitted")
+        block = self.scores(view, view, rows=X, cols=known >= 0)
+        found = known[known >= 0]
+        return mean_average_precision(block, both.classes("new"), found)
 
     @changing
     def rebuild(self) -> Self:
@@ -421,3 +461,10 @@ def _has_links(links: Links, pair: ViewPair) -> bool:
     return links.judged(*pair).nnz > 0 or all(
         own is not None and own.sum() > 0 for own in labels
     )
+
+
+def _labels_of_one_view(links: Any) -> Any:
+    """Return the labels of a single view as given, or None for other links."""
+    if isinstance(links, Mapping) and len(links) == 1:
+        (links,) = links.values()
+    return None if isinstance(links, Links | Mapping) else links
