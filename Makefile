@@ -9,7 +9,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # `make LOCKED=1 test` installs the versions of dev.lock.
 CONSTRAINT := $(if $(LOCKED),--constraint dev.lock)
 
-.PHONY: serve demo test quick lowest lint format bench docs dist lock audit clean
+.PHONY: serve demo test quick lowest newest lint format bench docs dist lock audit clean
 
 demo: $(VENV)/product  ## Fit glyphs from a few labels, print a table, write a picture page
 	$(BIN)/linkspread demo
@@ -26,6 +26,10 @@ quick: $(VENV)/installed  ## Run the tests that take less than a minute together
 # Warnings are no errors here: newer versions of indirect dependencies give some.
 lowest: $(VENV)-lowest/installed  ## Run the quick tests with the lowest versions declared
 	$(ONE_THREAD) $(VENV)-lowest/bin/python -m pytest src tests -m "not slow" -q \
+	  --numprocesses auto --dist loadfile -o filterwarnings=
+
+newest: $(VENV)-newest/installed  ## Run the quick tests with the newest versions there are
+	$(ONE_THREAD) $(VENV)-newest/bin/python -m pytest src tests -m "not slow" -q \
 	  --numprocesses auto --dist loadfile -o filterwarnings=
 
 lint: $(VENV)/installed  ## Check style and types
@@ -54,7 +58,7 @@ audit: $(VENV)/installed  ## Look up known vulnerabilities of the versions in de
 	$(BIN)/pip-audit --requirement dev.lock --no-deps --disable-pip
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist .pytest_cache .mypy_cache .ruff_cache
 
 # Some systems ship Python without ensurepip; the virtualenv package fills in.
 $(BIN)/python:
@@ -77,5 +81,15 @@ $(VENV)-lowest/installed: pyproject.toml
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
 	  --resolution lowest-direct --editable '.[all]'
 	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
+	  httpx hypothesis numpydoc polars pytest pytest-xdist safetensors schemathesis
+	@touch $@
+
+
+$(VENV)-newest/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-newest/bin/uv pip install --quiet --python $(VENV)-newest/bin/python \
+	  --resolution highest --editable '.[all]'
+	$(VENV)-newest/bin/uv pip install --quiet --python $(VENV)-newest/bin/python \
 	  httpx hypothesis numpydoc polars pytest pytest-xdist safetensors schemathesis
 	@touch $@

@@ -228,3 +228,17 @@ def test_a_fit_skips_links_of_unknown_items_if_asked(data):
         model = make_model().fit(data.views(), pairs, ids=ids, unknown="skip")
     assert model.links_.judged(*BETWEEN).nnz == 12
     np.testing.assert_array_equal(model.scores(*BETWEEN), expected.scores(*BETWEEN))
+
+
+@pytest.mark.parametrize(
+    "model", [ls.CrossViewSearch(), ls.LinkSpreading(n_neighbors=5)]
+)
+def test_one_must_link_finds_something_and_a_constant_view_is_named(model):
+    """All scores were 0, without a word; and a sentence spoke of eigenvalues."""
+    rng = np.random.default_rng(0)
+    views = {"text": rng.normal(size=(60, 5)), "image": rng.normal(size=(50, 4))}
+    one = ls.Links.from_pairs([(3, 4, 1.0)], between=("text", "image"))
+    scores = model.fit(views, one).scores("text", "image")
+    assert np.isfinite(scores).all() and scores[3, 4] > 0.01
+    with pytest.raises(ViewError, match="view 'text' must have rows that differ"):
+        model.fit(views | {"text": np.ones((60, 5))}, one)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -357,3 +358,46 @@ def test_an_interrupt_waits_for_steps_that_belong_together():
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.slow
+def test_a_copy_taken_while_others_judge_and_apply_restores(path, tmp_path):
+    """Files copied one by one are of different moments: rows counted twice."""
+    is_done, acknowledged = threading.Event(), []
+
+    def work():
+        other, k = ls.ModelFolder(path), 0
+        while not is_done.is_set():
+            pair = f"t{24 + k % 16}", f"i{k % 30}"
+            acknowledged.append(other.judge(*pair, between=BETWEEN, who=f"ann {k}"))
+            k += 1
+            if k % 2:
+                other.apply()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    known = []
+    for k in range(6):
+        known.append(len(acknowledged))
+        ls.ModelFolder(path).backup(tmp_path / f"copy {k}")
+    is_done.set()
+    worker.join()
+    for k, n_known in enumerate(known):
+        folder = ls.ModelFolder(tmp_path / f"copy {k}")
+        folder.apply()
+        with folder.store() as store:
+            rows = {row.id for row in store.judgements()}
+            wanted = sum(len(own.weight) for own in store.pairs().columns.values())
+        assert set(acknowledged[:n_known]) <= rows
+        tables = ls.load(folder.path).links_.pair_tables
+        assert sum(len(table.weights) for _, table in tables) == wanted
+    with pytest.raises(ModelError, match="`path` must be a new folder"):
+        folder.backup(folder.path)
+
+
+def test_a_refit_in_python_keeps_the_judgements_of_others(path):
+    """`create` with pairs said that the model had all rows of its store."""
+    ls.ModelFolder(path).judge("t30", "i4", between=BETWEEN, who="ann")
+    folder = ls.ModelFolder.create(path, fit_model(), pairs={BETWEEN: PAIRS})
+    assert folder.pending() == 0
+    assert_scores_as_fitted_to(folder.model, [*PAIRS, ("t30", "i4", 1.0)])

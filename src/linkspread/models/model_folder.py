@@ -47,12 +47,14 @@ from linkspread.storage.files import (
     write_file,
     writing,
 )
-from linkspread.storage.folder import MANIFEST
+from linkspread.storage.folder import DATA_NAME, MANIFEST
 from linkspread.storage.judgements import drop_repeated
 from linkspread.storage.tensors import parse_json
 
 STORE, RUN = "judgements.db", "run.toml"
 APPLIED, LOCK = "absorbed.json", ".absorbing.lock"
+# Files that a backup has, beside arrays and store.
+COPIED = (MANIFEST, RUN, APPLIED)
 # Bytes of the file with the number of the last row.
 MAX_STATE = 1 << 16
 # Author of the pairs of files, and note of those that a model was fitted to; author of
@@ -380,6 +382,31 @@ class ModelFolder:
             self._save(_read_state(self.path), coming, changed=any(changes))
         n_added, n_removed = (own.total() for own in changes)
         return AppliedCounts(n_added, n_removed, known.n_unknown)
+
+    def backup(self, path: StrPath) -> None:
+        """Copy the model and its store into a new folder, while others judge and apply.
+
+        Parameters
+        ----------
+        path : str or Path
+            A new folder. To restore, put it in the place of this one, while no process
+            uses that.
+        """
+        target = Path(path)
+        if target.exists():
+            raise ModelError(
+                f"`path` must be a new folder, and {str(target)!r} exists. Give "
+                "another."
+            )
+        # The store last, so that it has every judgement that the model has.
+        with _whole(target) as copy, self.lock():
+            copy.mkdir()
+            for own in self.path.iterdir():
+                if own.name in COPIED or DATA_NAME.fullmatch(own.name):
+                    shutil.copyfile(own, copy / own.name)
+            if self.has_store():
+                with self.store() as store:
+                    store.backup(copy / STORE)
 
     def check_store(self) -> int:
         """Return the last row that is in the model; refuse a store of another model."""

@@ -332,7 +332,7 @@ def look_page(page: Anyone, query: Asking) -> HTMLResponse:
 @pages.get("/map")
 def map_part(page: Anyone, source: View, target: View) -> HTMLResponse:
     """Draw the map, which takes a second or two."""
-    with page.site.heavy:
+    with page.site.mapping:
         marks = page.site.atlas.map(source, target)
     return page.render("_map.html", source=source, marks=marks)
 

@@ -141,8 +141,8 @@ class Site:
         self.curve = ScoreCurve(self.live, contents, self.directions())
         self.atlas = Atlas(self.live, contents)
         self.searches = Searches(self.live)
-        # Maps, explanations and uploads take seconds or much memory.
-        self.heavy = Turns(1, n_waiting=8)
+        # Explanations, suggestions and uploads take time or much memory, maps seconds.
+        self.heavy, self.mapping = Turns(1, n_waiting=8), Turns(1, n_waiting=8)
         self.drawing = Turns(2, n_waiting=50)
         self._titles: dict[str, TitleIndex] = {}
         self._indexing, self._asking = threading.Lock(), threading.Lock()
