@@ -40,8 +40,8 @@ def judgements(path, **options):
         ]
 
 
-def suggested(path, n):
-    left, right = ls.load(path).suggest_pairs(n, **ASK)
+def suggested(path, n, judge=""):
+    left, right = ls.load(path).suggest_pairs(n, **ASK, judge=judge)
     return list(zip(left.tolist(), right.tolist(), strict=True))
 
 
@@ -74,7 +74,7 @@ def test_the_table_shows_both_items(path, tmp_path, capsys, monkeypatch):
 
 
 def test_answers_are_stored_and_learnt(path, typed, capsys):
-    pairs = suggested(path, 4)
+    pairs = suggested(path, 4, "ann")
     typed("y", "N", "what", "u", "yes")
     assert run("suggest", path, "-n", 4, "--ask") == 0
     printed = capsys.readouterr()
@@ -103,7 +103,7 @@ def suggested_by_command(path, capsys):
 
 
 def test_an_answer_can_be_undone_and_the_end_of_input_quits(path, typed, capsys):
-    pairs = suggested(path, 3)
+    pairs = suggested(path, 3, "ann")
     typed("z", "y", "y", "z", "n")
     assert run("suggest", path, "-n", 3, "--ask", "--who", "bob", "--json") == 0
     printed = capsys.readouterr()
@@ -160,3 +160,30 @@ def test_without_a_name_nobody_can_judge(path, typed, capsys, monkeypatch):
     monkeypatch.setattr("getpass.getuser", fail)
     assert run("suggest", path, "--ask") == 2
     assert "`--who` must say who judges" in capsys.readouterr().err
+
+
+def test_doubts_are_those_of_the_library(tmp_path, capsys):
+    data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    y, rng = data.labels["text"], np.random.default_rng(0)
+    i, j = rng.permutation(90)[:60], rng.permutation(90)[:60]
+    table = np.column_stack(
+        [i, j, np.where(y[i] == data.labels["image"][j], 1.0, -1.0)]
+    )
+    table[0, 2] *= -1
+    links = ls.Links.from_pairs(table, between=("text", "image"))
+    ls.CrossViewSearch().fit(data.views(), links).save(tmp_path / "model")
+    assert run("doubts", tmp_path / "model", "-n", 3, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["doubts"]
+    assert (found[0]["source_item"], found[0]["target_item"]) == (i[0], j[0])
+    for own, expected in zip(
+        found, ls.load(tmp_path / "model").doubts(3, **ASK), strict=True
+    ):
+        assert own["probability"] == pytest.approx(expected.probability)
+        assert own["verdict"] == expected.verdict
+    assert run("doubts", tmp_path / "model") == 0
+    assert "contradicted" in capsys.readouterr().out
+
+
+def test_doubts_need_the_learner(path, capsys):
+    assert run("doubts", path) == 2
+    assert "CrossViewSearch" in capsys.readouterr().err

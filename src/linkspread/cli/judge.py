@@ -1,9 +1,10 @@
-"""``linkspread suggest`` and ``linkspread links``: pairs to judge, and judgements."""
+"""``linkspread suggest``, ``doubts`` and ``links``: pairs to judge, and judgements."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,14 +63,15 @@ def run_suggest(
     """Suggest pairs worth judging.
 
     The gain is the share of the variance of all pairs that one judgement is expected to
-    explain. With --ask each answer is stored at once; all are applied at the end.
+    explain. With --ask each answer is stored at once, all are applied at the end, and
+    different people get different pairs.
     """
     judge = default_who(who) if ask else ""
     folder, loaded = open_model(model, store)
     if source is None and target is None and len(loaded.view_names_) == 2:
         source = loaded.view_names_[0]
     between = choose_views(loaded, source, target)
-    found = _suggest(folder, between, n, seed)
+    found = _suggest(folder, between, n, seed, judge)
     if ask and found:
         _ask(folder, found, between, judge)
         apply_judgements(folder)
@@ -82,6 +84,53 @@ def run_suggest(
         rows.append((*names, f"{own['score']:.4g}", f"{own['gain']:.2%}"))
     _show(document | {"pairs": found}, headings, rows, as_json, title="Pairs to judge")
     _stop_without(found, "there is no pair left to judge")
+
+
+def run_doubts(
+    model: options.Model,
+    source: options.Source = None,
+    target: options.Target = None,
+    n: Annotated[
+        int, typer.Option("--n-judgements", "-n", min=1, help="Judgements to list.")
+    ] = 20,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
+) -> None:
+    """List judgements that are probably wrong, the most doubtful first.
+
+    Each is predicted without it. The last column names the judged pair that contradicts
+    it most. Exit status 1 means that there are no judged pairs.
+    """
+    folder, loaded = open_model(model, store)
+    if not hasattr(loaded, "doubts"):
+        raise LinkspreadError(
+            f"`MODEL` must be a CrossViewSearch for doubts, got a "
+            f"{type(loaded).__name__}. Fit without --model spreading."
+        )
+    if source is None and target is None and len(loaded.view_names_) == 2:
+        source = loaded.view_names_[0]
+    between = choose_views(loaded, source, target)
+    found = loaded.doubts(n, source=between[0], target=between[1])
+    documents = [asdict(own) for own in found]
+    contents, rows = read_contents(folder), []
+    for own in found:
+        named: dict[str, Any] = {}
+        for side, view in zip(SIDES, between, strict=True):
+            item = getattr(own, f"{side}_item")
+            text = contents.find(view, item)
+            named |= {f"{side}_id": item} | ({f"{side}_content": text} if text else {})
+        against = "; ".join(
+            f"{part.kind} of {part.source_item} and {part.target_item}"
+            for part in own.contradictions[:1]
+        )
+        names = [_name(named, side, SHOWN) for side in SIDES]
+        rows.append(
+            (names[0], own.verdict, names[1], f"{own.probability:.0%}", against)
+        )
+    headings = (between[0], "verdict", between[1], "wrong", "contradicted by")
+    document = dict(zip(SIDES, between, strict=True)) | {"doubts": documents}
+    _show(document, headings, rows, as_json, title="Doubtful judgements")
+    _stop_without(found, "there are no judged pairs")
 
 
 @links_app.command(
@@ -315,7 +364,7 @@ def _stop_without(found: Sequence[Any], sentence: str) -> None:
 
 
 def _suggest(
-    folder: ModelFolder, between: ViewPair, n: int, seed: int
+    folder: ModelFolder, between: ViewPair, n: int, seed: int, judge: str
 ) -> list[dict[str, Any]]:
     """Return pairs that are not in the store, in the order of `suggest_pairs`."""
     from linkspread.storage.judgements import pair_of
@@ -329,7 +378,9 @@ def _suggest(
                 if own.verdict == "unsure" or (own.number or 0) > folder.applied
             }
     model, views = folder.model, dict(zip(SIDES, between, strict=True))
-    left, right = model.suggest_pairs(n + len(in_store), **views, random_state=seed)
+    left, right = model.suggest_pairs(
+        n + len(in_store), **views, judge=judge, random_state=seed
+    )
     pairs = [
         pair
         for pair in zip(left.tolist(), right.tolist(), strict=True)

@@ -1,18 +1,20 @@
 """CrossViewSearch: start from the cosine of a shared space, learn from judgements."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.ground.checks import check_name
+from linkspread.ground.checks import check_count
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import LinkError, ViewError
+from linkspread.judging.doubts import Doubt
 from linkspread.judging.explanation import Shares
+from linkspread.judging.suggestion import OpenPairs
 from linkspread.learning import (
     Choice,
     Rows,
@@ -34,6 +36,7 @@ from linkspread.models.live_search import (
     check_growth,
 )
 from linkspread.models.matching import match_views
+from linkspread.models.search_judgements import find_doubts, next_pairs
 from linkspread.models.search_pairs import (
     Chained,
     Direction,
@@ -54,21 +57,20 @@ from linkspread.models.vector_search import (
     find_chain,
     reading,
 )
+from linkspread.models.view_replacement import ViewReplacement, read_replacement
+from linkspread.models.view_spaces import choose_metrics, choose_priors
 from linkspread.search.matches import Matches
+from linkspread.tables import Table
 from linkspread.tables.validation import (
     Views,
     check_columns,
     check_table,
     check_varied,
     check_views,
-    per_view,
 )
 
 Array = np.ndarray
 
-METRICS = ("auto", "euclidean", "cosine", "hellinger")
-# Relative tolerance by which rows count as unit rows, or as histograms.
-UNIT = 1e-3
 # Items of each view whose scores show whether a change is sound.
 N_PROBES = 8
 
@@ -182,8 +184,12 @@ default="auto"
         *,
         unknown: str = "raise",
         work_for: Callable[[str, str], MapWork] | None = None,
+        kept: Mapping[str, ViewMap] | None = None,
     ) -> Self:
-        """Fit checked views; `work_for` returns what computes the map of a view."""
+        """Fit checked views; `work_for` returns what computes the map of a view.
+
+        Views in `kept` keep their maps.
+        """
         tables, seed = read.tables, self.random_state
         if len(tables) < 2:
             raise ViewError(
@@ -210,8 +216,11 @@ default="auto"
                 f"views with {widths} columns. Judge a few pairs (`Links.from_pairs`), "
                 "or give `prior`, tables of one width."
             )
-        maps = {}
+        maps: dict[str, ViewMap] = {}
         for view, X in tables.items():
+            if kept is not None and view in kept:
+                maps[view] = kept[view]
+                continue
             judged, n_labelled = _judged_items(resolved, view, tables)
             # A graph separates classes, which only judgements define.
             has_graph = len(judged) > 0 and X.shape[0] > 2
@@ -301,6 +310,49 @@ default="auto"
             compare=compare,
         )
 
+    @changing
+    def replace_view(
+        self, view: str, table: Any, *, ids: Any = None, columns: Any = None
+    ) -> ViewReplacement:
+        """Give a view another table, as of a new encoder; judgements stay.
+
+        Its map is made anew, those of other views stay, and what counts is chosen anew.
+        Judged pairs of items that the table lacks are dropped.
+
+        Parameters
+        ----------
+        view : str
+        table : table of shape (n_items, n_features)
+            As for :meth:`fit`; columns may differ from those before.
+        ids : array-like of shape (n_items,), default=None
+            Ids of the rows; None takes those of the table, or else those before.
+        columns : list of str, default=None
+            Columns to take, or to leave out with a minus before each name.
+
+        Returns
+        -------
+        report : ViewReplacement
+            Items and columns that came and went, and held-out quality; print it.
+        """
+        self._check_view(view, has_rows=True)
+        known = {
+            name: Table(
+                self._tables[name],
+                self._columns[name],
+                own.ids if own.has_ids else None,
+                chosen=True,
+            )
+            for name, own in self.items_.items()
+        }
+        given = known, self.items_, self.links_, view, table, ids, columns
+        read, links, report = read_replacement(*given)
+        before = {pair: own.quality.get("model") for pair, own in self.choices_.items()}
+        kept = {name: own for name, own in self._maps.items() if name != view}
+        self._learn(read, links, kept=kept)
+        now = {pair: own.quality.get("model") for pair, own in self.choices_.items()}
+        changed = {p: (before.get(p), q) for p, q in now.items() if view in p}
+        return replace(report, quality=changed)
+
     @property
     def summary_(self) -> str:
         """Sentences on what is known, which terms count and how good they are."""
@@ -313,6 +365,31 @@ default="auto"
         """Pairs of views that are searched directly, not through others."""
         check_is_fitted(self)
         return tuple(self._factors)
+
+    @reading
+    def doubts(self, n: int = 20, *, source: str, target: str) -> list[Doubt]:
+        """Return the judgements that are probably wrong, the most doubtful first.
+
+        Each is predicted by a fit to the others, without it.
+
+        Parameters
+        ----------
+        n : int, default=20
+            Number of judgements.
+        source, target : str
+            Views of the first and the second item of each pair; may be the same.
+
+        Returns
+        -------
+        doubts : list of Doubt
+            Each with the probability that the verdict is wrong, and the judgements
+            that contradict it.
+        """
+        check_count(n, name="n", remedy="20 is usual.")
+        self._check_pairs(source, target, explained=True)
+        way = self._exact_rows(source, target)
+        assert isinstance(way, Direction)
+        return find_doubts(self, way, (source, target), n)
 
     @property
     def facts_(self) -> dict[str, dict[str, Any]]:
@@ -504,50 +581,15 @@ default="auto"
         return {"links": explain_pair(way, read_evidence(self.links_, *pair), rows, j)}
 
     def _features(self, view: str, seed: int) -> Array:
-        # On synthetic classes, judging pairs of cluster representatives taught no more
-        # than judging random pairs.
         return leading_features(self._maps[view])
 
-
-def choose_metrics(metric: Any, tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the metric of each view; refuse one that its values do not allow."""
-    chosen = {}
-    for view, given in per_view(metric, tables, name="metric").items():
-        X, name = tables[view], check_name(given, METRICS, name="metric")
-        chosen[view] = _suited_metric(X) if name == "auto" else name
-        if chosen[view] == "hellinger" and X.min() < 0:
-            raise ViewError(
-                f"view {view!r} must have no negative values for the metric "
-                f"'hellinger', got {X.min():.3g}. Use 'euclidean' or 'cosine'."
-            )
-    return chosen
-
-
-def choose_priors(prior: Any, tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return unit rows of the views that have a prior."""
-    if prior is None:
-        return {}
-    if isinstance(prior, str) and prior == "auto":
-        widths = [X.shape[1] for X in tables.values()]
-        return {
-            view: unit_rows(X)
-            for view, X in tables.items()
-            if widths.count(X.shape[1]) > 1
-        }
-    if not isinstance(prior, Mapping):
-        raise ViewError(
-            "`prior` must be 'auto', None or tables by view, got "
-            f"{type(prior).__name__}. Leave it out for 'auto'."
-        )
-    given = {view: check_table(X, view=view) for view, X in prior.items()}
-    for view, X in given.items():
-        if view not in tables or X.shape[0] != tables[view].shape[0]:
-            size = tables[view].shape[0] if view in tables else "no"
-            raise ViewError(
-                f"`prior` of view {view!r} must have a row for each item, got "
-                f"{X.shape[0]} rows for {size} items. Give one row per item."
-            )
-    return {view: unit_rows(X) for view, X in given.items()}
+    def _next_pairs(
+        self, pairs: OpenPairs, n: int, source: str, target: str, seed: int
+    ) -> tuple[Array, Array]:
+        way = self._exact_rows(source, target)
+        if not isinstance(way, Direction):
+            return super()._next_pairs(pairs, n, source, target, seed)
+        return next_pairs(self, way, pairs, n, (source, target), seed=seed)
 
 
 def _check_scores(
@@ -592,17 +634,3 @@ def _judged_items(
     if labelled is None:
         return np.flatnonzero(judged), 0
     return np.flatnonzero(judged | labelled), int(labelled.sum())
-
-
-def _suited_metric(X: Any) -> str:
-    """Return the metric that suits the rows of a view."""
-    if sp.issparse(X):
-        return "cosine"
-    squares = np.einsum("ij,ij->i", X, X)
-    if np.all(np.abs(squares - 1) < UNIT):
-        return "cosine"
-    totals = X.sum(axis=1)
-    # One histogram, or several of them side by side.
-    if X.min() >= 0 and np.all(np.abs(totals - totals[0]) < UNIT * totals[0]):
-        return "hellinger"
-    return "euclidean"

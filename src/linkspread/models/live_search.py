@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
+from zlib import crc32
 
 import numpy as np
 from scipy import sparse
@@ -378,12 +379,12 @@ class LiveSearch(VectorSearch):
         target: str,
         queries: Any = None,
         exclude: Any = None,
+        judge: str = "",
         random_state: int = 0,
     ) -> tuple[Array, Array]:
         """Return the pairs most worth judging.
 
-        Well-connected items of each view, far from each other, are paired with those
-        of the other. Judged pairs and pairs of two labelled items are left out.
+        Judged pairs and pairs of two labelled items are left out.
 
         Parameters
         ----------
@@ -395,6 +396,8 @@ class LiveSearch(VectorSearch):
             Items of `source` to suggest; None for all.
         exclude : array-like of ids, boolean mask or slice, default=None
             Items of `target` not to suggest.
+        judge : str, default=""
+            Who is asked; `CrossViewSearch` asks others about other pairs.
         random_state : int, default=0
             Seed; the same number gives the same pairs.
 
@@ -405,9 +408,8 @@ class LiveSearch(VectorSearch):
             ``Links.from_pairs(list(zip(source_ids, target_ids, weights)), ...)``.
         """
         check_count(n, name="n", remedy="20 is usual.")
-        check_count(
-            random_state, name="random_state", remedy="The default is 0.", at_least=0
-        )
+        remedy = "The default is 0."
+        check_count(random_state, name="random_state", remedy=remedy, at_least=0)
         self._check_pairs(source, target, explained=False)
         items = self.items_[source], self.items_[target]
         rows = choose_positions(queries, items[0], name="queries")
@@ -425,13 +427,8 @@ class LiveSearch(VectorSearch):
             judged=_judged_positions(self.links_, source, target),
             within=source == target,
         )
-        i, j = suggest(
-            pairs,
-            n,
-            features=self._both_features(source, target, random_state),
-            score=lambda i, j: self._block(i, j, source, target),
-            seed=random_state,
-        )
+        seed = random_state + crc32(judge.encode())  # 0 for nobody
+        i, j = self._next_pairs(pairs, n, source, target, seed)
         return items[0].ids[i], items[1].ids[j]
 
     @reading
@@ -457,9 +454,8 @@ class LiveSearch(VectorSearch):
         Returns
         -------
         gains : ndarray of shape (n_pairs,)
-            Share of the variance of all pairs that one judgement would explain, under
-            the kernel of a short diffusion along both graphs. Judged pairs count as
-            known, labels do not.
+            Share of the variance of all pairs that one judgement would explain, in the
+            kernels of both graphs. Judged pairs count as known, labels do not.
         """
         self._check_pairs(source, target, explained=False)
         positions = (
@@ -508,15 +504,24 @@ class LiveSearch(VectorSearch):
         self.__dict__.update(made, items_=items, links_=change.links)
         return self
 
-    def _both_features(
-        self, source: str, target: str, seed: int
+    def _next_pairs(
+        self, pairs: OpenPairs, n: int, source: str, target: str, seed: int
     ) -> tuple[Array, Array]:
+        """Return the open pairs to judge next."""
+        return suggest(
+            pairs,
+            n,
+            features=self._both_features(source, target, seed),
+            score=lambda i, j: self._block(i, j, source, target),
+            seed=seed,
+        )
+
+    def _both_features(self, source: str, target: str, seed: int) -> Any:
         """Return the features of both views."""
         first = self._features(source, 2 * seed)
-        if source == target:
-            return first, first
         # Seeds differ, so that random numbers of both views are independent.
-        return first, self._features(target, 2 * seed + 1)
+        is_one = source == target
+        return first, first if is_one else self._features(target, 2 * seed + 1)
 
 
 def check_growth(before: Array, now: Array, pair: tuple[str, str]) -> None:

@@ -35,7 +35,7 @@ from linkspread.learning.pairs import PairRows
 from linkspread.learning.terms import MAPS_INTO, LabelTerm, PairsTerm, pair_columns
 from linkspread.links import Items, LinkMatrix, Links
 from linkspread.links.pairs import PairTable
-from linkspread.models.cross_view_search import CrossViewSearch, choose_priors
+from linkspread.models.cross_view_search import CrossViewSearch
 from linkspread.models.link_spreading import LinkSpreading
 from linkspread.models.search_pairs import make_sides
 from linkspread.models.spreading import (
@@ -49,6 +49,7 @@ from linkspread.models.spreading import (
     check_parameters,
     fitted_table,
 )
+from linkspread.models.view_spaces import choose_priors
 from linkspread.propagation import Spread
 from linkspread.propagation.rows import SpreadRows
 from linkspread.storage.files import naming_file

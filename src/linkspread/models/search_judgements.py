@@ -1,0 +1,82 @@
+"""Judgements of CrossViewSearch: which to ask for next, and which to doubt."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linkspread.judging.asking import Judged, ask, make_pool
+from linkspread.judging.doubts import Doubt, doubtful
+from linkspread.judging.explanation import make_split
+from linkspread.judging.suggestion import OpenPairs
+from linkspread.learning import read_evidence
+from linkspread.models.search_pairs import Direction, Pair, explain_pair
+
+Array = np.ndarray
+
+# Contradicting judgements that are named with a doubt.
+N_CONTRADICTIONS = 3
+
+
+def next_pairs(
+    model: Any, way: Direction, pairs: OpenPairs, n: int, between: Pair, *, seed: int
+) -> tuple[Array, Array]:
+    """Return the open pairs of two views to judge next."""
+    i, j, signed = read_evidence(model.links_, *between, labels=False).signed()
+    choice = model.choices_.get(_fitted_pair(way, between))
+    pools = [
+        model._cached(
+            ("pool", view),
+            [model._maps[view]],
+            partial(make_pool, model._maps[view], seed=model.random_state),
+        )
+        for view in between
+    ]
+    return ask(
+        pairs,
+        n,
+        factors=way.factors,
+        side=way.side,
+        pools=(pools[0], pools[1]),
+        judged=Judged(i, j, signed > 0),
+        quality=choice.quality.get("model") if choice is not None else None,
+        seed=seed,
+    )
+
+
+def find_doubts(model: Any, way: Direction, between: Pair, n: int) -> list[Doubt]:
+    """Return the most doubtful judgements of two views."""
+    pair = _fitted_pair(way, between)
+    evidence = read_evidence(model.links_, *pair)
+    if pair not in model.choices_ or not evidence.n_pairs:
+        return []
+    held, order, doubts = doubtful(
+        way.factors, evidence, model.choices_[pair], seed=model.random_state
+    )
+    ids = [model.items_[view].ids for view in pair]
+    found = []
+    for place in order[:n].tolist():
+        i, j, k = held.i[place], held.j[place], held.fold[place]
+        is_must = bool(held.is_must[place])
+        own = Direction(held.factors[k], 0)
+        rows = own.factors.fitted(0, [i])
+        shares = explain_pair(own, held.evidence[k], rows, int(j))
+        judged = [part for part in shares if part.kind == "pair"]
+        parts = make_split(judged, ids[0], ids[1], n_links=None).parts
+        against = [part for part in parts if (part.amount < 0) == is_must]
+        items = ids[0][i].item(), ids[1][j].item()
+        found.append(
+            Doubt(
+                *(items if way.side == 0 else items[::-1]),
+                verdict="must" if is_must else "cannot",
+                probability=float(doubts[place]),
+                score=float(held.scores[place]),
+                contradictions=tuple(against[:N_CONTRADICTIONS]),
+            )
+        )
+    return found
+
+
+def _fitted_pair(way: Direction, between: Pair) -> Pair:
+    """Return two views in the order of their fit."""
+    return between if way.side == 0 else (between[1], between[0])
