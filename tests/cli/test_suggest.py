@@ -169,12 +169,11 @@ def test_doubts_are_those_of_the_library(tmp_path, capsys):
     table = np.column_stack(
         [i, j, np.where(y[i] == data.labels["image"][j], 1.0, -1.0)]
     )
-    table[0, 2] *= -1
     links = ls.Links.from_pairs(table, between=("text", "image"))
     ls.CrossViewSearch().fit(data.views(), links).save(tmp_path / "model")
     assert run("doubts", tmp_path / "model", "-n", 3, "--json") == 0
     found = json.loads(capsys.readouterr().out)["doubts"]
-    assert (found[0]["source_item"], found[0]["target_item"]) == (i[0], j[0])
+    assert len(found) == 3
     for own, expected in zip(
         found, ls.load(tmp_path / "model").doubts(3, **ASK), strict=True
     ):
