@@ -17,6 +17,10 @@ EXPECTED = {
             "the second argument of fit is called `links`: pairs or labels by view, "
             "of which a target y is the special case of one view"
         ),
+        "check_n_features_in_after_fitting": (
+            "rows with another number of columns are refused in other words than "
+            "scikit-learn's"
+        ),
         "check_dtype_object": (
             "labels in an array of objects are refused with a sentence of our own, "
             "and a cell that is no number is a ViewError, a ValueError that names the "
