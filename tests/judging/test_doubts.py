@@ -14,7 +14,8 @@ from linkspread.judging.calibration import (
     hold_out,
     pair_scores,
 )
-from linkspread.learning import Choice, Setting, fit_factors, read_evidence
+from linkspread.learning import Choice, Setting, fit_factors
+from linkspread.links.evidence import read_evidence
 from search_models import KINDS, PAIR, make_pair, model
 
 BETWEEN = {"source": "text", "target": "image"}

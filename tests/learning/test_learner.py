@@ -8,14 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from linkspread.graphs import knn_graph, normalize
-from linkspread.learning import (
-    Choice,
-    Evidence,
-    Sides,
-    choose,
-    fit_factors,
-    make_map,
-)
+from linkspread.learning import Choice, Sides, choose, fit_factors, make_map
 from linkspread.learning import pairs as pairs_room
 from linkspread.learning.choice import (
     HUB_STRENGTHS,
@@ -34,6 +27,7 @@ from linkspread.learning.terms import (
     MapTerm,
     fit_term,
 )
+from linkspread.links.evidence import Evidence
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 
 import linkspread as ls
 from linkspread.ground.errors import LinkError, ViewError
-from linkspread.learning import fit_factors, read_evidence
+from linkspread.learning import fit_factors
+from linkspread.links.evidence import read_evidence
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,11 @@ from linkspread.ground.errors import (
     LinkspreadError,
     ViewError,
 )
-from linkspread.learning import Choice, Setting, fit_factors, read_evidence
+from linkspread.learning import Choice, Setting, fit_factors
 from linkspread.learning import factors as learning_factors
 from linkspread.learning import terms as learning_terms
 from linkspread.learning.terms import PairsTerm
+from linkspread.links.evidence import read_evidence
 from linkspread.models import cross_view_search
 from search_models import KINDS, PAIR, class_views, make_pair, model
 
@@ -229,7 +230,8 @@ def test_judged_items_that_are_updated_teach_by_their_new_rows():
     rows = new_rows(search, "text", 2)
     search.update_items("text", rows, ids=["text1", "text0"])
     pair = search._factors[PAIR]
-    from linkspread.learning import fit_factors, read_evidence
+    from linkspread.learning import fit_factors
+    from linkspread.links.evidence import read_evidence
 
     fresh = fit_factors(
         pair.sides, read_evidence(search.links_, *PAIR), search.choices_[PAIR],

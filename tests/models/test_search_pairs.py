@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 import linkspread as ls
 from linkspread.ground.errors import LinkError, LinkspreadError
 from linkspread.judging import explanation_picture
-from linkspread.learning import Choice, Setting, fit_factors, make_map, read_evidence
+from linkspread.learning import Choice, Setting, fit_factors, make_map
+from linkspread.links.evidence import read_evidence
 from linkspread.models.search_pairs import leading_features
 from search_models import KINDS, PAIR, class_views, make_strangers, model
 

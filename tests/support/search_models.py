@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import linkspread as ls
-from linkspread.learning import Choice, Setting, fit_factors, read_evidence
+from linkspread.learning import Choice, Setting, fit_factors
+from linkspread.links.evidence import read_evidence
 
 PAIR = ("text", "image")
 KINDS = ("shared", "matched", "judged", "labels", "within", "sparse", "given", "every")

@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from linkspread.ground.cores import hold_blas
-from linkspread.learning import Choice, Evidence, ScoreFactors, fit_factors
-from linkspread.links.evidence import Judged
+from linkspread.learning import Choice, ScoreFactors, fit_factors
+from linkspread.links.evidence import Evidence, Judged
 
 Array = np.ndarray
 

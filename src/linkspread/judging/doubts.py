@@ -12,7 +12,8 @@ from scipy.special import expit
 
 from linkspread.judging.calibration import HeldOut, fit_curve, hold_out
 from linkspread.judging.explanation import Contribution
-from linkspread.learning import Choice, Evidence, ScoreFactors
+from linkspread.learning import Choice, ScoreFactors
+from linkspread.links.evidence import Evidence
 
 Array = np.ndarray
 

@@ -9,11 +9,9 @@ from linkspread.learning.factors import (
 )
 from linkspread.learning.maps import ViewMap, make_map
 from linkspread.learning.rows import Rows, Setting, Sides
-from linkspread.links.evidence import Evidence, read_evidence
 
 __all__ = [
     "Choice",
-    "Evidence",
     "Rows",
     "ScoreFactors",
     "Setting",
@@ -23,6 +21,5 @@ __all__ = [
     "choose",
     "fit_factors",
     "make_map",
-    "read_evidence",
     "renew_factors",
 ]

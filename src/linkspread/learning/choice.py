@@ -42,11 +42,10 @@ CANDIDATES: dict[str, tuple[tuple[str, ...], tuple[float, ...]]] = {
 }
 # Used where too little is known to choose; few judgements need a large ridge.
 DEFAULT_RIDGE, DEFAULT_HUBS = 10.0, 0.5
-# Each is fitted to four fifths of the judgements; many are held out in fewer folds.
-N_FOLDS = 5
+N_FOLDS = 5  # or fewer, if they hold out enough
 MIN_PAIRS = 4  # with fewer held-out pairs nothing is chosen
-# Held-out pairs of all folds, and unjudged candidates of each view in each fold.
-MAX_HELD_OUT, N_UNJUDGED = 400, 500
+# Held-out pairs of all folds, and candidates of each view in each fold.
+MAX_HELD_OUT, N_CANDIDATES = 400, 500
 # Judged pairs, or must-links alone, that a fold is fitted to; the final fit uses all.
 MAX_KNOWN = {"pairs": 3000, "must-links": 600}
 # Neighbours whose mean score is the hub correction, as in [Conneau2018].
@@ -75,6 +74,7 @@ class _Fold:
     left: Rows
     right: Rows
     n_held: int
+    n_new: tuple[int, int]  # without known items, which are the last
     terms: dict[Setting, Term] = field(default_factory=dict)
 
     def fit(self, setting: Setting) -> Term:
@@ -102,26 +102,22 @@ def choose(sides: Sides, evidence: Evidence, *, seed: int = 0) -> Choice:
     # Hundreds of small products are faster in one thread.
     with hold_blas(1):
         folds = list(_make_folds(sides, evidence, seed))
-        n_held = sum(fold.n_held for fold in folds)
-        if n_held < MIN_PAIRS:
+        if sum(fold.n_held for fold in folds) < MIN_PAIRS:
             return _default(sides, evidence)
         if sides.prior is None:
-            return _choose(kinds, False, folds, n_held)
+            return _choose(kinds, False, folds)
         # Equal numbers of columns need not be a shared space: then known partners are
         # as likely by the cosine as by chance, and likelier by terms without it.
         if len(kinds) > 1 and not _is_better((_PRIOR,), None, 2.0, folds):
             without = [kind for kind in kinds if kind != "displacement"]
-            choice = _choose(without, False, folds, n_held)
+            choice = _choose(without, False, folds)
             if _is_better(choice.terms, None, 2.0, folds):
                 return choice
         # A displacement is a map already.
-        kinds = [kind for kind in kinds if kind not in MAPS_INTO]
-        return _choose(kinds, True, folds, n_held)
+        return _choose([own for own in kinds if own not in MAPS_INTO], True, folds)
 
 
-def _choose(
-    kinds: Sequence[str], has_prior: bool, folds: Sequence[_Fold], n_held: int
-) -> Choice:
+def _choose(kinds: Sequence[str], has_prior: bool, folds: Sequence[_Fold]) -> Choice:
     """Choose a setting of each kind, then how much each counts.
 
     The default is the displacement in a shared space (the cosine if its ridge is
@@ -158,7 +154,7 @@ def _choose(
     }
     if has_prior:
         quality["prior"] = _reciprocal_rank(_setting_scores(_PRIOR, folds))
-    return Choice(terms, hubs, n_held, quality)
+    return Choice(terms, hubs, sum(fold.n_held for fold in folds), quality)
 
 
 def _is_better(
@@ -167,11 +163,14 @@ def _is_better(
     errors: float,
     folds: Sequence[_Fold],
 ) -> bool:
-    """Return whether terms make partners likelier than other terms, or chance."""
-    scores = _combined(terms, folds)
+    """Return whether terms make partners likelier than other terms, or chance.
+
+    Among unknown items: known ones would be recognised, whatever their links say.
+    """
+    scores = _combined(terms, folds, only_new=True)
     theirs = _log_likelihoods(scores, 0.0)
     if others is not None:
-        theirs = _best_likelihoods(_combined(others, folds))
+        theirs = _best_likelihoods(_combined(others, folds, only_new=True))
     return _is_significant(_best_likelihoods(scores), theirs, errors=errors)
 
 
@@ -237,18 +236,18 @@ def _make_folds(sides: Sides, evidence: Evidence, seed: int) -> Iterator[_Fold]:
         if not len(i) or (len(known.must[0]) < 2 and known.labels is None):
             continue
         n_held += len(i)
-        asked, judged = [], known.judged_items()
+        asked, n_new, judged = [], [], known.judged_items()
         for side, own in enumerate((i, j)):
-            # Known items would be recognised, whatever their links say.
-            unjudged = np.setdiff1d(np.arange(sizes[side]), judged[side])
-            if len(unjudged) < N_UNJUDGED // 5:
-                unjudged = np.arange(sizes[side])
-            # Items of cannot-links are the most similar candidates.
-            others = [*rng.permutation(unjudged)[:N_UNJUDGED], *held.cannot[side]]
-            places = np.concatenate([own, np.setdiff1d(others, own)]).astype(np.intp)
+            # As in a search; items of cannot-links are the most similar.
+            drawn = [*rng.permutation(sizes[side])[:N_CANDIDATES], *held.cannot[side]]
+            others = np.setdiff1d(drawn, own).astype(np.intp)
+            is_known = np.isin(others, judged[side])
+            is_known &= np.sum(~is_known) >= N_CANDIDATES // 5
+            places = np.concatenate([own, others[np.argsort(is_known, kind="stable")]])
             asked.append(sides.rows(side, places))
+            n_new.append(len(own) + int(np.sum(~is_known)))
         fitting = Fitting(sides, known.sample(n_most, rng), rough=True)
-        yield _Fold(fitting, asked[0], asked[1], len(i))
+        yield _Fold(fitting, asked[0], asked[1], len(i), (n_new[0], n_new[1]))
 
 
 def _same_class(labels: tuple[Any, Any], rng: np.random.Generator) -> Any:
@@ -289,8 +288,8 @@ class _Tried:
     def of(cls, setting: Setting, folds: Sequence[_Fold]) -> "_Tried":
         scores = _setting_scores(setting, folds)
         scale = _best_scale(scores)
-        own = replace(setting, weight=scale)
-        return cls(own, scores, _log_likelihoods(scores, scale))
+        likelihoods = _log_likelihoods(scores, scale)
+        return cls(replace(setting, weight=scale), scores, likelihoods)
 
 
 def _choose_setting(kind: str, folds: Sequence[_Fold]) -> _Tried:
@@ -323,7 +322,9 @@ def _setting_scores(setting: Setting, folds: Sequence[_Fold]) -> list[_Scores]:
     return found
 
 
-def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]:
+def _combined(
+    terms: Sequence[Setting], folds: Sequence[_Fold], *, only_new: bool = False
+) -> list[_Scores]:
     """Return the weighted sum of all terms in every fold, between all candidates."""
     found = []
     for fold in folds:
@@ -331,6 +332,8 @@ def _combined(terms: Sequence[Setting], folds: Sequence[_Fold]) -> list[_Scores]
         for own in terms:
             part = term_scores(fold.fit(own), 0, fold.left, fold.right)
             S = S + own.weight * part
+        if only_new:
+            S = S[: fold.n_new[0], : fold.n_new[1]]
         found.append(_Scores(S[: fold.n_held], S[:, : fold.n_held].T, S))
     return found
 

@@ -22,11 +22,10 @@ from linkspread.learning import (
     ViewMap,
     change_factors,
     make_map,
-    read_evidence,
 )
 from linkspread.learning.maps import MapWork, unit_rows
 from linkspread.links import Items, Links
-from linkspread.links.evidence import read_changes
+from linkspread.links.evidence import read_changes, read_evidence
 from linkspread.models.live_search import (
     ByView,
     ItemChange,

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from linkspread.ground.checks import check_count, check_name
 from linkspread.ground.errors import ViewError
-from linkspread.learning import fit_factors, read_evidence
+from linkspread.learning import fit_factors
 from linkspread.learning.maps import unit_rows
-from linkspread.links.evidence import Evidence
+from linkspread.links.evidence import Evidence, read_evidence
 from linkspread.models.search_pairs import Chained, Direction
 from linkspread.search.matches import (
     Matches,

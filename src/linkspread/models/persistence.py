@@ -28,12 +28,12 @@ from linkspread.learning import (
     ViewMap,
     fit_factors,
     maps,
-    read_evidence,
 )
 from linkspread.learning.cores import LabelModel
 from linkspread.learning.pairs import PairRows
 from linkspread.learning.terms import MAPS_INTO, LabelTerm, PairsTerm, pair_columns
 from linkspread.links import Items, LinkMatrix, Links
+from linkspread.links.evidence import read_evidence
 from linkspread.links.pairs import PairTable
 from linkspread.models.cross_view_search import CrossViewSearch
 from linkspread.models.link_spreading import LinkSpreading

@@ -9,7 +9,7 @@ from linkspread.judging.asking import Judged, ask, make_pool
 from linkspread.judging.doubts import Doubt, doubtful
 from linkspread.judging.explanation import make_split
 from linkspread.judging.suggestion import OpenPairs
-from linkspread.learning import read_evidence
+from linkspread.links.evidence import read_evidence
 from linkspread.models.search_pairs import Direction, Pair, explain_pair
 
 Array = np.ndarray

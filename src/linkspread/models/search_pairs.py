@@ -15,7 +15,6 @@ from linkspread.judging.explanation import Shares, pair_shares, single_share
 from linkspread.judging.suggestion import N_DIRECTIONS
 from linkspread.learning import (
     Choice,
-    Evidence,
     Rows,
     ScoreFactors,
     Setting,
@@ -23,13 +22,13 @@ from linkspread.learning import (
     ViewMap,
     choose,
     fit_factors,
-    read_evidence,
     renew_factors,
 )
 from linkspread.learning.factors import QueryBatch
 from linkspread.learning.maps import N_COMPONENTS, landmark_count, unit_rows
 from linkspread.learning.terms import Fitting, LabelTerm, PairsTerm, PriorTerm
 from linkspread.links import Links
+from linkspread.links.evidence import Evidence, read_evidence
 from linkspread.tables.validation import check_views
 
 Array = np.ndarray
