@@ -186,3 +186,23 @@ def test_doubts_are_those_of_the_library(tmp_path, capsys):
 def test_doubts_need_the_learner(path, capsys):
     assert run("doubts", path) == 2
     assert "CrossViewSearch" in capsys.readouterr().err
+
+
+def test_progress_is_that_of_the_library(tmp_path, capsys, path):
+    data = ls.datasets.make_views(90, n_classes=3, random_state=0)
+    cells = np.random.default_rng(0).permutation(8100)[:80]
+    i, j = np.divmod(cells, 90)
+    is_same = data.labels["text"][i] == data.labels["image"][j]
+    table = np.column_stack([i, j, np.where(is_same, 1.0, -1.0)])
+    links = ls.Links.from_pairs(table, between=("text", "image"))
+    ls.CrossViewSearch().fit(data.views(), links).save(tmp_path / "learner")
+    assert run("progress", tmp_path / "learner", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = ls.load(tmp_path / "learner").progress(**ASK)
+    own = found["measures"]["precision at 10"]
+    assert own["value"] == pytest.approx(expected.measures["precision at 10"].value)
+    assert found["rule"] == expected.rule
+    assert run("progress", tmp_path / "learner") == 0
+    assert "precision at 10" in capsys.readouterr().out
+    assert run("progress", path) == 2
+    assert "CrossViewSearch" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from linkspread.cli.export import run_export
 from linkspread.cli.featurize import run_featurize
 from linkspread.cli.fit import run_fit
 from linkspread.cli.info import run_info
-from linkspread.cli.judge import links_app, run_doubts, run_suggest
+from linkspread.cli.judge import links_app, run_doubts, run_progress, run_suggest
 from linkspread.cli.match import run_match
 from linkspread.cli.measure import run_evaluate
 from linkspread.cli.reproduce import reproduce_app
@@ -47,6 +47,7 @@ for run, example in (
     (run_match, "match ours.csv theirs.csv --judged rows.csv --output matches.csv"),
     (run_suggest, "suggest model -n 5"),
     (run_doubts, "doubts model"),
+    (run_progress, "progress model"),
     (run_export, "export model --source text --output images.npz"),
     (run_serve, "serve model --port 8080"),
 ):

@@ -1,4 +1,4 @@
-"""``linkspread suggest``, ``doubts`` and ``links``: pairs to judge, and judgements."""
+"""``linkspread suggest``, ``doubts``, ``progress`` and ``links``: judging pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ from linkspread.cli.opening import (
     read_contents,
     report_pending,
 )
-from linkspread.cli.output import clean, notice, print_json, print_table, shorten
+from linkspread.cli.output import (
+    clean,
+    notice,
+    print_json,
+    print_line,
+    print_table,
+    shorten,
+)
 from linkspread.ground.errors import LinkError, LinkspreadError
 
 if TYPE_CHECKING:
@@ -101,15 +108,7 @@ def run_doubts(
     Each is predicted without it. The last column names the judged pair that contradicts
     it most. Exit status 1 means that there are no judged pairs.
     """
-    folder, loaded = open_model(model, store)
-    if not hasattr(loaded, "doubts"):
-        raise LinkspreadError(
-            f"`MODEL` must be a CrossViewSearch for doubts, got a "
-            f"{type(loaded).__name__}. Fit without --model spreading."
-        )
-    if source is None and target is None and len(loaded.view_names_) == 2:
-        source = loaded.view_names_[0]
-    between = choose_views(loaded, source, target)
+    folder, loaded, between = _open_learner(model, store, source, target)
     found = loaded.doubts(n, source=between[0], target=between[1])
     documents = [asdict(own) for own in found]
     contents, rows = read_contents(folder), []
@@ -131,6 +130,46 @@ def run_doubts(
     document = dict(zip(SIDES, between, strict=True)) | {"doubts": documents}
     _show(document, headings, rows, as_json, title="Doubtful judgements")
     _stop_without(found, "there are no judged pairs")
+
+
+def run_progress(
+    model: options.Model,
+    source: options.Source = None,
+    target: options.Target = None,
+    as_json: options.AsJson = False,
+    store: options.Store = None,
+) -> None:
+    """Estimate how good searches are, and what more judgements would bring.
+
+    Judged items are held out and searched by fits without their judgements. Measures
+    have 90 % intervals. Exit status 1 means that too little is judged to tell.
+    """
+    _, loaded, between = _open_learner(model, store, source, target)
+    found = loaded.progress(source=between[0], target=between[1])
+    if as_json:
+        document = asdict(found)
+        document["measures"] = {k: v._asdict() for k, v in found.measures.items()}
+        document["gain"] = found.gain and found.gain._asdict()
+        print_json(dict(zip(SIDES, between, strict=True)) | document)
+    else:
+        for line in str(found).splitlines():
+            print_line(line)
+    _stop_without(list(found.measures), "too little is judged to estimate progress")
+
+
+def _open_learner(
+    model: Path, store: str | None, source: str | None, target: str | None
+) -> tuple[ModelFolder, Any, ViewPair]:
+    """Open a model that learns from judgements, and choose two of its views."""
+    folder, loaded = open_model(model, store)
+    if not hasattr(loaded, "doubts"):
+        raise LinkspreadError(
+            f"`MODEL` must be a CrossViewSearch for this, got a "
+            f"{type(loaded).__name__}. Fit without --model spreading."
+        )
+    if source is None and target is None and len(loaded.view_names_) == 2:
+        source = loaded.view_names_[0]
+    return folder, loaded, choose_views(loaded, source, target)
 
 
 @links_app.command(

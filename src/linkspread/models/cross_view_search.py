@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from linkspread.ground.checks import check_count
 from linkspread.ground.cores import hold_blas
 from linkspread.ground.errors import LinkError, ViewError
 from linkspread.judging.doubts import Doubt
 from linkspread.judging.explanation import Shares
+from linkspread.judging.held_out_quality import Progress
 from linkspread.judging.suggestion import OpenPairs
 from linkspread.learning import (
     Choice,
@@ -35,7 +35,7 @@ from linkspread.models.live_search import (
     check_growth,
 )
 from linkspread.models.matching import match_views
-from linkspread.models.search_judgements import find_doubts, next_pairs
+from linkspread.models.search_judgements import find_doubts, find_progress, next_pairs
 from linkspread.models.search_pairs import (
     Chained,
     Direction,
@@ -384,11 +384,23 @@ default="auto"
             Each with the probability that the verdict is wrong, and the judgements
             that contradict it.
         """
-        check_count(n, name="n", remedy="20 is usual.")
-        self._check_pairs(source, target, explained=True)
-        way = self._exact_rows(source, target)
-        assert isinstance(way, Direction)
-        return find_doubts(self, way, (source, target), n)
+        return find_doubts(self, (source, target), n)
+
+    @reading
+    def progress(self, *, source: str, target: str) -> Progress:
+        """Estimate how good searches are, and what more judgements would bring.
+
+        Parameters
+        ----------
+        source, target : str
+            Two views; the second is searched from the first.
+
+        Returns
+        -------
+        progress : Progress
+            Measures with 90 % intervals, and whether to stop; print it.
+        """
+        return find_progress(self, (source, target))
 
     @property
     def facts_(self) -> dict[str, dict[str, Any]]:

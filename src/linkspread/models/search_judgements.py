@@ -1,13 +1,16 @@
-"""Judgements of CrossViewSearch: which to ask for next, and which to doubt."""
+"""Judgements of CrossViewSearch: the next ones, doubtful ones, and their effect."""
 
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from linkspread.ground.checks import check_count
+from linkspread.ground.errors import ViewError
 from linkspread.judging.asking import Judged, ask, make_pool
 from linkspread.judging.doubts import Doubt, doubtful
 from linkspread.judging.explanation import make_split
+from linkspread.judging.held_out_quality import Progress, estimate_progress
 from linkspread.judging.suggestion import OpenPairs
 from linkspread.links.evidence import read_evidence
 from linkspread.models.search_pairs import Direction, Pair, explain_pair
@@ -44,8 +47,10 @@ def next_pairs(
     )
 
 
-def find_doubts(model: Any, way: Direction, between: Pair, n: int) -> list[Doubt]:
+def find_doubts(model: Any, between: Pair, n: int) -> list[Doubt]:
     """Return the most doubtful judgements of two views."""
+    check_count(n, name="n", remedy="20 is usual.")
+    way = _direct(model, between)
     pair = _fitted_pair(way, between)
     evidence = read_evidence(model.links_, *pair)
     if pair not in model.choices_ or not evidence.n_pairs:
@@ -75,6 +80,28 @@ def find_doubts(model: Any, way: Direction, between: Pair, n: int) -> list[Doubt
             )
         )
     return found
+
+
+def find_progress(model: Any, between: Pair) -> Progress:
+    """Return how good searches are, and what more judgements would bring."""
+    if between[0] == between[1]:
+        raise ViewError(
+            f"`source` and `target` must be two views to estimate progress, got "
+            f"{between[0]!r} twice. Name another view."
+        )
+    way = _direct(model, between)
+    pair = _fitted_pair(way, between)
+    evidence = read_evidence(model.links_, *pair)
+    options = {"side": way.side, "seed": model.random_state}
+    return estimate_progress(way.factors, evidence, model.choices_[pair], **options)
+
+
+def _direct(model: Any, between: Pair) -> Direction:
+    """Return what searches one view from another, not through others."""
+    model._check_pairs(*between, explained=True)
+    way = model._exact_rows(*between)
+    assert isinstance(way, Direction)
+    return way
 
 
 def _fitted_pair(way: Direction, between: Pair) -> Pair:
