@@ -105,10 +105,10 @@ def test_repeated_judgements_of_an_item_are_no_more_evidence():
     rng = np.random.default_rng(0)
     influence = rng.normal(size=(400, 2)) / 400
     i = np.arange(400)
-    once = _variances(_Held(np.zeros(2), influence, i, i, 1.0), influence)
+    once = _variances(_Held(np.zeros(2), influence, i, i, np.ones(2)), influence)
     half = np.repeat(influence, 3, axis=0) / 3
     j = np.arange(1200)
-    thrice = _variances(_Held(np.zeros(2), half, np.repeat(i, 3), j, 1.0), half)
+    thrice = _variances(_Held(np.zeros(2), half, np.repeat(i, 3), j, np.ones(2)), half)
     assert_allclose(thrice, once, rtol=0.01)
     assert_allclose(once, (influence**2).sum(axis=0), rtol=0.01)
 

@@ -111,7 +111,7 @@ class _Held(NamedTuple):
     influence: Array  # of each held-out judgement on each value
     i: Array
     j: Array
-    n_near: float  # held-out judgements that tell of the best results
+    n_near: Array  # for each value, as many yes or no answers tell as much
 
 
 def estimate_progress(
@@ -174,11 +174,10 @@ def estimate_progress(
     extra = 1 + len(found[0].i) / left if left and is_partners else 1.0
     errors = np.sqrt(extra * _variances(found[0], parts @ more))
     n_free = min(len(np.unique(own)) for own in (found[0].i, found[0].j)) - 1
+    values = np.clip(known @ more, 0, 1)
+    ends = zip(names, values, errors, found[-1].n_near / extra, strict=True)
     measures = {
-        name: _bounded(value, error, n_free, found[-1].n_near / extra)
-        for name, value, error in zip(
-            names, np.clip(known @ more, 0, 1), errors, strict=True
-        )
+        name: _bounded(value, error, n_free, most) for name, value, error, most in ends
     }
     step = ((n + NEXT) ** POWER - n**POWER) * slope
     gain = float(known[-1] @ step)
@@ -254,13 +253,10 @@ def _partners(
     weights = _balanced(np.concatenate(strata), np.concatenate(others))
     mean = weights @ values
     influence = weights[:, None] * (values - mean)
-    return _Held(
-        mean,
-        influence,
-        np.concatenate(asked),
-        np.concatenate(found),
-        1 / float(weights @ weights),
-    )
+    # Reciprocal ranks vary less than answers of yes and no with their mean.
+    spread, tiny = weights @ (values - mean) ** 2, 1e-12
+    n_near = (mean * (1 - mean) + tiny) / (spread + tiny) / (weights @ weights)
+    return _Held(mean, influence, np.concatenate(asked), np.concatenate(found), n_near)
 
 
 def _balanced(held: Array, others: Array) -> Array:
@@ -323,7 +319,8 @@ def _judged_pairs(
     away = (y - own) / np.maximum(1 - leverage, 0.1)
     influence = away * (X @ np.linalg.solve(H, slope))
     near = X[:, 2] >= np.log(factors.sides.maps[1 - side].n_items / NEAR)
-    return _Held(np.array([p.mean()]), influence[:, None], queries, results, near.sum())
+    n_near = np.array([float(near.sum())])
+    return _Held(np.array([p.mean()]), influence[:, None], queries, results, n_near)
 
 
 def _curve_features(scores: Array, ranks: Array, n_items: int) -> Array:
