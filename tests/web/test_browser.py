@@ -15,7 +15,13 @@ from web_sites import fit_model, make_features, save_model
 
 SEARCH = "/?source=text&target=image&item=t5"
 PAGES = [SEARCH, "/", "/?q=green+thing", "/ask", "/history", "/look", "/docs"]
-PAGES += ["/team", "/why?source=text&target=image&item=t5&found=i3", "/nowhere"]
+PAGES += [
+    "/team",
+    "/team?doubts=1",
+    "/enter",
+    "/why?source=text&target=image&item=t5&found=i3",
+    "/nowhere",
+]
 PATIENCE = 60_000
 
 pytestmark = MARKS

@@ -96,6 +96,7 @@ COSTLY = {
     "overview": ("linkspread.web.api.look", "/api/overview"),
     "look": ("linkspread.web.pages.look", "/look"),
     "team": ("linkspread.web.team.progress", "/team"),
+    "doubts": ("linkspread.web.doubts.Doubts.found", "/team?doubts=1"),
     "export": ("linkspread.web.team.export", "/judgements.csv"),
     "upload": ("linkspread.web.uploads.Uploads.keep", "/upload"),
     "picture": (

@@ -393,6 +393,8 @@ def test_the_first_page_of_results_is_small(browser):
     page = browser.get("/", params=ASK).content
     files = [browser.get(f"/static/page.{own}").content for own in ("css", "js")]
     assert len(page) + sum(map(len, files)) < 100_000
+    # The script alone, before it is compressed.
+    assert len(files[1]) <= 25_000
 
 
 def test_addresses_hold_the_query_and_the_root(browser):

@@ -1,5 +1,6 @@
 """`linkspread serve`: several processes share one store, and end when they are told."""
 
+import http.client
 import json
 import os
 import re
@@ -7,9 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 
 import pytest
 from typer.testing import CliRunner
@@ -21,6 +24,7 @@ from linkspread.ground.errors import LinkspreadError, StoreError
 from linkspread.links import Links
 from linkspread.models import model_folder
 from linkspread.storage import LinkStore
+from linkspread.web.server import GRACE, PATIENCE
 from ports import free_port
 from web_sites import fit_model
 
@@ -232,3 +236,69 @@ def test_workers_end_with_their_parent_and_uploads_are_cleared(folder, tmp_path)
             while time.monotonic() < deadline:
                 ask(port, "/health")
                 time.sleep(0.2)
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from linkspread.cli import app
+from linkspread.web.live_model import LiveModel
+from linkspread.web.overview import Atlas
+
+marks, write = Path(sys.argv.pop()), LiveModel.write
+
+def draw(*given):
+    (marks / "drawing").touch()
+    time.sleep(300)
+
+def write_late(*given, **how):
+    (marks / "writing").touch()
+    time.sleep(2)
+    return write(*given, **how)
+
+Atlas._draw, LiveModel.write = draw, write_late
+app()
+"""
+
+
+@pytest.mark.slow
+def test_a_stop_is_bounded_and_loses_no_judgement(folder, tmp_path):
+    port, answers = free_port(), []
+    with LinkStore.open(folder / "judgements.db") as store:
+        n_before = store.count()
+    command = [sys.executable, "-c", SLOW, "serve", str(folder), "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"LINKSPREAD_TOKEN": TOKEN},
+    )
+
+    def draw():
+        with suppress(OSError, http.client.HTTPException):
+            ask(port, "/map?source=text&target=image")
+
+    def judge():
+        answers.append(ask(port, "/api/judgements", JUDGEMENT | {"target_id": "i6"}))
+
+    threads = [threading.Thread(target=own) for own in (draw, judge)]
+    try:
+        wait_for(port, process)
+        for own in threads:
+            own.start()
+        for name in ("drawing", "writing"):
+            while not (tmp_path / name).exists():
+                time.sleep(0.05)
+        start = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+        seconds = time.monotonic() - start
+    finally:
+        process.kill()
+        for own in threads:
+            own.join()
+    assert process.returncode == 0
+    assert seconds < PATIENCE + GRACE + 5
+    assert [own[0] for own in answers] == [201]
+    with LinkStore.open(folder / "judgements.db") as store:
+        assert store.count() == n_before + 1

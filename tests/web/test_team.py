@@ -3,13 +3,15 @@
 import io
 import re
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from pyarrow import csv, parquet
 from sklearn.metrics import cohen_kappa_score
 
+from linkspread.models import CrossViewSearch
 from linkspread.web.history import cohen_kappa
-from web_sites import ROOT, fit_model, form_token, many_browsers
+from web_sites import ROOT, fit_model, fit_search, form_token, make_data, many_browsers
 
 TOKEN = "a token nobody knows"
 PAIR = {"source": "text", "source_id": "t5", "target": "image"}
@@ -117,6 +119,81 @@ def test_history_shows_what_is_asked_for(make_browser):
     assert "ann and bob" in page and page.count('<li class="panel">') == 2
 
 
+def doubtful(client):
+    """Return the doubtful pairs of the page of the team, as the address shows them."""
+    page = client.get("/team", params={"doubts": 1}).text
+    queue = page[page.index('<h2 id="doubts">') :]
+    return page, re.findall(
+        r'name="left" value="(\w+)".*name="right" value="(\w+)"', queue
+    )
+
+
+@pytest.fixture
+def doubted(tmp_path_factory):
+    """Return the page of judged pairs, some of them wrong, and the wrong ones."""
+    rng, labels = np.random.default_rng(1), make_data()[2]
+    with many_browsers(fit_search(), tmp_path_factory.mktemp) as make:
+        client, wrong = make(), []
+        for k in range(40):
+            i, j = int(rng.integers(12, 60)), int(rng.integers(9, 50))
+            is_must = (labels["text"][i] == labels["image"][j]) != (k < 3)
+            verdict = "must" if is_must else "cannot"
+            judge(client, f"i{j}", verdict, source_id=f"t{i}", who="bob")
+            wrong += [(f"i{j}", f"t{i}", verdict)] if k < 3 else []
+        yield client, wrong
+
+
+def test_doubtful_judgements_are_settled_most_doubtful_first(doubted, monkeypatch):
+    client, wrong = doubted
+    live = client.app.state.site.live
+    asked, find = [], CrossViewSearch.doubts
+    monkeypatch.setattr(
+        CrossViewSearch, "doubts", lambda *a, **h: asked.append(1) or find(*a, **h)
+    )
+    # Nobody waits for them who has not asked.
+    assert "Look for them" in client.get("/team").text and not asked
+    page, pairs = doubtful(client)
+    assert {own[:2] for own in wrong} <= set(pairs)
+    wanted = live.shown.model.doubts(10, source="text", target="image")
+    wanted = [(own.target_item, own.source_item) for own in wanted][: len(pairs)]
+    assert pairs == wanted
+    assert "bob: " in page and "because of:" in page and "probability of 9" in page
+    # Found once, until judgements change.
+    n_asked = len(asked)
+    assert doubtful(client)[1] == pairs and len(asked) == n_asked
+    (first, second, verdict), other = wrong[0], {"must": "cannot", "cannot": "must"}
+    form = {"form_token": form_token(page), "left": first, "right": second}
+    form |= {"back": "/team?doubts=1", "verdict": verdict}
+    where = {"source": "image", "target": "text"}
+    answer = client.post("/settle", params=where, data=form)
+    assert str(answer.url).endswith("/team?doubts=1")
+    # Confirmed, and not asked again, although it still contradicts the others.
+    page, pairs = doubtful(client)
+    assert (first, second) not in pairs and len(asked) > n_asked
+    (first, second, verdict) = wrong[1]
+    form |= {"left": first, "right": second, "verdict": other[verdict]}
+    client.post("/settle", params=where, data=form)
+    page, pairs = doubtful(client)
+    # Two people disagree now.
+    assert (first, second) not in pairs and "Disputed pairs" in page
+    notes = [own.note for own in live.store.judgements() if own.note]
+    assert notes == ["looked at again"] * 2
+    assert (
+        client.post(
+            "/settle", params=where, data=form | {"form_token": "x"}
+        ).status_code
+        == 403
+    )
+
+
+def test_models_that_cannot_doubt_say_so(make_browser, tmp_path_factory):
+    assert "this model is a LinkSpreading" in make_browser().get("/team").text
+    few = fit_search([("t0", "i0", 1.0), ("t1", "i0", -1.0)])
+    with many_browsers(few, tmp_path_factory.mktemp) as make:
+        page = make().get("/team", params={"doubts": 1}).text
+        assert "needs 20 judged pairs, and there are 2" in page
+
+
 def test_judgements_are_exported(make_browser):
     client = make_browser()
     judge(client, "i3", "must", who="ann", note="=1+1")
@@ -135,8 +212,6 @@ def test_judgements_are_exported(make_browser):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_kappa_is_that_of_scikit_learn(seed):
-    import numpy as np
-
     rng = np.random.default_rng(seed)
     left, right = rng.choice(["must", "cannot", "unsure"], (2, 30)).tolist()
     kappa = cohen_kappa(list(zip(left, right, strict=True)))

@@ -11,10 +11,10 @@ from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from linkspread.ground.errors import LinkspreadError
-from linkspread.storage import Judgement, Undo
+from linkspread.storage import Undo
 from linkspread.web.guard import NOBODY, clean_name
 from linkspread.web.history import Entry, Filter, history
-from linkspread.web.overview import look
+from linkspread.web.overview import CurvePoint, look
 from linkspread.web.pages import (
     Anyone,
     Asking,
@@ -26,7 +26,7 @@ from linkspread.web.pages import (
     Words,
     check_json,
 )
-from linkspread.web.site import MAX_PAGES, PAGE, Asked
+from linkspread.web.site import MAX_PAGES, PAGE, Asked, Part, Question
 
 log = logging.getLogger("linkspread.web")
 # Seconds that an answer to a program may wait until a judgement is applied.
@@ -89,16 +89,6 @@ class Results(BaseModel):
     results: list[Result]
 
 
-class Part(BaseModel):
-    """A part of a score."""
-
-    split: str = Field(description="The parts of one split add up to the score")
-    kind: str
-    source: str
-    target: str
-    amount: float
-
-
 class Explained(BaseModel):
     """What a score is made of."""
 
@@ -108,20 +98,12 @@ class Explained(BaseModel):
     parts: list[Part]
 
 
-class Pair(BaseModel):
-    """A pair to judge, and the share of the uncertainty that an answer removes."""
-
-    left: str
-    right: str
-    gain: float
-
-
 class Pairs(BaseModel):
     """Suggested pairs, the best first."""
 
     source: str
     target: str
-    pairs: list[Pair]
+    pairs: list[Question]
 
 
 WAIT = Field(
@@ -200,14 +182,6 @@ class LinkFacts(BaseModel):
     has_labels: bool
 
 
-class Point(BaseModel):
-    """Mean average precision on held-out labels after some judgements."""
-
-    number: int
-    n_judgements: int
-    score: float
-
-
 class Overview(BaseModel):
     """Views, links and conflicts in numbers."""
 
@@ -221,7 +195,7 @@ class Overview(BaseModel):
     number: int
     summary: str
     inexact: list[str]
-    curve: list[Point]
+    curve: list[CurvePoint]
 
 
 class State(BaseModel):
@@ -296,15 +270,7 @@ def search(
         target=query.target,
         number=site.live.shown.number,
         results=[
-            Result(
-                id=hit.id,
-                rank=hit.rank,
-                score=hit.score,
-                strength=round(hit.strength, 3),
-                title=hit.title,
-                picture=hit.picture or None,
-            )
-            for hit in hits
+            Result(**asdict(own) | {"picture": own.picture or None}) for own in hits
         ],
     )
 
@@ -318,7 +284,7 @@ def explanation(site: Here, query: Asking, asked: Resolved, found: Id) -> Explai
         score=why.explanation.score,
         search_score=why.explanation.search_score,
         text=str(why.explanation),
-        parts=[Part(**asdict(part)) for part in why.parts],
+        parts=why.parts,
     )
 
 
@@ -332,8 +298,7 @@ def suggestions(
     """Return suggested pairs, the best first."""
     source, target = site.choose_views(source, target)
     found = site.questions(source, target, clean_name(who))
-    pairs = [Pair(**asdict(own)) for own in found]
-    return Pairs(source=source, target=target, pairs=pairs)
+    return Pairs(source=source, target=target, pairs=found)
 
 
 @api.get("/judgements")
@@ -375,9 +340,8 @@ def undo_judgement(page: Anyone, id: str, given: UndoIn) -> Stored:
 @api.get("/overview")
 def overview(site: Here) -> Overview:
     """Return views, links and conflicts in numbers."""
-    curve = [Point(**asdict(own)) for own in site.curve.points]
     with site.heavy:
-        return Overview(**look(site.live, site.contents), curve=curve)
+        return Overview(**look(site.live, site.contents), curve=site.curve.points)
 
 
 @api.get("/state")
@@ -431,24 +395,7 @@ def describe(schema: dict[str, Any], *, needs_token: bool) -> dict[str, Any]:
 def _row(entry: Entry) -> Row:
     """Return a row of the store as JSON has it."""
     row = entry.row
-    common: dict[str, Any] = {
-        "number": row.number,
-        "id": row.id,
-        "who": row.who,
-        "at": row.at,
-        "note": row.note,
-        "is_active": entry.is_active,
-    }
-    if isinstance(row, Undo):
-        return Row(**common, is_undo=True, takes_back=row.takes_back)
-    assert isinstance(row, Judgement)
-    return Row(
-        **common,
-        is_undo=False,
-        left_view=row.left_view,
-        left_id=str(row.left_id),
-        right_view=row.right_view,
-        right_id=str(row.right_id),
-        verdict=row.verdict,
-        weight=row.weight,
-    )
+    given = asdict(row) | {"is_undo": isinstance(row, Undo)}
+    for name in given.keys() & {"left_id", "right_id"}:
+        given[name] = str(given[name])
+    return Row(**given, is_active=entry.is_active)

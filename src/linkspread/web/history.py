@@ -8,8 +8,10 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from linkspread.judging import Doubt
 from linkspread.storage import Judgement, Undo
-from linkspread.storage.judgements import SIGNS, PairKey, pair_of
+from linkspread.storage.judgements import SIGNS, PairKey, pair_key, pair_of
+from linkspread.web.doubts import N_SHOWN, SETTLED
 from linkspread.web.site import VERDICT_WORDS, Site
 
 # Rows of the history that are read at a time, and looked at for one filtered page.
@@ -60,11 +62,22 @@ class Agreement(NamedTuple):
 
 
 class Dispute(NamedTuple):
-    """A pair on which people disagree."""
+    """A pair to settle: both items, and what each person said."""
 
     pair: PairKey
     sides: list[dict[str, str]]
     words: list[tuple[str, str]]
+
+
+class Doubtful(NamedTuple):
+    """A doubtful judgement, and those that contradict it: two items and a verdict."""
+
+    pair: PairKey
+    sides: list[dict[str, str]]
+    words: list[tuple[str, str]]
+    verdict: str
+    probability: float
+    against: list[tuple[str, str, str]]
 
 
 class Progress(NamedTuple):
@@ -162,7 +175,7 @@ def progress(site: Site) -> Progress:
 
 
 def _dispute(site: Site, pair: PairKey) -> Dispute:
-    """Return a disputed pair, with what each person said."""
+    """Return a judged pair, with what each person said."""
     words = site.live.ledger.latest(pair)
     sides = [
         {
@@ -174,6 +187,29 @@ def _dispute(site: Site, pair: PairKey) -> Dispute:
     ]
     verdicts = [(who, VERDICT_WORDS[own.verdict]) for who, own in words.items()]
     return Dispute(pair, sides, verdicts)
+
+
+def doubtful(
+    site: Site, doubts: Sequence[tuple[tuple[str, str], Doubt]]
+) -> list[Doubtful]:
+    """Return doubts in words, without pairs that people dispute or have settled."""
+    found: list[Doubtful] = []
+    for (left, right), own in doubts:
+        pair = pair_key((left, own.source_item), (right, own.target_item))
+        words = site.live.ledger.latest(pair).values()
+        if any(w.note == SETTLED or w.verdict != own.verdict for w in words):
+            continue
+        against = [
+            (
+                site.contents.name(left, part.source_item),
+                site.contents.name(right, part.target_item),
+                VERDICT_WORDS["must" if part.kind == "must-link" else "cannot"],
+            )
+            for part in own.contradictions
+        ]
+        shown = _dispute(site, pair)
+        found.append(Doubtful(*shown, own.verdict, own.probability, against))
+    return found[:N_SHOWN]
 
 
 def _picture(site: Site, view: str, id: str | int) -> str:

@@ -132,7 +132,7 @@ class Atlas:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Mean average precision after a number of judgements."""
+    """Mean average precision on held-out labels after some judgements."""
 
     number: int
     n_judgements: int

@@ -17,6 +17,7 @@ from linkspread.models import ModelFolder
 from linkspread.storage import Judgement, KeptItem
 from linkspread.storage.judgements import PairKey, check_uuid, pair_key
 from linkspread.web.contents import TitleIndex, choose_contents
+from linkspread.web.doubts import Doubts
 from linkspread.web.live_model import PATIENCE, LiveModel
 from linkspread.web.overview import Atlas, ScoreCurve
 from linkspread.web.refit import Refit
@@ -94,7 +95,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Question:
-    """A suggested pair, and its expected gain."""
+    """A pair to judge, and the share of the uncertainty that an answer removes."""
 
     left: str
     right: str
@@ -103,7 +104,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Part:
-    """A line of the table of an explanation."""
+    """A part of a score; those of one split add up to it."""
 
     split: str
     kind: str
@@ -140,7 +141,7 @@ class Site:
             self.uploads = Uploads(settings.uploads, max_pixels=limit)
         self.curve = ScoreCurve(self.live, contents, self.directions())
         self.atlas = Atlas(self.live, contents)
-        self.searches = Searches(self.live)
+        self.searches, self.doubts = Searches(self.live), Doubts(self.live)
         # Explanations, suggestions and uploads take time or much memory, maps seconds.
         self.heavy, self.mapping = Turns(1, n_waiting=8), Turns(1, n_waiting=8)
         self.drawing = Turns(2, n_waiting=50)
@@ -308,7 +309,7 @@ class Site:
                 id=id,
                 rank=k + 1,
                 score=float(scores[k]),
-                strength=usual.strength(float(scores[k])),
+                strength=round(usual.strength(float(scores[k])), 3),
                 title=contents.title(target, position),
                 caption=contents.caption(target, position),
                 text=contents.text(target, position),

@@ -9,8 +9,18 @@ from fastapi import Query as Param
 from fastapi.responses import HTMLResponse, Response
 
 from linkspread.storage.link_store import ROLES
-from linkspread.web.history import Filter, export, history, progress
-from linkspread.web.pages import Anyone, FromForm, Number, Page, Text, View, own_path
+from linkspread.web.doubts import SETTLED
+from linkspread.web.history import Filter, doubtful, export, history, progress
+from linkspread.web.pages import (
+    Anyone,
+    Asking,
+    FromForm,
+    Number,
+    Page,
+    Text,
+    View,
+    own_path,
+)
 from linkspread.web.site import NotAllowed
 
 team = APIRouter(include_in_schema=False)
@@ -63,9 +73,23 @@ def export_judgements(page: Anyone, suffix: Literal["csv", "parquet"]) -> Respon
 
 
 @team.get("/team")
-def team_page(page: Anyone) -> HTMLResponse:
-    """Show who judged how much, disputed pairs, and who is invited."""
-    return _team(page)
+def team_page(page: Anyone, doubts: bool = False) -> HTMLResponse:
+    """Show who judged how much, pairs to settle, and who is invited."""
+    return _team(page, ask=doubts)
+
+
+@team.post("/settle")
+def settle_pair(
+    page: FromForm,
+    query: Asking,
+    left: Text = "",
+    right: Text = "",
+    verdict: Text = "",
+    back: Text = "/team",
+) -> Response:
+    """Store a judgement of a pair that people dispute or the model doubts."""
+    page.judge(query, left, right, verdict=verdict, note=SETTLED)
+    return page.redirect(page.access.root + own_path(back))
 
 
 @team.post("/team")
@@ -100,14 +124,18 @@ def change_team(
     return _team(page, invited="" if remove else name, secret=secret)
 
 
-def _team(page: Page, *, invited: str = "", secret: str = "") -> HTMLResponse:
+def _team(
+    page: Page, *, invited: str = "", secret: str = "", ask: bool = False
+) -> HTMLResponse:
     """Return the page of the team, with the secret of somebody just invited."""
     people = page.site.live.store.people.all() if page.access.needs_token else []
     with page.site.heavy:
-        found = progress(page.site)
+        found, doubts = progress(page.site), page.site.doubts.found(ask=ask)
     return page.render(
         "team.html",
         progress=found,
+        problem=doubts.problem,
+        doubtful=None if doubts.doubts is None else doubtful(page.site, doubts.doubts),
         refit=page.site.refit.state(),
         now=time.time(),
         roles=ROLES,
