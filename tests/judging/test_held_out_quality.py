@@ -141,3 +141,34 @@ def test_progress_is_that_of_two_views_and_changes_nothing():
     assert np.array_equal(search.scores(*PAIR), before)
     with pytest.raises(ls.errors.ViewError, match="`source`"):
         search.progress(source="text", target="text")
+
+
+def test_one_judged_item_is_too_little():
+    data = ls.datasets.make_views(60, n_classes=2, random_state=0)
+    is_same = data.labels["text"][0] == data.labels["image"]
+    table = np.column_stack([np.zeros(60), np.arange(60), np.where(is_same, 1, -1)])
+    links = ls.Links.from_pairs(table, between=PAIR)
+    search = ls.CrossViewSearch(prior=None).fit(data.views(), links)
+    assert not search.progress(**BETWEEN).measures
+
+
+def test_a_search_by_the_cosine_alone_does_not_say_stop():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(100, 6))
+    views = {view: hidden + 0.3 * rng.normal(size=(100, 6)) for view in PAIR}
+    known = [(k, k, 1.0) for k in range(40)]
+    search = ls.CrossViewSearch().fit(views, ls.Links.from_pairs(known, between=PAIR))
+    assert np.isinf(search.choices_[PAIR].terms[0].ridge)
+    found = search.progress(**BETWEEN)
+    assert found.measures and found.gain is None and not found.stop
+
+
+def test_gains_leave_quality_at_most_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    known = [(k, k, 1.0) for k in range(20)]
+    links = ls.Links.from_pairs(known, between=PAIR)
+    search = ls.CrossViewSearch(prior=None).fit({"text": X, "image": 2 * X}, links)
+    found = search.progress(**BETWEEN)
+    value = found.measures["mean reciprocal rank"].value
+    assert max(found.gain) <= 1 - value + 1e-9

@@ -38,8 +38,8 @@ NEXT = 100  # judgements whose gain is extrapolated
 ENOUGH = 0.01  # gain below which more judgements are not worth it
 # Held-out partners, held-out pairs and unjudged queries of all folds.
 MAX_PARTNERS, MAX_PAIRS, N_QUERIES = 2000, 4000, 400
-# Fewest must-links, and judgements of each kind, that measures are estimated from.
-FEWEST = 10
+# Fewest judgements of each kind, and judged items of each view, for an estimate.
+FEWEST, FEW_ITEMS = 10, 5
 N_STRATA, IN_STRATUM = 4, 8
 N_RESULTS, NEAR = 10, 30  # ranks of results, and of judged pairs that tell of them
 LEVEL = 0.90
@@ -76,7 +76,8 @@ class Progress:
         "recall at 1", "recall at 10" and "mean reciprocal rank" of partners, or
         "precision at 10" of judged pairs; each with a 90 % interval.
     gain : Estimate or None
-        What the next 100 judgements are expected to add to the last measure.
+        What the next 100 judgements are expected to add to the last measure; None where
+        that cannot be estimated.
     curve : dict from int to float
         Quality of fits to some of the judgements, by their number.
     stop : bool
@@ -148,11 +149,12 @@ def estimate_progress(
         f"stop if the upper end of the 90 % interval of what the next {NEXT} "
         f"judgements bring is below {ENOUGH:g} of {names[-1]}."
     )
-    if n_must < FEWEST or (not is_partners and n_cannot < FEWEST):
+    n_items = min(map(len, evidence.judged_items()))
+    if min(n_must, n_must if is_partners else n_cannot) < FEWEST or n_items < FEW_ITEMS:
         kinds = "must-links" if not n_cannot else "must- and as many cannot-links"
         notes.append(
-            f"Too little is known: {FEWEST} {kinds} are needed, got {n_must:,} and "
-            f"{n_cannot:,}."
+            f"Too little is known: {FEWEST} {kinds} of {FEW_ITEMS} items of each view "
+            f"are needed, got {n_must:,} and {n_cannot:,} of {n_items:,} items."
         )
         return Progress(n, {}, None, {}, False, rule, tuple(notes))
     # The products are short: threads would cost more than they save.
@@ -175,18 +177,26 @@ def estimate_progress(
     errors = np.sqrt(extra * _variances(found[0], parts @ more))
     n_free = min(len(np.unique(own)) for own in (found[0].i, found[0].j)) - 1
     values = np.clip(known @ more, 0, 1)
-    ends = zip(names, values, errors, found[-1].n_near / extra, strict=True)
+    rows = zip(names, values, errors, found[-1].n_near / extra, strict=True)
     measures = {
-        name: _bounded(value, error, n_free, most) for name, value, error, most in ends
+        name: _bounded(value, error, n_free, most) for name, value, error, most in rows
     }
     step = ((n + NEXT) ** POWER - n**POWER) * slope
     gain = float(known[-1] @ step)
     spread = float(np.sqrt(_variances(found[0], parts[:, -1:] @ step)[0]))
     wide = student.ppf((1 + LEVEL) / 2, n_free) * spread
-    bring = Estimate(gain, gain - wide, gain + wide)
+    # No quality is above 1, or below 0.
+    ends = np.clip([gain, gain - wide, gain + wide], -values[-1], 1 - values[-1])
+    bring = Estimate(*ends.tolist())
     curve = {round(s): float(o.values[-1]) for s, o in zip(sizes, found, strict=True)}
+    if all(term.kind == "prior" or np.isinf(term.ridge) for term in choice.terms):
+        notes.append(
+            "What more judgements bring cannot be estimated: searches use nothing of "
+            "them before they are significantly better by it."
+        )
+        return Progress(n, measures, None, curve, False, rule, tuple(notes))
     stop = bring.high < ENOUGH
-    return Progress(n, measures, bring, curve, bool(stop), rule, tuple(notes))
+    return Progress(n, measures, bring, curve, stop, rule, tuple(notes))
 
 
 def _sides(evidence: Evidence, side: int) -> tuple[Array, Array, Array]:
