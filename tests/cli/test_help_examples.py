@@ -39,7 +39,7 @@ from linkspread.cli import app
 
 # Commands whose example needs data that is not here, or minutes.
 NEEDS_DATA = {"reproduce wikipedia", "reproduce corel5k", "reproduce budgets",
-              "reproduce judging", "reproduce matching",
+              "reproduce judging", "reproduce matching", "reproduce suggesting",
               "reproduce partners"}  # fmt: skip
 SLOW = {"demo"}
 # Commands that serve until they are stopped.

@@ -50,7 +50,7 @@ def refit(folder):
         assert set(between) == set(BETWEEN)
         for a, b, w in zip(*columns, strict=True):
             pairs.append((a, b, w) if between == BETWEEN else (b, a, w))
-    given = {"applied": judged.number, "store": folder._place}
+    given = {"applied": judged.number, "store": folder.place}
     ls.ModelFolder.create(folder.path, fit_model(pairs), **given)
 
 
@@ -214,7 +214,7 @@ def do_repair(folder):
 
 def do_create(folder):
     """Fit again in Python, to the same pairs as the first time."""
-    given = {"pairs": {BETWEEN: PAIRS}, "store": folder._place}
+    given = {"pairs": {BETWEEN: PAIRS}, "store": folder.place}
     ls.ModelFolder.create(folder.path, fit_model(), **given)
 
 

@@ -27,7 +27,7 @@ def refit(folder, store):
         for between, columns in judged.columns.items()
         for a, b, w in zip(*columns, strict=True)
     ]
-    given = {"applied": judged.number, "store": folder._place}
+    given = {"applied": judged.number, "store": folder.place}
     ls.ModelFolder.create(folder.path, fit_model(pairs), **given)
 
 

@@ -92,7 +92,7 @@ def test_few_judgements_are_refused_in_a_sentence(tmp_path):
 
 def test_a_killed_fit_does_not_run_for_ever(tmp_path):
     folder = save_model(fit_model(), tmp_path / "model")
-    _write(folder.path, RefitState("running", since=time.time() - 100))
+    _write(folder.path, RefitState("running", since=time.time() - 400))
     assert Refit(folder).state().kind == "none"
     (folder.path / "refit.json").write_text('{"kind": 3, "x": []}')
     assert Refit(folder).state().kind == "none"
@@ -128,6 +128,7 @@ def test_the_page_starts_a_fit_and_takes_it(tmp_path):
         while app.state.site.refit.state().kind == "running":
             assert time.monotonic() < deadline
             time.sleep(0.2)
+        assert app.state.site.refit.state().problem == ""
         assert "Use the new fit" in client.get("/team").text
         before = app.state.site.live.shown.model
         assert "Fit again" in press("take").text

@@ -155,8 +155,7 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
         model = REGISTRY.decode(content, of=CrossViewSearch | LinkSpreading)
     with naming_file(content.arrays_file):
         _check_values(model)
-    if isinstance(model, LinkSpreading):
-        with naming_file(MANIFEST):
+        if isinstance(model, LinkSpreading):
             _complete(model)
     return model
 

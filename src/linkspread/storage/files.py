@@ -19,7 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from linkspread.ground.errors import LinkspreadError, ModelError
+from linkspread.ground.errors import GraphError, LinkspreadError, ModelError
 
 try:
     import fcntl
@@ -79,7 +79,7 @@ def naming_file(name: str) -> Iterator[None]:
     """Prefix the message of any error with the name of a file."""
     try:
         yield
-    except ModelError as error:
+    except (GraphError, ModelError) as error:
         raise ModelError(f"{name}: {error}") from error
 
 

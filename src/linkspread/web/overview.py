@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.preprocessing import normalize
 
+from linkspread.compiled.singular import svd
 from linkspread.ground.errors import LinkspreadError
 from linkspread.metrics import mean_average_precision, precision_recall_curve
 from linkspread.web.contents import Contents
@@ -113,7 +114,7 @@ class Atlas:
         block = np.asarray(model.scores(source, target, rows=ids[0], cols=ids[1]))
         # A bias of a query or an item would part both views.
         block = block - block.mean(axis=0) - block.mean(axis=1, keepdims=True)
-        left, sizes, right = np.linalg.svd(block, full_matrices=False)
+        left, sizes, right = svd(block)
         roots = np.sqrt(sizes[:N_AXES])
         blocks = [own[:, :N_AXES] * roots for own in (left, right.T)]
         points = _plane(normalize(np.concatenate(blocks)))

@@ -23,6 +23,8 @@ log = logging.getLogger("linkspread.web")
 
 FOLDER, STATE, LOCK = "refit", "refit.json", ".refit.lock"
 MAX_STATE = 1 << 16
+# Seconds in which a fit holds its lock, also on a busy machine.
+STARTING = 300
 # How much less important than searches the fit is to the system.
 NICENESS = 10
 
@@ -54,7 +56,7 @@ class Refit:
             state = RefitState(**json.loads(data))
         except (OSError, ValueError, TypeError):
             return RefitState()
-        is_old = state.kind == "running" and state.since < time.time() - 60
+        is_old = state.kind == "running" and state.since < time.time() - STARTING
         # Then it was killed, or its server.
         return RefitState() if is_old and self._is_free() else state
 
