@@ -102,6 +102,11 @@ def test_flipped_judgements_are_doubted_first_and_contradicted():
     assert [(own.target_item, own.source_item) for own in back] == [
         (own.source_item, own.target_item) for own in found[:3]
     ]
+    for own, other in zip(back, found, strict=False):
+        assert other.contradictions
+        assert [
+            (part.target_item, part.source_item) for part in own.contradictions
+        ] == [(part.source_item, part.target_item) for part in other.contradictions]
 
 
 def test_nothing_judged_is_nothing_doubted():

@@ -1,5 +1,6 @@
 """Judgements of CrossViewSearch: the next ones, doubtful ones, and their effect."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -70,9 +71,15 @@ def find_doubts(model: Any, between: Pair, n: int) -> list[Doubt]:
         parts = make_split(judged, ids[0], ids[1], n_links=None).parts
         against = [part for part in parts if (part.amount < 0) == is_must]
         items = ids[0][i].item(), ids[1][j].item()
+        if way.side == 1:  # The views were asked in the reverse order of the fit.
+            items = items[::-1]
+            against = [
+                replace(p, source_item=p.target_item, target_item=p.source_item)
+                for p in against
+            ]
         found.append(
             Doubt(
-                *(items if way.side == 0 else items[::-1]),
+                *items,
                 verdict="must" if is_must else "cannot",
                 probability=float(doubts[place]),
                 score=float(held.scores[place]),
